@@ -89,11 +89,7 @@ std::variant<LocalCheckpoint, CliError> BringCheckpoint(const Arguments& argumen
   const absl::StatusOr<Downloaded> done =
       Download({.job = name->job, .step = found->step()}, {.out = copy, .deadline = deadline},
                client, *fs, environment);
-  if (!done.ok()) {
-    CliError error = ErrorOfCall(done.status(), client.address());
-    if (error.hint.empty() || IsLocal(done.status())) error.hint = HintOfDownload(done.status());
-    return error;
-  }
+  if (!done.ok()) return ErrorOfDownload(done.status(), client.address());
   return LocalCheckpoint{.folder = copy, .copied = arguments.cache.empty()};
 }
 

@@ -79,7 +79,8 @@ CliError ErrorOfCall(const absl::Status& status, const std::string& address) {
 CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations) {
   CliError error{.exit = ExitCode::kUsage,
                  .code = absl::StatusCodeToString(status.code()),
-                 .message = "the job spec is refused"};
+                 .message = kSpecRefused,
+                 .refusal = kSpecRefused};
   error.fields = FieldsOf(violations);
   return error;
 }
@@ -110,9 +111,7 @@ Json ToJson(const CliError& error) {
 
 std::string ToText(const CliError& error, bool colour) {
   std::string text = colour ? "\x1b[31merror:\x1b[0m " : "error: ";
-  // The server's message repeats the fields.
-  absl::StrAppend(&text,
-                  error.fields.empty() ? Printable(error.message) : "the job spec is refused", " (",
+  absl::StrAppend(&text, error.fields.empty() ? Printable(error.message) : error.refusal, " (",
                   error.code, ")\n");
   const size_t in_full = std::min(error.fields.size(), kFieldsInFull);
   for (size_t i = 0; i < in_full; ++i) {

@@ -25,10 +25,14 @@ struct CliError {
   std::string hint;
   // The server's stable reason. May be empty.
   std::string reason;
+  // Said in place of the server's message, which repeats the fields.
+  std::string refusal = "the request is refused";
   // Every field at fault.
   std::vector<Field> fields;
   std::optional<absl::Duration> retry_after;
 };
+
+inline constexpr char kSpecRefused[] = "the job spec is refused";
 
 // The error of a failed call to the server at `address`. The status has its google.rpc details.
 CliError ErrorOfCall(const absl::Status& status, const std::string& address);

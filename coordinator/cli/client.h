@@ -29,6 +29,10 @@ struct ClientAccess {
   std::string token_file;
 };
 
+// A stream that lasted so long was open, though nothing may have come: no attempt to connect takes as
+// long.
+inline constexpr absl::Duration kConnectMax = absl::Minutes(3);
+
 // Errors are the server's, with their details (common/rpc/status_details.h); UNAVAILABLE also when
 // there is no connection, DEADLINE_EXCEEDED when `timeout` has passed. WasAnswered says whether a
 // server gave them. Not thread-safe.

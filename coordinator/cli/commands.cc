@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/names.h"
 #include "coordinator/cli/export.h"
 #include "coordinator/cli/results.h"
 #include "coordinator/cli/spec_explain.h"
@@ -22,7 +23,10 @@ Outcome Get(const Arguments& arguments, Client& client, const Environment& envir
 
 std::string NamesOf(const v1::ListJobsResponse& jobs) {
   std::string text;
-  for (const v1::Job& job : jobs.jobs()) absl::StrAppend(&text, Printable(job.spec().name()), "\n");
+  for (const v1::Job& job : jobs.jobs()) {
+    // Shells expand the words of a completion.
+    if (IsName(job.spec().name())) absl::StrAppend(&text, job.spec().name(), "\n");
+  }
   return text;
 }
 

@@ -72,7 +72,7 @@ constexpr char kBash[] = R"sh(_longhaul() {
   COMPREPLY=()
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case "$before" in
-      --server|--context|--tls-ca|--tls-certificate|--tls-key) connection+=("$before" "$word") ;;
+      --server|--context|--tls-ca|--tls-certificate|--tls-key|--token-file) connection+=("$before" "$word") ;;
       -o|--output|--timeout) ;;
       *) case "$word" in -*) ;; *) [ -n "$command" ] || command="$word" ;; esac ;;
     esac
@@ -81,7 +81,7 @@ constexpr char kBash[] = R"sh(_longhaul() {
   case "$previous" in
     -o|--output) COMPREPLY=($(compgen -W "table json jsonl yaml" -- "$current")) ;;
     --context) COMPREPLY=($(compgen -W "$(longhaul contexts --names 2>/dev/null)" -- "$current")) ;;
-    -f|--file|--tls-ca|--tls-certificate|--tls-key|--data-dir) COMPREPLY=($(compgen -f -- "$current")) ;;
+    -f|--file|--tls-ca|--tls-certificate|--tls-key|--token-file|--data-dir) COMPREPLY=($(compgen -f -- "$current")) ;;
     *) COMPREPLY=($(compgen -W "$(_longhaul_words "$command" "${connection[@]}")" -- "$current")) ;;
   esac
 }
@@ -93,7 +93,7 @@ constexpr char kZsh[] = R"sh(_longhaul() {
   local -a connection=()
   for word in "${(@)words[2,CURRENT-1]}"; do
     case "$before" in
-      --server|--context|--tls-ca|--tls-certificate|--tls-key) connection+=("$before" "$word") ;;
+      --server|--context|--tls-ca|--tls-certificate|--tls-key|--token-file) connection+=("$before" "$word") ;;
       -o|--output|--timeout) ;;
       *) case "$word" in -*) ;; *) [ -n "$command" ] || command="$word" ;; esac ;;
     esac
@@ -102,7 +102,7 @@ constexpr char kZsh[] = R"sh(_longhaul() {
   case "${words[CURRENT-1]}" in
     -o|--output) compadd table json jsonl yaml ;;
     --context) compadd -- $(longhaul contexts --names 2>/dev/null) ;;
-    -f|--file|--tls-ca|--tls-certificate|--tls-key|--data-dir) _files ;;
+    -f|--file|--tls-ca|--tls-certificate|--tls-key|--token-file|--data-dir) _files ;;
     *) compadd -- $(_longhaul_words "$command" "${(@)connection}") ;;
   esac
 }

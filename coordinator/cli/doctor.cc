@@ -149,7 +149,7 @@ class Examination {
     const absl::Duration timeout =
         arguments_.timeout_given ? arguments_.timeout : absl::Seconds(10);
     Client client(connection_.server, timeout, access_);
-    const absl::StatusOr<LinkFacts> link = MeasureLink(client);
+    const absl::StatusOr<LinkFacts> link = MeasureLink(client, environment_.clock);
     if (absl::IsUnimplemented(link.status())) {
       Warn("coordinator", "answers, but is older than this program", "update it");
     } else if (!link.ok()) {
@@ -168,7 +168,7 @@ class Examination {
       advice = "the coordinator wants TLS: give --tls-ca, --tls-certificate and --tls-key";
     } else if (speaks_tls.ok() && !*speaks_tls && access_.tls != nullptr) {
       advice = "the coordinator speaks plaintext: leave the TLS files out, or start it with them";
-    } else if (speaks_tls.ok() && access_.tls != nullptr) {
+    } else if (absl::IsUnavailable(status) && speaks_tls.ok() && access_.tls != nullptr) {
       advice =
           "somebody answers there in TLS: are both certificates from the authority of "
           "--tls-ca, and is the coordinator's for this host name?";

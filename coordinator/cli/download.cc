@@ -253,18 +253,7 @@ class Downloading {
   TransferProgress progress_{environment_};
 };
 
-}  // namespace
-
-absl::StatusOr<Downloaded> Download(const CheckpointName& name, const DownloadOptions& options,
-                                    Client& client, FileSystem& fs,
-                                    const Environment& environment) {
-  return Downloading(name, options, client, fs, environment).Run();
-}
-
-bool IsLocal(const absl::Status& status) { return status.GetPayload(kLocal).has_value(); }
-
-std::string HintOfDownload(const absl::Status& status) {
-  if (!IsLocal(status)) return "";
+std::string HintOfLocal(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kResourceExhausted:
       return "free some space; the same command goes on where this one stopped";
@@ -275,6 +264,24 @@ std::string HintOfDownload(const absl::Status& status) {
     default:
       return "";
   }
+}
+
+}  // namespace
+
+absl::StatusOr<Downloaded> Download(const CheckpointName& name, const DownloadOptions& options,
+                                    Client& client, FileSystem& fs,
+                                    const Environment& environment) {
+  return Downloading(name, options, client, fs, environment).Run();
+}
+
+bool IsLocal(const absl::Status& status) { return status.GetPayload(kLocal).has_value(); }
+
+CliError ErrorOfDownload(const absl::Status& status, const std::string& address) {
+  CliError error = ErrorOfCall(status, address);
+  if (!IsLocal(status)) return error;
+  error.exit = absl::IsAlreadyExists(status) ? ExitCode::kUsage : ExitCode::kFailed;
+  error.hint = HintOfLocal(status);
+  return error;
 }
 
 }  // namespace longhaul::cli

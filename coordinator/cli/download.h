@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/config/checkpoint_name.h"
 #include "common/io/filesystem.h"
+#include "coordinator/cli/cli_error.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/environment.h"
 
@@ -42,8 +43,9 @@ struct Downloaded {
 absl::StatusOr<Downloaded> Download(const CheckpointName& name, const DownloadOptions& options,
                                     Client& client, FileSystem& fs, const Environment& environment);
 
-// Whether an error of Download arose on this machine, and what to do about it.
+// Whether an error of Download arose on this machine.
 bool IsLocal(const absl::Status& status);
-std::string HintOfDownload(const absl::Status& status);
+// The error of a Download from `address`, and what to do about it.
+CliError ErrorOfDownload(const absl::Status& status, const std::string& address);
 
 }  // namespace longhaul::cli

@@ -14,25 +14,23 @@ constexpr int kCalls = 5;
 constexpr int kFirstBytes = 64 << 10, kBytesMax = 1 << 20;
 constexpr absl::Duration kEnough = absl::Milliseconds(1500);
 
-// Measures call(bytes) with sizes that double up to 1 MiB, for about 1.5 s at most.
-template <typename Call>
-absl::StatusOr<double> RateOf(absl::Duration round_trip, Call call) {
-  const absl::Time begun = absl::Now();
+}  // namespace
+
+absl::StatusOr<double> RateOf(const Clock& clock, const std::function<absl::Status(int)>& call) {
+  const absl::Time begun = clock.Now();
   double best = 0;
-  for (int bytes = kFirstBytes; absl::Now() - begun < kEnough;
+  for (int bytes = kFirstBytes; clock.Now() - begun < kEnough;
        bytes = std::min(2 * bytes, kBytesMax)) {
-    const absl::Time before = absl::Now();
+    const absl::Time before = clock.Now();
     LH_RETURN_IF_ERROR(call(bytes));
-    const absl::Duration took = std::max(absl::Now() - before - round_trip, absl::Microseconds(10));
+    const absl::Duration took = std::max(clock.Now() - before, absl::Microseconds(10));
     best = std::max(best, bytes / absl::ToDoubleSeconds(took));
-    if (bytes == kBytesMax && absl::Now() - begun > kEnough / 3) break;
+    if (bytes == kBytesMax && clock.Now() - begun > kEnough / 3) break;
   }
   return best;
 }
 
-}  // namespace
-
-absl::StatusOr<LinkFacts> MeasureLink(Client& client) {
+absl::StatusOr<LinkFacts> MeasureLink(Client& client, const Clock& clock) {
   LinkFacts facts;
   LH_RETURN_IF_ERROR(client.Describe().status());  // Connects.
   std::vector<absl::Duration> trips;
@@ -51,9 +49,9 @@ absl::StatusOr<LinkFacts> MeasureLink(Client& client) {
   std::sort(trips.begin(), trips.end());
   facts.round_trip = trips[kCalls / 2];
   LH_ASSIGN_OR_RETURN(facts.bytes_per_second_up,
-                      RateOf(trips[0], [&](int bytes) { return client.Probe(bytes, 0); }));
+                      RateOf(clock, [&](int bytes) { return client.Probe(bytes, 0); }));
   LH_ASSIGN_OR_RETURN(facts.bytes_per_second_down,
-                      RateOf(trips[0], [&](int bytes) { return client.Probe(0, bytes); }));
+                      RateOf(clock, [&](int bytes) { return client.Probe(0, bytes); }));
   return facts;
 }
 

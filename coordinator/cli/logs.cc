@@ -12,7 +12,7 @@ namespace longhaul::cli {
 namespace {
 
 constexpr absl::Duration kReconnectAfter = absl::Seconds(1);
-constexpr absl::Duration kReconnectFor = absl::Minutes(10);  // Without any answer.
+constexpr absl::Duration kReconnectFor = absl::Minutes(10);  // Without a connection.
 
 // What is to be shown; NOT_FOUND if nothing has that name.
 absl::StatusOr<v1::FollowLogsRequest> RequestOf(const Arguments& arguments, Client& client) {
@@ -116,6 +116,7 @@ Outcome Logs(const Arguments& arguments, Client& client, const Environment& envi
   absl::Time heard_at = environment.clock.Now();
   bool lost = false;
   for (;;) {
+    const absl::Time begun = environment.clock.Now();
     absl::Status status = client.FollowLogs(*request, OnWallClock(environment.clock, deadline),
                                             [&](const v1::FollowLogsResponse& lines) {
                                               if (std::exchange(lost, false))
@@ -129,6 +130,8 @@ Outcome Logs(const Arguments& arguments, Client& client, const Environment& envi
     if (status.ok() || over) break;
     // gRPC cancels a call that a server that goes down has not begun.
     const bool gone = absl::IsUnavailable(status) || absl::IsCancelled(status);
+    // Nothing comes while no pool writes lines.
+    if (environment.clock.Now() - begun > kConnectMax) heard_at = environment.clock.Now();
     const bool again =
         arguments.follow && gone && environment.clock.Now() - heard_at < kReconnectFor;
     if (!again) return ErrorOfCall(status, client.address());

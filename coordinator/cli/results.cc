@@ -88,11 +88,7 @@ Outcome DownloadTo(const Arguments& arguments, Client& client, const Environment
   const DownloadOptions options{.out = arguments.out,
                                 .deadline = DeadlineOf(arguments, environment)};
   const absl::StatusOr<Downloaded> done = Download(*name, options, client, *fs, environment);
-  if (!done.ok()) {
-    CliError error = ErrorOfCall(done.status(), client.address());
-    if (error.hint.empty() || IsLocal(done.status())) error.hint = HintOfDownload(done.status());
-    return error;
-  }
+  if (!done.ok()) return ErrorOfDownload(done.status(), client.address());
   return {Json{{"job", done->job},
                {"step", done->step},
                {"path", arguments.out},

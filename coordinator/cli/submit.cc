@@ -116,6 +116,9 @@ Outcome DryRunHere(const v1::JobSpec& spec, const std::string& who,
 Outcome Refusal(const absl::Status& status, const v1::JobSpec& spec, const std::string& address) {
   CliError error = ErrorOfCall(status, address);
   if (const std::string hint = HintOfUpload(status); !hint.empty()) error.hint = hint;
+  const bool of_token = !error.fields.empty() && error.fields[0].field == "idempotency_token";
+  if (of_token) return error;
+  error.refusal = kSpecRefused;
   // This program does not know the model of a folder on the coordinator's machine.
   if (error.fields.empty() || spec.init().has_folder()) return error;
   std::vector<SpecViolation> violations;

@@ -38,12 +38,15 @@ class Watching {
   // True if anything came.
   bool StreamOnce() {
     const int64_t before = updates_;
+    const absl::Time begun = clock_.Now();
     // By its id: if the job was deleted, another job may have its name now.
     status_ = client_.WatchJob(
         updates_ == 0 ? name_ : job_.id(), cursor_,
         OnWallClock(clock_, std::min(options_.deadline, clock_.Now() + kStreamMax)),
         [this](const v1::WatchJobResponse& update) { return OnUpdate(update); },
         options_.on_event ? std::optional(events_after_) : std::nullopt);
+    // Nothing comes while nothing changes.
+    if (clock_.Now() - begun > kConnectMax) heard_at_ = clock_.Now();
     return updates_ != before;
   }
 
@@ -121,7 +124,7 @@ class Watching {
   int64_t cursor_ = 0;
   int64_t events_after_ = options_.events_after;
   int64_t updates_ = 0;
-  absl::Time heard_at_ = clock_.Now();  // Of the newest update.
+  absl::Time heard_at_ = clock_.Now();  // The server was there.
   absl::Status status_;                 // Of the newest stream.
   bool heard_ = true;                   // The caller still takes updates.
   bool lost_ = false;                   // The user was told that the connection is lost.

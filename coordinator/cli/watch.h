@@ -16,7 +16,7 @@ namespace longhaul::cli {
 struct WatchOptions {
   // Of the whole wait: DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
-  // Without any answer: UNAVAILABLE.
+  // Without a connection: UNAVAILABLE.
   absl::Duration reconnect_for = absl::Minutes(10);
   // The server has answered an earlier call.
   bool contacted = false;

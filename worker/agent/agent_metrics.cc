@@ -31,7 +31,8 @@ const char* ReasonOf(int code) {
 
 AgentMetrics::AgentMetrics()
     : last_answer_(registry_.Gauge("longhaul_worker_last_answer_timestamp_seconds",
-                                   "When the coordinator last answered, since 1970.")),
+                                   "When the coordinator last answered, since 1970; before its "
+                                   "first answer, when this program began.")),
       ranks_(registry_.Gauge("longhaul_worker_ranks", "Rank processes of this node.")),
       starts_(registry_.Counter("longhaul_worker_rank_starts_total",
                                 "Rank processes that were started.")),
@@ -51,6 +52,7 @@ AgentMetrics::AgentMetrics()
       pool_(registry_, "longhaul_worker_pool") {
   AddProcessMetrics(registry_, "longhaul_worker_build_info", LONGHAUL_VERSION);
   // The series exists before the first event, so that rates begin at 0.
+  last_answer_.With().Set(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
   ranks_.With().Set(0);
   starts_.With();
   rejoins_.With();

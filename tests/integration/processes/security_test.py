@@ -206,6 +206,15 @@ class SecurityTest(unittest.TestCase):
 
     # --- Secure by default.
 
+    def test_doctor_does_not_blame_certificates_for_a_wrong_token(self):
+        self.start()
+        wrong = self.cluster.folder / "wrong.token"
+        wrong.touch(mode=0o600)
+        wrong.write_text("0" * 64 + "\n")
+        result = self.cluster.cli("doctor", "--tls-ca", str(self.ca / "ca.pem"), "--token-file", str(wrong))
+        self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+        self.assertNotIn("are both certificates", result.stdout)
+
     def test_ports_that_are_open_beyond_localhost_must_be_allowed(self):
         certificate = self.issue("coordinator", "localhost")
         for flags, flag in ((["--listen", "0.0.0.0:0"], "--listen"), (["--http-listen", "0.0.0.0:0", *certificate], "--http-listen")):

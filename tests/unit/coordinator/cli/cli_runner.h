@@ -35,6 +35,7 @@ struct CliRunner {
   std::string input;
   bool terminal = false;
   Terminal* screen = nullptr;  // Where bars and live tables are drawn.
+  Clock* time = nullptr;       // Null: the system's.
   bool broken_output = false;  // Nothing can be written to it.
 
   CliResult operator()(const std::vector<std::string>& args) const {
@@ -48,7 +49,7 @@ struct CliRunner {
         .err = err,
         .err_is_terminal = terminal,
         .out_is_terminal = terminal,
-        .clock = *clock,
+        .clock = time == nullptr ? *clock : *time,
         .variable = [this](const char* name) -> std::optional<std::string> {
           const auto found = variables.find(name);
           return found == variables.end() ? std::nullopt : std::optional(found->second);

@@ -477,5 +477,23 @@ TEST_F(CliTest, TlsFilesComeFromFlagsOrTheEnvironmentAndMustBeThere) {
   EXPECT_THAT(environment.err, HasSubstr("--tls-ca"));
 }
 
+TEST_F(CliTest, OnlyAFaultOfTheSpecIsCalledOne) {
+  std::string field = "idempotency_token";
+  fake_.submit = [&](const v1::SubmitJobRequest&, v1::SubmitJobResponse*) {
+    return ToGrpcStatus(BadRequestError({{field, "is too long"}}));
+  };
+  fake_.list = [](const v1::ListJobsRequest&, v1::ListJobsResponse*) {
+    return ToGrpcStatus(BadRequestError({{"page_token", "is unknown"}}));
+  };
+  fake_.Start();
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"list"}, {"submit", "-f", Example(), "--token", "x"}}) {
+    EXPECT_THAT(RunCli(args).err,
+                AllOf(HasSubstr("error: the request is refused"), Not(HasSubstr("job spec"))));
+  }
+  field = "model";
+  EXPECT_THAT(RunCli({"submit", "-f", Example()}).err, HasSubstr("error: the job spec is refused"));
+}
+
 }  // namespace
 }  // namespace longhaul::cli

@@ -13,6 +13,7 @@
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/arguments.h"
+#include "coordinator/cli/download.h"
 #include "coordinator/cli/help_examples.h"
 #include "coordinator/cli/spec_init.h"
 #include "coordinator/cli/text.h"
@@ -253,6 +254,22 @@ TEST_F(CommandsTest, NamesAreForCompletion) {
   EXPECT_EQ(RunCli({"list", "--names"}).out, "quickstart\n");
   const CliResult bash = run_({"completion", "bash"});
   EXPECT_THAT(bash.out, HasSubstr("get) _longhaul_jobs"));
+  for (const char* shell : {"bash", "zsh"}) {
+    EXPECT_THAT(run_({"completion", shell}).out,
+                AllOf(HasSubstr("--tls-key|--token-file) connection"),
+                      HasSubstr("--tls-key|--token-file|--data-dir)")));
+  }
+}
+
+TEST_F(CommandsTest, TextThatIsNoNameIsNotForCompletion) {
+  fake_.list = [](const v1::ListJobsRequest&, v1::ListJobsResponse* response) {
+    response->add_jobs()->mutable_spec()->set_name("$(id)");
+    response->add_jobs()->mutable_spec()->set_name("a b");
+    *response->add_jobs() = SampleJob();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  EXPECT_EQ(RunCli({"list", "--names"}).out, "quickstart\n");
 }
 
 TEST_F(CommandsTest, AJobsErrorIsShownWithFieldHintAndPool) {
@@ -340,6 +357,21 @@ TEST(ProcessTextTest, WrapsAndClips) {
   EXPECT_EQ(ClipColumns("abcdefgh", 4), "abcd");
   EXPECT_EQ(ClipColumns("\xC3\xA4\xC3\xB6\xC3\xBC", 2), "\xC3\xA4\xC3\xB6");
   EXPECT_EQ(WrapText("a bb ccc\nd", 6, "  "), "  a bb\n  ccc\n  d\n");
+}
+
+TEST_F(CommandsTest, AFaultOfAFolderHereIsNoneOfTheConnection) {
+  const std::string file = ::testing::TempDir() + "/no_checkpoint";
+  std::filesystem::create_directories(file);
+  std::ofstream(file + "/thesis") << "mine";
+  const CliResult result =
+      run_({"download", "base", "--out", file, "--server", NobodyListensAt(), "-o", "json"});
+  EXPECT_EQ(result.exit, 4) << result.err;
+  EXPECT_EQ(result.envelope()["error"]["code"], "ALREADY_EXISTS");
+  EXPECT_EQ(result.envelope()["error"]["hint"], "remove it, or give another --out");
+  absl::Status local = absl::PermissionDeniedError("not yours");
+  EXPECT_EQ(ErrorOfDownload(local, "hub:7070").exit, ExitCode::kConnection);
+  local.SetPayload("longhaul.cli/local", absl::Cord());
+  EXPECT_EQ(ErrorOfDownload(local, "hub:7070").exit, ExitCode::kFailed);
 }
 
 }  // namespace

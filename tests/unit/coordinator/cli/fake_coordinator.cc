@@ -63,13 +63,27 @@ class FakeCoordinator::Pools : public v1::PoolService::Service {
   const FakeCoordinator& fake_;
 };
 
+class FakeCoordinator::Logs : public v1::LogService::Service {
+ public:
+  explicit Logs(const FakeCoordinator& fake) : fake_(fake) {}
+  grpc::Status FollowLogs(grpc::ServerContext*, const v1::FollowLogsRequest*,
+                          grpc::ServerWriter<v1::FollowLogsResponse>*) override {
+    if (!fake_.logs) return {grpc::StatusCode::UNIMPLEMENTED, "not set in this test"};
+    return fake_.logs();
+  }
+
+ private:
+  const FakeCoordinator& fake_;
+};
+
 FakeCoordinator::FakeCoordinator() = default;
 FakeCoordinator::~FakeCoordinator() = default;
 
 void FakeCoordinator::Start() {
   jobs_ = std::make_unique<Jobs>(*this);
+  logs_ = std::make_unique<Logs>(*this);
   pools_ = std::make_unique<Pools>(*this);
-  server_ = Server::Start({}, {jobs_.get(), pools_.get()}).value();
+  server_ = Server::Start({}, {jobs_.get(), logs_.get(), pools_.get()}).value();
 }
 
 }  // namespace longhaul::cli

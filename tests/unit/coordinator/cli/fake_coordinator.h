@@ -9,6 +9,7 @@
 
 #include "common/rpc/server.h"
 #include "longhaul/v1/job.grpc.pb.h"
+#include "longhaul/v1/logs.grpc.pb.h"
 #include "longhaul/v1/pool.grpc.pb.h"
 
 namespace longhaul::cli {
@@ -33,6 +34,8 @@ class FakeCoordinator {
   Handler<v1::ListCheckpointsRequest, v1::ListCheckpointsResponse> checkpoints;
   Handler<v1::ListPoolsRequest, v1::ListPoolsResponse> pools;
   std::vector<Stream> streams;
+  // Sends no lines; called for each stream.
+  std::function<grpc::Status()> logs;
 
   // Serves from now on; handlers must not change any more.
   void Start();
@@ -40,8 +43,10 @@ class FakeCoordinator {
 
  private:
   class Jobs;
+  class Logs;
   class Pools;
   std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<Logs> logs_;
   std::unique_ptr<Pools> pools_;
   std::unique_ptr<Server> server_;
 };

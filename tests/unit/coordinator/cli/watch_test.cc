@@ -34,6 +34,15 @@ FakeCoordinator::Stream States(std::vector<v1::JobState> states,
   };
 }
 
+// Sleeps take no time.
+class SkippingClock : public ManualClock {
+ public:
+  SkippingClock() : ManualClock(absl::Now()) {}
+  void SleepUntil(absl::Time deadline) override {
+    Advance(std::max(absl::ZeroDuration(), deadline - Now()));
+  }
+};
+
 class WatchTest : public ::testing::Test {
  protected:
   CliResult RunCli(std::vector<std::string> args) {
@@ -225,6 +234,54 @@ TEST_F(WatchTest, ARestartRightAfterSubmitIsWaitedFor) {
                    States({v1::COMPLETED})};
   fake_.Start();
   EXPECT_EQ(RunCli({"submit", "-f", "deploy/examples/quickstart.yaml", "--wait"}).exit, 0);
+}
+
+TEST_F(WatchTest, AQuietJobIsStillWatchedWhenItsStreamBreaks) {
+  SkippingClock clock;
+  run_.time = &clock;
+  fake_.submit = [](const v1::SubmitJobRequest&, v1::SubmitJobResponse* response) {
+    *response->mutable_job() = SampleJob(v1::PENDING);
+    return grpc::Status::OK;
+  };
+  fake_.streams = {[&](const v1::WatchJobRequest&, const auto&, const auto&) {
+                     clock.Advance(absl::Minutes(20));
+                     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
+                   },
+                   States({v1::COMPLETED})};
+  fake_.Start();
+  const CliResult result = RunCli({"submit", "-f", "deploy/examples/quickstart.yaml", "--wait"});
+  EXPECT_EQ(result.exit, 0) << result.err;
+}
+
+TEST_F(WatchTest, ACoordinatorThatStaysAwayIsGivenUp) {
+  SkippingClock clock;
+  run_.time = &clock;
+  fake_.streams = {States({v1::RUNNING}, grpc::Status(grpc::StatusCode::UNAVAILABLE, "away")),
+                   [&](const v1::WatchJobRequest&, const auto&, const auto&) {
+                     clock.Advance(absl::Minutes(2));
+                     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "away");
+                   }};
+  fake_.Start();
+  EXPECT_EQ(RunCli({"watch", "quickstart"}).exit, 2);
+}
+
+TEST_F(WatchTest, QuietLogsAreStillFollowedWhenTheirStreamBreaks) {
+  SkippingClock clock;
+  run_.time = &clock;
+  fake_.get = [](const v1::GetJobRequest&, v1::GetJobResponse* response) {
+    *response->mutable_job() = SampleJob();
+    return grpc::Status::OK;
+  };
+  int streams = 0;
+  fake_.logs = [&]() -> grpc::Status {
+    if (++streams > 2) return grpc::Status::OK;
+    clock.Advance(absl::Minutes(20));
+    return {grpc::StatusCode::UNAVAILABLE, "away"};
+  };
+  fake_.Start();
+  const CliResult result = RunCli({"logs", "quickstart", "--follow"});
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(streams, 3);
 }
 
 TEST_F(WatchTest, SubmitWaitsQuietlyAndFollowsAloud) {

@@ -53,6 +53,10 @@ TEST_F(AgentMetricsTest, ShowsOnlyTheCurrentJob) {
   EXPECT_THAT(Text(), Not(HasSubstr("job_name=\"first\"")));
 }
 
+TEST_F(AgentMetricsTest, SilenceCountsFromTheStart) {
+  EXPECT_THAT(Text(), HasSubstr("\nlonghaul_worker_last_answer_timestamp_seconds "));
+}
+
 TEST_F(AgentMetricsTest, IsReadyWhileTheCoordinatorAnswers) {
   const absl::Time start = absl::UnixEpoch() + absl::Hours(1);
   EXPECT_EQ(pages_.all().at("/readyz")({}).code, 503);
