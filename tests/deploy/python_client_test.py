@@ -150,7 +150,12 @@ with longhaul.Client(server, tls_ca=authority, token_file=token, timeout=10) as 
                          "pools": {"names": ["nobody"]}})
     found["listed"] = [job.spec.name for job in client.list()]
     found["logs"] = list(client.logs("closed"))
+    os.environ.update(http_proxy="http://127.0.0.1:1", no_proxy="")  # Nobody there would get the token.
     found["metrics"] = client.metrics("closed")
+    client.server = "coordinator.example:7070"
+    refused("page of another machine", lambda: client.metrics("closed"))
+    found["page"] = client.metrics("closed", page=client.describe().http_address)
+    del os.environ["http_proxy"], os.environ["no_proxy"]
     client.cancel("closed")
     found["waited"] = client.wait("closed", timeout=10).spec.name
     secret = open(token).read()
@@ -307,11 +312,12 @@ class PythonClientTest(ClusterTest):
         self.longhaul("certs", "--dir", ca / "other", "init")
         found, secret = json.loads(self.run_script("-c", CLOSED, self.cluster.address, ca, token))
         self.assertNotIn(secret, json.dumps(found))
-        self.assertEqual([found[name] for name in ("listed", "logs", "metrics", "waited", "again", "variables")], [["closed"], [], [], "closed", 1, 1])
+        self.assertEqual([found[name] for name in ("listed", "logs", "metrics", "page", "waited", "again", "variables")],
+                         [["closed"], [], [], [], "closed", 1, 1])
         for name in ("readable", "readable at once"):
             self.assertIn(f"FAILED_PRECONDITION: FAILED_PRECONDITION: token_file {token} holds a secret", found[name])
             self.assertIn(f"chmod 600 {token}", found[name])
-        for name, words in (("replaced", "UNAUTHENTICATED"), ("a pool", "a token is needed"), ("another authority", "UNAVAILABLE"),
+        for name, words in (("page of another machine", "FAILED_PRECONDITION"), ("replaced", "UNAUTHENTICATED"), ("a pool", "a token is needed"), ("another authority", "UNAVAILABLE"),
                             ("plaintext", "UNAVAILABLE"), ("token in plaintext", "needs tls_ca"), ("nobody", "who you are"), ("half", "all of"), ("short.token", "one token of 16"),
                             ("lines.token", "one token of 16"), ("folder", "is not a file"), ("none", "NOT_FOUND")):
             self.assertIn(words, found[name], name)
