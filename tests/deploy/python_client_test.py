@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ import longhaul
 from longhaul.v1 import fragment_pb2, job_pb2
 
 client = longhaul.Client(sys.argv[1], timeout=10)
-found = {"listed": [job.spec.name for job in client.list()], "pools": [pool.name for pool in client.pools()]}
+found = {"options": dict(longhaul.access.CHANNEL_OPTIONS), "listed": [job.spec.name for job in client.list()], "pools": [pool.name for pool in client.pools()]}
 try:
     client.get("nobody")
 except longhaul.LonghaulError as error:
