@@ -103,6 +103,9 @@ found["deleted"] = [client.delete("second"), client.delete("second")]
 refused("ended", lambda: client.checkpoint("tiny"))
 refused("nowhere", lambda: client.submit(spec, begin_from=folder + "/nowhere"))
 refused("no model", lambda: client.upload(os.path.dirname(folder)))
+unshaped = {name: value for name, value in spec.items() if name != "model"}
+found["model of the folder"] = client.submit({**unshaped, "name": "shaped"}, begin_from=folder + "-hf").spec.model.transformer.layers
+refused("no model, not sent", lambda: client.submit({**unshaped, "name": "shaped"}, begin_from=folder, validate_only=True))
 shutil.copytree(folder, folder + "-changing")
 os.truncate(os.path.join(folder + "-changing", largest), 5)
 refused("damaged", lambda: client.submit({**spec, "name": "damaged"}, begin_from=folder + "-changing"))
@@ -249,6 +252,7 @@ class PythonClientTest(ClusterTest):
         self.assertEqual(self.cluster.cli("download", "tiny", "--out", folder).returncode, 0)
         worker.kill()
         worker.wait()
+        self.longhaul("export", folder, "--out", f"{folder}-hf")
         model = {"transformer": {"layers": 2, "dim": 32, "heads": 2, "ff_dim": 64, "context": 32}}
         spec = {"name": "second", "model": model, "data": {"text": {"path": TEXT}}, "train": {"steps": 20, "batch": 4}, "sync": {"h": 10}}
         other = {**spec, "model": {"transformer": {**model["transformer"], "dim": 64}}}
@@ -269,7 +273,8 @@ class PythonClientTest(ClusterTest):
         self.assertEqual(found["again"], [found["job"][1], 0])
         self.assertEqual(found["checkpoint name"], "20")
         self.assertEqual(found["deleted"], [True, False])
-        for name, words in (("live", "has not ended"), ("ended", "FAILED_PRECONDITION"), ("nowhere", "FileNotFoundError"), ("no model", "ValueError"),
+        self.assertEqual(found["model of the folder"], 2)
+        for name, words in (("live", "has not ended"), ("ended", "FAILED_PRECONDITION"), ("nowhere", "FileNotFoundError"), ("no model, not sent", "INVALID_ARGUMENT"), ("no model", "ValueError"),
                             ("changed", "ABORTED"), ("outside", "ValueError"), ("damaged", "init.upload: "), ("other shape", "LonghaulError")):
             self.assertIn(words, found[name], name)
 

@@ -88,11 +88,13 @@ class Client:
             else:
                 message.init.checkpoint = name
         request = job_pb2.SubmitJobRequest(spec=message, idempotency_token=token, validate_only=validate_only)
-        try:
-            return self._call(self._jobs.SubmitJob, request).job
-        except LonghaulError as error:
-            if folder is None or validate_only or error.reason != "UPLOAD_UNKNOWN":
-                raise
+        # Without a model there is nothing to check before the folder is there, which brings one.
+        if folder is None or validate_only or message.HasField("model"):
+            try:
+                return self._call(self._jobs.SubmitJob, request).job
+            except LonghaulError as error:
+                if folder is None or validate_only or error.reason != "UPLOAD_UNKNOWN":
+                    raise
         Sending(self._uploads, self._access.metadata, folder, self.timeout, RECONNECT_FOR).run()
         return self._call(self._jobs.SubmitJob, request).job
 
