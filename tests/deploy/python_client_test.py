@@ -133,6 +133,64 @@ for pool, line in client.logs(follow=True, tail=5):
         break
 print(asked, pool, flush=True)
 """
+# A clock that nobody waits for, and streams that end as a test wants: (seconds until then, jobs' states before, error).
+ABSENCE = """
+import json, types
+import grpc
+import longhaul
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+from longhaul.v1 import job_pb2
+
+clock = types.SimpleNamespace(now=1000.0)
+longhaul.client.time = types.SimpleNamespace(monotonic=lambda: clock.now, sleep=lambda seconds: setattr(clock, "now", clock.now + seconds))
+
+class Failure(grpc.RpcError):
+    def __init__(self, code, retry=None):
+        self.of, self.retry = code, retry
+    def code(self):
+        return self.of
+    def details(self):
+        return "as the test says"
+    def trailing_metadata(self):
+        if self.retry is None:
+            return ()
+        detail = any_pb2.Any()
+        detail.Pack(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=self.retry)))
+        return (("grpc-status-details-bin", status_pb2.Status(details=[detail]).SerializeToString()),)
+
+AWAY, FULL = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED
+RUNS, ENDS = (job_pb2.RUNNING,), (job_pb2.COMPLETED,)
+
+def watch(streams, **options):
+    begun = clock.now
+    client, left = longhaul.Client("localhost:1"), list(streams)
+    def stream(request, **_):
+        lasts, states, error = left.pop(0) if len(left) > 1 else left[0]
+        for state in states:
+            yield job_pb2.WatchJobResponse(cursor=1, job=job_pb2.Job(id="i", state=state))
+        clock.now += lasts
+        if error:
+            raise error
+    client._jobs = types.SimpleNamespace(WatchJob=stream)
+    client._logs = types.SimpleNamespace(FollowLogs=lambda request, **_: (longhaul.v1.logs_pb2.FollowLogsResponse(text=b"a line", ring=1, next=1)
+                                                                          for _ in stream(request)))
+    try:
+        if options.pop("logs", False):
+            return [line for _, line in client.logs(follow=True)]
+        return [job_pb2.JobState.Name(job.state) for job in client.watch("j", **options)]
+    except longhaul.LonghaulError as error:
+        return [error.code, clock.now - begun]
+
+print(json.dumps({
+    "quiet": watch([(3600, RUNS, Failure(AWAY)), (0, (), Failure(AWAY)), (3600, (), Failure(AWAY)), (0, ENDS, None)]),
+    "quiet logs": watch([(3600, RUNS, Failure(AWAY)), (0, RUNS, None)], logs=True),
+    "away": watch([(3600, RUNS, Failure(AWAY)), (0, (), Failure(AWAY))], reconnect_for=50),
+    "late": watch([(1, RUNS, Failure(AWAY)), (0, (), Failure(AWAY))], timeout=5.5),
+    "full": watch([(1, RUNS, Failure(AWAY)), (0, (), Failure(FULL, 7)), (0, ENDS, None)]),
+    "full at once": watch([(0, (), Failure(FULL, 7))]),
+    "too large": watch([(0, RUNS, Failure(FULL))])}))
+"""
 # Of a coordinator with TLS and tokens: server, folder of the authority, file of a submitter's token.
 CLOSED = """
 import json, os, sys
@@ -232,6 +290,27 @@ class PythonClientTest(ClusterTest):
         self.assertEqual(found["cancelled"], ["enough", "CANCELLED"])
         self.assertGreater(found["logs"], 0)
         self.assertEqual(found["rows"][0]["step"], 200)
+
+    def check_channel(self, options):
+        """They are those of every other program."""
+        source = (ROOT / "common/rpc/channel.cc").read_text()
+        for name in ("initial", "min", "max"):
+            value = re.search(rf"GRPC_ARG_{name.upper()}_RECONNECT_BACKOFF_MS, ([0-9']+)\)", source)[1]
+            self.assertEqual(options[f"grpc.{name}_reconnect_backoff_ms"], int(value.replace("'", "")))
+        source = (ROOT / "common/rpc/transport_options.h").read_text()
+        for name in ("time", "timeout"):
+            seconds = re.search(rf"absl::Duration {name} = absl::Seconds\((\d+)\)", source)[1]
+            self.assertEqual(options[f"grpc.keepalive_{name}_ms"], 1000 * int(seconds))
+
+    def test_a_stream_waits_for_a_coordinator_that_is_away(self):
+        found = json.loads(self.run_script("-c", ABSENCE))
+        self.assertEqual(found["quiet"], ["RUNNING", "COMPLETED"])
+        self.assertEqual(found["quiet logs"], ["a line", "a line"])
+        self.assertEqual(found["full"], ["RUNNING", "COMPLETED"])
+        self.assertEqual(found["away"], ["UNAVAILABLE", 3650])
+        self.assertEqual(found["late"], ["DEADLINE_EXCEEDED", 5.5])
+        self.assertEqual(found["full at once"], ["RESOURCE_EXHAUSTED", 0])
+        self.assertEqual(found["too large"], ["RESOURCE_EXHAUSTED", 0])
 
     def test_the_lines_of_the_page_run(self):
         """deploy/python/README.md, with a whole spec and this coordinator."""
