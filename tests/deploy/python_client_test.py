@@ -38,6 +38,8 @@ except ValueError as error:
     found["typo"] = str(error)
 found["dry"] = client.submit({"name": "dry", "model": {"synthetic": {"units": 1, "elements": 128}}, "train": {"steps": 5},
                               "sync": {"h": 2, "up": {"codec": "int8"}}}, validate_only=True).spec.sync.up.codec == fragment_pb2.INT8
+mixture = {"name": "mixed", "data": {"mixture": {"sources": [{"tokens": {"path": "a", "format": "llmc"}}]}}}
+found["mixed"] = longhaul.spec.job_spec(mixture).data.mixture.sources[0].tokens.format == job_pb2.LLMC
 client.submit({"name": "gone", "model": {"synthetic": {"units": 1, "elements": 128}}, "train": {"steps": 5}, "sync": {"h": 2},
                "pools": {"names": ["nobody"]}})
 try:
@@ -286,6 +288,8 @@ class PythonClientTest(ClusterTest):
         self.assertIn("name", found["refused"])
         self.assertIn("nmae", found["typo"])
         self.assertTrue(found["dry"])
+        self.assertTrue(found["mixed"])
+        self.check_channel(found["options"])
         self.assertEqual(found["late"], "DEADLINE_EXCEEDED")
         self.assertEqual(found["cancelled"], ["enough", "CANCELLED"])
         self.assertGreater(found["logs"], 0)
