@@ -7,18 +7,19 @@
 #     --steps N       inner steps instead of those of the example; a tenth of them, 100 at most, warm up
 #     --ranks N       ranks of each pool (default: 1)
 #     --json FILE     write the report as JSON too
-#     --set P=V       any other field of the job, as sync.h=100
+#     --set P=V       any other field of the job, as sync.h=100; its name stays
 #     --compare-alone then train one pool alone, for as many steps, and show what the second one brought
 #     --dry-run       show the job with every default, and train nothing
 #     --yes           fetch English text without asking, if there is none
 #     --skip-setup    install, fetch and build nothing; use build/bin as it is
 # Ctrl-C stops everything that it started. State stays in RUN_DIR (default run), quickstart-*/: the checkpoint, the logs.
 set -euo pipefail
+caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "quickstart: $*"; exit 1; }
-usage() { sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit "$1"; }
+usage() { sed -n '2,15s/^# \{0,1\}//p' "$root/deploy/quickstart.sh" >&2; exit "$1"; }
 
 data= json= alone= ranks=1 setup=1 yes= dry_run= steps=() overrides=()
 warm_up() { local tenth=$(( ${1} / 10 )); echo $(( tenth < 100 ? tenth : 100 )); }
@@ -41,7 +42,8 @@ while [ $# -gt 0 ]; do
     *) say "quickstart: unknown argument '$1'"; usage 4 ;;
   esac
 done
-case $json in ''|/*) ;; *) json=$PWD/$json ;; esac
+case $json in ''|/*) ;; *) json=$caller/$json ;; esac
+case $data in ''|/*) ;; *) data=$caller/$data ;; esac
 case $ranks in [1-9]|[1-9][0-9]) ;; *) say "quickstart: --ranks '$ranks' is not a number from 1 to 99"; usage 4 ;; esac
 build=${BUILD_DIR:-build}
 
@@ -52,7 +54,7 @@ if [ -n "$setup" ]; then
   cmake -S . -B "$build" -G Ninja >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2; fail "configuring failed"; }
   cmake --build "$build" -j "$(nproc)" --target longhaul-coordinator longhaul-worker longhaul-rank longhaul longhaul-lm >&2
 fi
-bin=$root/$build/bin
+case $build in /*) bin=$build/bin ;; *) bin=$root/$build/bin ;; esac
 [ -x "$bin/longhaul-coordinator" ] || fail "no programs in $bin: run without --skip-setup"
 
 # English text of at least 1 MB: Perl's manual, from the package perl-doc.
@@ -115,7 +117,7 @@ server=$(sed -n 's/^grpc=//p' "$state/coordinator.ready")
 say "quickstart: coordinator at $server, status page http://$(sed -n 's/^http=//p' "$state/coordinator.ready")/, logs in $state"
 if [ -n "$dry_run" ]; then
   "$bin/longhaul" --server "$server" submit -f deploy/examples/quickstart.yaml --set "data.text.path=$data" \
-    "${steps[@]}" "${overrides[@]}" --dry-run
+    "${steps[@]}" "${overrides[@]}" --set name=quickstart --dry-run
   exit
 fi
 threads=$(( ($(nproc) + 1) / 2 / ranks ))  # Of each rank; the pools share the machine.
@@ -129,7 +131,7 @@ run_job() {  # NAME FLAG...: its outcome in NAME.json and NAME.checkpoints.json
   local name=$1 status=0
   shift
   "$bin/longhaul" --server "$server" submit -f deploy/examples/quickstart.yaml --set "data.text.path=$data" \
-    "${steps[@]}" "${overrides[@]}" "$@" --wait --follow >"$state/$name.out" || status=$?
+    "${steps[@]}" "${overrides[@]}" "$@" --set "name=$name" --wait --follow >"$state/$name.out" || status=$?
   "$bin/longhaul" --server "$server" get "$name" -o json >"$state/$name.json" || status=$?
   "$bin/longhaul" --server "$server" checkpoints "$name" -o json >"$state/$name.checkpoints.json" || status=$?
   [ $status -eq 0 ] || fail "the job did not complete; see $state/$name.json and the logs beside it"
@@ -139,7 +141,7 @@ report=("$state/quickstart.json" "$state/quickstart.checkpoints.json")
 if [ -n "$alone" ]; then
   say "quickstart: the same steps on one pool alone"
   # It keeps its own parameters: what it brings to the coordinator is what it has, and nothing is merged into it.
-  run_job quickstart-alone --set name=quickstart-alone --set "pools={min: 1, max: 1, names: [site-a]}" \
+  run_job quickstart-alone --set "pools={min: 1, max: 1, names: [site-a]}" \
     --set "sync.alpha=1" --set "sync.outer={lr: 1, momentum: 0}" --set sync.up.codec=fp32 --set sync.down.codec=fp32
   report+=(--alone "$state/quickstart-alone.json" "$state/quickstart-alone.checkpoints.json")
 fi

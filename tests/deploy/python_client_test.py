@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ import longhaul
 from longhaul.v1 import fragment_pb2, job_pb2
 
 client = longhaul.Client(sys.argv[1], timeout=10)
-found = {"listed": [job.spec.name for job in client.list()], "pools": [pool.name for pool in client.pools()]}
+found = {"options": dict(longhaul.access.CHANNEL_OPTIONS), "listed": [job.spec.name for job in client.list()], "pools": [pool.name for pool in client.pools()]}
 try:
     client.get("nobody")
 except longhaul.LonghaulError as error:
@@ -37,6 +38,8 @@ except ValueError as error:
     found["typo"] = str(error)
 found["dry"] = client.submit({"name": "dry", "model": {"synthetic": {"units": 1, "elements": 128}}, "train": {"steps": 5},
                               "sync": {"h": 2, "up": {"codec": "int8"}}}, validate_only=True).spec.sync.up.codec == fragment_pb2.INT8
+mixture = {"name": "mixed", "data": {"mixture": {"sources": [{"tokens": {"path": "a", "format": "llmc"}}]}}}
+found["mixed"] = longhaul.spec.job_spec(mixture).data.mixture.sources[0].tokens.format == job_pb2.LLMC
 client.submit({"name": "gone", "model": {"synthetic": {"units": 1, "elements": 128}}, "train": {"steps": 5}, "sync": {"h": 2},
                "pools": {"names": ["nobody"]}})
 try:
@@ -102,6 +105,9 @@ found["deleted"] = [client.delete("second"), client.delete("second")]
 refused("ended", lambda: client.checkpoint("tiny"))
 refused("nowhere", lambda: client.submit(spec, begin_from=folder + "/nowhere"))
 refused("no model", lambda: client.upload(os.path.dirname(folder)))
+unshaped = {name: value for name, value in spec.items() if name != "model"}
+found["model of the folder"] = client.submit({**unshaped, "name": "shaped"}, begin_from=folder + "-hf").spec.model.transformer.layers
+refused("no model, not sent", lambda: client.submit({**unshaped, "name": "shaped"}, begin_from=folder, validate_only=True))
 shutil.copytree(folder, folder + "-changing")
 os.truncate(os.path.join(folder + "-changing", largest), 5)
 refused("damaged", lambda: client.submit({**spec, "name": "damaged"}, begin_from=folder + "-changing"))
@@ -129,6 +135,64 @@ for pool, line in client.logs(follow=True, tail=5):
         break
 print(asked, pool, flush=True)
 """
+# A clock that nobody waits for, and streams that end as a test wants: (seconds until then, jobs' states before, error).
+ABSENCE = """
+import json, types
+import grpc
+import longhaul
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+from longhaul.v1 import job_pb2
+
+clock = types.SimpleNamespace(now=1000.0)
+longhaul.client.time = types.SimpleNamespace(monotonic=lambda: clock.now, sleep=lambda seconds: setattr(clock, "now", clock.now + seconds))
+
+class Failure(grpc.RpcError):
+    def __init__(self, code, retry=None):
+        self.of, self.retry = code, retry
+    def code(self):
+        return self.of
+    def details(self):
+        return "as the test says"
+    def trailing_metadata(self):
+        if self.retry is None:
+            return ()
+        detail = any_pb2.Any()
+        detail.Pack(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=self.retry)))
+        return (("grpc-status-details-bin", status_pb2.Status(details=[detail]).SerializeToString()),)
+
+AWAY, FULL = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED
+RUNS, ENDS = (job_pb2.RUNNING,), (job_pb2.COMPLETED,)
+
+def watch(streams, **options):
+    begun = clock.now
+    client, left = longhaul.Client("localhost:1"), list(streams)
+    def stream(request, **_):
+        lasts, states, error = left.pop(0) if len(left) > 1 else left[0]
+        for state in states:
+            yield job_pb2.WatchJobResponse(cursor=1, job=job_pb2.Job(id="i", state=state))
+        clock.now += lasts
+        if error:
+            raise error
+    client._jobs = types.SimpleNamespace(WatchJob=stream)
+    client._logs = types.SimpleNamespace(FollowLogs=lambda request, **_: (longhaul.v1.logs_pb2.FollowLogsResponse(text=b"a line", ring=1, next=1)
+                                                                          for _ in stream(request)))
+    try:
+        if options.pop("logs", False):
+            return [line for _, line in client.logs(follow=True)]
+        return [job_pb2.JobState.Name(job.state) for job in client.watch("j", **options)]
+    except longhaul.LonghaulError as error:
+        return [error.code, clock.now - begun]
+
+print(json.dumps({
+    "quiet": watch([(3600, RUNS, Failure(AWAY)), (0, (), Failure(AWAY)), (3600, (), Failure(AWAY)), (0, ENDS, None)]),
+    "quiet logs": watch([(3600, RUNS, Failure(AWAY)), (0, RUNS, None)], logs=True),
+    "away": watch([(3600, RUNS, Failure(AWAY)), (0, (), Failure(AWAY))], reconnect_for=50),
+    "late": watch([(1, RUNS, Failure(AWAY)), (0, (), Failure(AWAY))], timeout=5.5),
+    "full": watch([(1, RUNS, Failure(AWAY)), (0, (), Failure(FULL, 7)), (0, ENDS, None)]),
+    "full at once": watch([(0, (), Failure(FULL, 7))]),
+    "too large": watch([(0, RUNS, Failure(FULL))])}))
+"""
 # Of a coordinator with TLS and tokens: server, folder of the authority, file of a submitter's token.
 CLOSED = """
 import json, os, sys
@@ -150,7 +214,12 @@ with longhaul.Client(server, tls_ca=authority, token_file=token, timeout=10) as 
                          "pools": {"names": ["nobody"]}})
     found["listed"] = [job.spec.name for job in client.list()]
     found["logs"] = list(client.logs("closed"))
+    os.environ.update(http_proxy="http://127.0.0.1:1", no_proxy="")  # Nobody there would get the token.
     found["metrics"] = client.metrics("closed")
+    client.server = "coordinator.example:7070"
+    refused("page of another machine", lambda: client.metrics("closed"))
+    found["page"] = client.metrics("closed", page=client.describe().http_address)
+    del os.environ["http_proxy"], os.environ["no_proxy"]
     client.cancel("closed")
     found["waited"] = client.wait("closed", timeout=10).spec.name
     secret = open(token).read()
@@ -219,10 +288,33 @@ class PythonClientTest(ClusterTest):
         self.assertIn("name", found["refused"])
         self.assertIn("nmae", found["typo"])
         self.assertTrue(found["dry"])
+        self.assertTrue(found["mixed"])
+        self.check_channel(found["options"])
         self.assertEqual(found["late"], "DEADLINE_EXCEEDED")
         self.assertEqual(found["cancelled"], ["enough", "CANCELLED"])
         self.assertGreater(found["logs"], 0)
         self.assertEqual(found["rows"][0]["step"], 200)
+
+    def check_channel(self, options):
+        """They are those of every other program."""
+        source = (ROOT / "common/rpc/channel.cc").read_text()
+        for name in ("initial", "min", "max"):
+            value = re.search(rf"GRPC_ARG_{name.upper()}_RECONNECT_BACKOFF_MS, ([0-9']+)\)", source)[1]
+            self.assertEqual(options[f"grpc.{name}_reconnect_backoff_ms"], int(value.replace("'", "")))
+        source = (ROOT / "common/rpc/transport_options.h").read_text()
+        for name in ("time", "timeout"):
+            seconds = re.search(rf"absl::Duration {name} = absl::Seconds\((\d+)\)", source)[1]
+            self.assertEqual(options[f"grpc.keepalive_{name}_ms"], 1000 * int(seconds))
+
+    def test_a_stream_waits_for_a_coordinator_that_is_away(self):
+        found = json.loads(self.run_script("-c", ABSENCE))
+        self.assertEqual(found["quiet"], ["RUNNING", "COMPLETED"])
+        self.assertEqual(found["quiet logs"], ["a line", "a line"])
+        self.assertEqual(found["full"], ["RUNNING", "COMPLETED"])
+        self.assertEqual(found["away"], ["UNAVAILABLE", 3650])
+        self.assertEqual(found["late"], ["DEADLINE_EXCEEDED", 5.5])
+        self.assertEqual(found["full at once"], ["RESOURCE_EXHAUSTED", 0])
+        self.assertEqual(found["too large"], ["RESOURCE_EXHAUSTED", 0])
 
     def test_the_lines_of_the_page_run(self):
         """deploy/python/README.md, with a whole spec and this coordinator."""
@@ -243,6 +335,7 @@ class PythonClientTest(ClusterTest):
         self.assertEqual(self.cluster.cli("download", "tiny", "--out", folder).returncode, 0)
         worker.kill()
         worker.wait()
+        self.longhaul("export", folder, "--out", f"{folder}-hf")
         model = {"transformer": {"layers": 2, "dim": 32, "heads": 2, "ff_dim": 64, "context": 32}}
         spec = {"name": "second", "model": model, "data": {"text": {"path": TEXT}}, "train": {"steps": 20, "batch": 4}, "sync": {"h": 10}}
         other = {**spec, "model": {"transformer": {**model["transformer"], "dim": 64}}}
@@ -263,7 +356,8 @@ class PythonClientTest(ClusterTest):
         self.assertEqual(found["again"], [found["job"][1], 0])
         self.assertEqual(found["checkpoint name"], "20")
         self.assertEqual(found["deleted"], [True, False])
-        for name, words in (("live", "has not ended"), ("ended", "FAILED_PRECONDITION"), ("nowhere", "FileNotFoundError"), ("no model", "ValueError"),
+        self.assertEqual(found["model of the folder"], 2)
+        for name, words in (("live", "has not ended"), ("ended", "FAILED_PRECONDITION"), ("nowhere", "FileNotFoundError"), ("no model, not sent", "INVALID_ARGUMENT"), ("no model", "ValueError"),
                             ("changed", "ABORTED"), ("outside", "ValueError"), ("damaged", "init.upload: "), ("other shape", "LonghaulError")):
             self.assertIn(words, found[name], name)
 
@@ -307,11 +401,12 @@ class PythonClientTest(ClusterTest):
         self.longhaul("certs", "--dir", ca / "other", "init")
         found, secret = json.loads(self.run_script("-c", CLOSED, self.cluster.address, ca, token))
         self.assertNotIn(secret, json.dumps(found))
-        self.assertEqual([found[name] for name in ("listed", "logs", "metrics", "waited", "again", "variables")], [["closed"], [], [], "closed", 1, 1])
+        self.assertEqual([found[name] for name in ("listed", "logs", "metrics", "page", "waited", "again", "variables")],
+                         [["closed"], [], [], [], "closed", 1, 1])
         for name in ("readable", "readable at once"):
             self.assertIn(f"FAILED_PRECONDITION: FAILED_PRECONDITION: token_file {token} holds a secret", found[name])
             self.assertIn(f"chmod 600 {token}", found[name])
-        for name, words in (("replaced", "UNAUTHENTICATED"), ("a pool", "a token is needed"), ("another authority", "UNAVAILABLE"),
+        for name, words in (("page of another machine", "FAILED_PRECONDITION"), ("replaced", "UNAUTHENTICATED"), ("a pool", "a token is needed"), ("another authority", "UNAVAILABLE"),
                             ("plaintext", "UNAVAILABLE"), ("token in plaintext", "needs tls_ca"), ("nobody", "who you are"), ("half", "all of"), ("short.token", "one token of 16"),
                             ("lines.token", "one token of 16"), ("folder", "is not a file"), ("none", "NOT_FOUND")):
             self.assertIn(words, found[name], name)

@@ -11,6 +11,10 @@ from longhaul.errors import LonghaulError
 
 TOKEN_BYTES = range(16, 4097)
 KEY_BYTES_MAX = 1 << 20
+# Those of common/rpc/channel.cc: a coordinator that vanished is noticed, and one that is back is found at once.
+CHANNEL_OPTIONS = (("grpc.keepalive_time_ms", 20_000), ("grpc.keepalive_timeout_ms", 10_000), ("grpc.keepalive_permit_without_calls", 1),
+                   ("grpc.http2.max_pings_without_data", 0), ("grpc.initial_reconnect_backoff_ms", 100),
+                   ("grpc.min_reconnect_backoff_ms", 10_000), ("grpc.max_reconnect_backoff_ms", 2_000))
 
 
 def _read_secret(name: str, path: str, most: int) -> bytes:
@@ -71,9 +75,9 @@ class Access:
 
     def channel(self, server: str) -> grpc.Channel:
         if not self.ca:
-            return grpc.insecure_channel(server)
+            return grpc.insecure_channel(server, CHANNEL_OPTIONS)
         pair = (_read_secret("tls_key", self.key, KEY_BYTES_MAX), _read(self.certificate)) if self.certificate else (None, None)
-        return grpc.secure_channel(server, grpc.ssl_channel_credentials(_read(self.ca), *pair))
+        return grpc.secure_channel(server, grpc.ssl_channel_credentials(_read(self.ca), *pair), CHANNEL_OPTIONS)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Of one call: the file is read for each, so that a token may be replaced."""

@@ -23,11 +23,37 @@ from longhaul.v1 import job_pb2, job_pb2_grpc, logs_pb2, logs_pb2_grpc, pool_pb2
 RESTING = frozenset({job_pb2.COMPLETED, job_pb2.FAILED, job_pb2.CANCELLED, job_pb2.QUARANTINED})
 RECONNECT_SECONDS = 1.0
 RECONNECT_FOR = 600.0  # How long a coordinator that has answered may be away.
+STOOD_SECONDS = 30.0  # A stream that took longer than any attempt to connect was open.
 
 
 def _is_here(address: str) -> bool:
     host = address.rpartition(":")[0]
     return host in ("localhost", "[::1]") or host.startswith("127.")
+
+
+class _Absence:
+    """How long the coordinator is away, as a stream sees it that is opened again and again. A stream may be open and quiet
+    for hours: its end begins the absence, not the last message."""
+
+    def __init__(self, longest: float):
+        self._longest = longest
+        self._answered = False
+        self._opened_at = 0.0
+        self._since: float | None = None
+
+    def opens(self) -> None:
+        self._opened_at = time.monotonic()
+
+    def answers(self) -> None:
+        self._answered, self._since = True, None
+
+    def may_try_again(self, error: LonghaulError) -> bool:
+        now = time.monotonic()
+        if self._since is None or now - self._opened_at > STOOD_SECONDS:
+            self._since = now
+        # A coordinator with too many streams says when to come back.
+        away = error.code in ("UNAVAILABLE", "CANCELLED") or error.code == "RESOURCE_EXHAUSTED" and error.retry_after is not None
+        return self._answered and away and now - self._since < self._longest
 
 
 class Client:
@@ -88,11 +114,13 @@ class Client:
             else:
                 message.init.checkpoint = name
         request = job_pb2.SubmitJobRequest(spec=message, idempotency_token=token, validate_only=validate_only)
-        try:
-            return self._call(self._jobs.SubmitJob, request).job
-        except LonghaulError as error:
-            if folder is None or validate_only or error.reason != "UPLOAD_UNKNOWN":
-                raise
+        # Without a model there is nothing to check before the folder is there, which brings one.
+        if folder is None or validate_only or message.HasField("model"):
+            try:
+                return self._call(self._jobs.SubmitJob, request).job
+            except LonghaulError as error:
+                if folder is None or validate_only or error.reason != "UPLOAD_UNKNOWN":
+                    raise
         Sending(self._uploads, self._access.metadata, folder, self.timeout, RECONNECT_FOR).run()
         return self._call(self._jobs.SubmitJob, request).job
 
@@ -159,24 +187,29 @@ class Client:
         coordinator, which may be away for `reconnect_for` seconds once it has answered. `timeout`: of the whole watch;
         LonghaulError with code DEADLINE_EXCEEDED."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        cursor, heard_at = 0, None
+        cursor, absence = 0, _Absence(reconnect_for)
         while True:
+            pause = RECONNECT_SECONDS
+            absence.opens()
             left = None if deadline is None else max(0.001, deadline - time.monotonic())
             try:
                 for update in self._jobs.WatchJob(job_pb2.WatchJobRequest(job=job, cursor=cursor), timeout=left, metadata=self._access.metadata()):
-                    cursor, heard_at = update.cursor, time.monotonic()
+                    cursor = update.cursor
+                    absence.answers()
                     job = update.job.id  # The name of a job that was deleted may be another's by now.
                     yield update.job
                     if update.job.state in RESTING:
                         return
-            except grpc.RpcError as error:
-                code = error.code()  # type: ignore[attr-defined]
-                away = code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
-                if code == grpc.StatusCode.OUT_OF_RANGE and cursor:  # A coordinator that counts anew.
+            except grpc.RpcError as call:
+                error = error_of(call)
+                if error.code == "OUT_OF_RANGE" and cursor:  # A coordinator that counts anew.
                     cursor = 0
-                elif not away or heard_at is None or time.monotonic() - heard_at > reconnect_for:
-                    raise error_of(error) from error
-            time.sleep(RECONNECT_SECONDS)
+                elif not absence.may_try_again(error):
+                    raise error from call
+                elif deadline is not None and time.monotonic() >= deadline:
+                    raise LonghaulError("DEADLINE_EXCEEDED", f"the coordinator is away: {error.message}") from call
+                pause = max(pause, error.retry_after or 0)
+            time.sleep(pause if deadline is None else max(0, min(pause, deadline - time.monotonic())))
 
     def wait(self, job: str, timeout: float | None = None) -> job_pb2.Job:
         """The job as it ended (or was quarantined); look at its state."""
@@ -193,12 +226,13 @@ class Client:
         come the lines that were written meanwhile. Lines that are lost, because a node keeps only its newest, are counted
         in a line of their own. With a coordinator or agents of an earlier version, what is written meanwhile does not come."""
         request = logs_pb2.FollowLogsRequest(job_id=self.get(job).id if job else "", pool=pool, tail=tail, follow=follow)
-        heard_at, numbered = None, True
+        absence, numbered = _Absence(reconnect_for), True
         positions: dict[tuple[str, int], logs_pb2.LogPosition] = {}
         while True:
+            absence.opens()
             try:
                 for lines in self._logs.FollowLogs(request, timeout=None if follow else self.timeout, metadata=self._access.metadata()):
-                    heard_at = time.monotonic()
+                    absence.answers()
                     place = lines.pool, lines.node
                     numbered = numbered and lines.ring != 0
                     if place in positions and positions[place].ring != lines.ring:
@@ -210,31 +244,35 @@ class Client:
                     for line in lines.text.decode(errors="replace").splitlines():
                         yield lines.pool, line
                 return
-            except grpc.RpcError as error:
-                away = error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)  # type: ignore[attr-defined]
-                if not follow or not away or heard_at is None or time.monotonic() - heard_at > reconnect_for:
-                    raise error_of(error) from error
+            except grpc.RpcError as call:
+                error = error_of(call)
+                if not follow or not absence.may_try_again(error):
+                    raise error from call
             del request.positions[:]
             request.positions.extend(positions.values())
             if not numbered:  # What came must not come again.
                 request.tail = 0
-            time.sleep(RECONNECT_SECONDS)
+            time.sleep(max(RECONNECT_SECONDS, error.retry_after or 0))
 
     def metrics(self, job: str, page: str | None = None) -> list[dict[str, Any]]:
         """Losses so far, as rows for a DataFrame: {step, kind ("eval" or "train"), pool, loss}. They come from the
         coordinator's status page: `page` is its HOST:PORT, if this machine reaches it elsewhere than where it
-        listens. The page has no TLS: a token goes there only on this machine, or where `page` is given. `longhaul.rows`
-        needs no page, and has what is true now."""
+        listens. The page has no TLS: a token goes there only on this machine, or where `page` is given. A coordinator of
+        another machine that shows its page only there needs `page`. `longhaul.rows` needs no page, and has what is true now."""
         address = page or self.describe().http_address
         if not address:
             raise LonghaulError("FAILED_PRECONDITION", "the coordinator serves no status page", hint="start it with --http-listen")
+        if not page and _is_here(address) and not _is_here(self.server):  # Its localhost is not ours.
+            raise LonghaulError("FAILED_PRECONDITION", f"the coordinator shows its status page on its own machine alone, at {address}",
+                                hint="page=HOST:PORT names another way to it")
         url = f"http://{address}/api/v1/job?" + urllib.parse.urlencode({"name": job})
         question = urllib.request.Request(url)
         if page or _is_here(address):
             for name, value in self._access.metadata():
-                question.add_header(name, value)
+                question.add_unredirected_header(name, value)
         try:
-            with urllib.request.urlopen(question, timeout=self.timeout) as response:
+            # No proxy sees the token.
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(question, timeout=self.timeout) as response:
                 return history_rows(json.load(response))
         except urllib.error.HTTPError as error:
             code = {404: "NOT_FOUND", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}.get(error.code, "UNKNOWN")

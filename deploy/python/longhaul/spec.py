@@ -12,6 +12,8 @@ from longhaul.v1 import job_pb2
 
 def _upper_case_choices(value: Any, kind: Descriptor) -> Any:
     """Choices may be written in any case, as in YAML; protobuf's parser wants them as declared."""
+    if isinstance(value, (list, tuple)):
+        return [_upper_case_choices(item, kind) for item in value]
     if not isinstance(value, Mapping):
         return value
     result = {}

@@ -27,9 +27,9 @@ class QuickstartTest(unittest.TestCase):
         self.addCleanup(state.cleanup)
         self.state = state.name
 
-    def start(self, *flags):
-        environment = {**os.environ, "BUILD_DIR": os.path.relpath(BIN.parent, ROOT), "RUN_DIR": self.state}
-        return subprocess.Popen([ROOT / "deploy/quickstart.sh", "--skip-setup", "--data", TEXT, *flags], cwd=ROOT,
+    def start(self, *flags, cwd=ROOT, build=os.path.relpath(BIN.parent, ROOT)):
+        environment = {**os.environ, "BUILD_DIR": str(build), "RUN_DIR": self.state}
+        return subprocess.Popen([ROOT / "deploy/quickstart.sh", "--skip-setup", "--data", TEXT, *flags], cwd=cwd,
                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 start_new_session=True)
 
@@ -54,6 +54,15 @@ class QuickstartTest(unittest.TestCase):
             self.assertIn(word, output)
         shown = output[output.index("COMPLETED, "):].splitlines()
         self.assertFalse([line for line in shown if len(line) > 80 and "checkpoint  " not in line])
+
+    def test_paths_begin_where_it_is_called_and_the_job_keeps_its_name(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "text").symlink_to(TEXT)
+            process = self.start("--steps", "20", "--data", "text", "--json", "report.json", "--set", "name=mine", cwd=folder,
+                                 build=BIN.parent)
+            output, _ = process.communicate(timeout=200)
+            self.assertEqual(process.returncode, 0, output)
+            self.assertEqual(json.loads(pathlib.Path(folder, "report.json").read_text())["state"], "COMPLETED")
 
     def test_one_bit_adam_on_two_ranks(self):
         process = self.start("--steps", "60", "--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3, freeze_step: 30, local_step_scaler: 8}")
