@@ -47,6 +47,12 @@ class ImagesTest(unittest.TestCase):
                 for source in sources:
                     self.assertTrue((ROOT / source).exists(), source)
 
+    def test_neither_data_nor_secrets_are_copied_or_committed(self):
+        """What the documents and the compose file have users put into the tree."""
+        for ignore, lines in ((".dockerignore", {"deploy/data", "**/longhaul-ca", "**/*.key", "**/*.token", "tokens"}),
+                              (".gitignore", {"/deploy/data/", "longhaul-ca/", "*.key", "*.token", "/tokens"})):
+            self.assertLessEqual(lines, set((ROOT / ignore).read_text().splitlines()), ignore)
+
     def test_base_and_mirror_are_arguments(self):
         for _, lines in self.dockerfiles():
             self.assertEqual({rest.split()[0] for word, rest in lines if word == "FROM"}, {"${BASE}"})
