@@ -80,7 +80,7 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
       if (job.final_checkpoint == FinalCheckpoint::kWriting)
         return Waiting{"the final checkpoint", job.changed_at, forever};
       return Waiting{
-          job.final_evaluation ? "the pools to merge the last commits" : "the final evaluation",
+          job.final_evaluation ? "the pools to merge and evaluate the last commits" : "the final evaluation",
           job.changed_at, job.finish_until};
     default:
       return std::nullopt;

@@ -257,7 +257,7 @@ TEST_F(CoordinatorTest, AFinishingJobWaitsForEachPoolsLastMergeUntilItsDeadline)
   Heartbeat evaluated{"a", "1", "j", 8};
   evaluated.evaluations = {{.step = 8, .version = 3, .loss = 1, .final = true}};
   EXPECT_TRUE(Do(evaluated).works.empty());
-  EXPECT_EQ(View().waiting->what, "the pools to merge the last commits");
+  EXPECT_EQ(View().waiting->what, "the pools to merge and evaluate the last commits");
   for (int i = 1; i < 7; ++i) {
     At(9 * i);
     EXPECT_TRUE(Do(Heartbeat{"a", "1", "j", 8}).works.empty());
