@@ -67,7 +67,7 @@ absl::Status Validate(const TransformerShape& s) {
         absl::StrFormat("kv_heads: %d does not divide heads %d", s.kv_heads, s.heads));
   }
   if (!(s.rope_theta > 1)) return absl::InvalidArgumentError("rope_theta: must be above 1");
-  // With a smaller one, which is zero in float32, a row of zeros would become NaN.
+  // A smaller one is denormal or zero in float32. With zero, a row of zeros would become NaN.
   if (!(s.norm_eps >= std::numeric_limits<float>::min() && s.norm_eps < 1))
     return absl::InvalidArgumentError("norm_eps: must be at least 1.2e-38 and below 1");
   if (s.positions != 0) LH_RETURN_IF_ERROR(RequireRange("positions", s.positions, 2, 1 << 30));

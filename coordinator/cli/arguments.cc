@@ -80,9 +80,9 @@ CLI::App* AddJobCommand(CLI::App& app, Arguments& arguments, const char* name, c
 }
 
 void AddSubmit(CLI::App& app, Arguments& arguments) {
-  CLI::App* submit = app.add_subcommand(
-      "submit",
-      "Submit a job. Same name and spec again: the existing job, unless it failed or was cancelled");
+  CLI::App* submit = app.add_subcommand("submit",
+                                        "Submit a job. Same name and spec again: the existing job, "
+                                        "unless it failed or was cancelled");
   submit
       ->add_option("-f,--file", arguments.file, "Job spec in YAML or JSON; - reads standard input")
       ->type_name("FILE")

@@ -29,7 +29,7 @@ struct ClientAccess {
   std::string token_file;
 };
 
-// A stream that lasted so long was open, though nothing may have come: no attempt to connect takes as
+// A stream that lasted longer was open, even if nothing came: an attempt to connect does not take as
 // long.
 inline constexpr absl::Duration kConnectMax = absl::Minutes(3);
 

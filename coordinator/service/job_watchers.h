@@ -41,8 +41,8 @@ class JobWatchers {
 
   // Adds a stream. It ends with OK when it has sent the state in which the job ended. `job`: the
   // state now. `cursor`: what the watcher has seen already, or 0. If `cursor` is later than now,
-  // the stream ends with OUT_OF_RANGE. If there are watchers_max already and the job
-  // has not ended, it ends with RESOURCE_EXHAUSTED and RetryInfo.
+  // the stream ends with OUT_OF_RANGE. If there are watchers_max already and the job has not ended,
+  // it ends with RESOURCE_EXHAUSTED and RetryInfo.
   void Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, absl::Time now,
            const EventSource& events);
 

@@ -4,7 +4,6 @@
 
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
-#include "common/device/cuda_status.h"
 #include "cuda_runtime_api.h"
 #include "worker/collective/collective_cuda_status.h"
 #include "worker/collective/rank_order_sum_cuda.h"

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/device/cuda_status.h"
 #include "worker/collective/checked_communicator.h"
 #include "worker/collective/collective_cuda_status.h"
 #include "worker/collective/nccl_group.h"

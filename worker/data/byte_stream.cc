@@ -146,8 +146,8 @@ class ZstdStream : public ByteStream {
       if (given_.pos == given_.size) {
         LH_ASSIGN_OR_RETURN(const size_t n, file_.Read(absl::MakeSpan(input_)));
         given_ = {input_.data(), n, 0};
-        // Within a frame the decoder may have more output without further input. Behind one it would
-        // begin another.
+        // Within a frame the decoder may have more output without further input. After one it
+        // would begin another.
         if (n == 0 && left_ == 0) break;
       }
       const size_t before = result.pos, taken = given_.pos;

@@ -9,6 +9,7 @@
 #include "common/device/cuda_module.h"
 
 namespace longhaul {
+
 absl::StatusOr<at::Device> OpenCudaDevice(int index) {
   // The driver is asked, since the runtime library is among what is loaded here.
   LH_ASSIGN_OR_RETURN(const int count, CudaDeviceCount());

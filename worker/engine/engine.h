@@ -218,9 +218,9 @@ class Engine {
   absl::Status CollectErrorFeedback();
   // The error feedback of 1-bit Adam, once the variance is frozen. kWorker: of every element of a
   // unit, different on each rank; it can only be restored on the same rank of as many ranks.
-  // kServer: of the elements that this rank owns; it goes with the elements, to any number of ranks.
-  // The view may be read and written between two steps (after PublishState), and is valid until the
-  // next step. Empty: there is no error feedback.
+  // kServer: of the elements that this rank owns; it goes with the elements, to any number of
+  // ranks. The view may be read and written between two steps (after PublishState), and is valid
+  // until the next step. Empty: there is no error feedback.
   absl::Span<float> FeedbackOf(Feedback end, int unit);
 
  private:

@@ -57,6 +57,16 @@ InterleavedAdamW::MomentSizes InterleavedAdamW::SizesOf(const Options& options,
   return {.moment = size, .variance = size};
 }
 
+struct InterleavedAdamW::StagedState {
+  StagedState(std::vector<std::byte> bytes, absl::Span<std::byte> device)
+      : host(std::move(bytes)),
+        here("a part of the optimizer's state", Place::kHost, absl::MakeSpan(host)),
+        there("the optimizer's state", Place::kDevice, device) {}
+
+  std::vector<std::byte> host;
+  PlacedBuffer here, there;
+};
+
 InterleavedAdamW::Bytes InterleavedAdamW::BytesOf(const Options& options,
                                                   absl::Span<const SubgroupShape> shapes) {
   const UpdateSchedule schedule = MakeUpdateSchedule(ElementsOf(shapes), options.schedule);
@@ -433,6 +443,13 @@ absl::Status InterleavedAdamW::Finish() {
   return std::exchange(status_, absl::OkStatus());
 }
 
+absl::Status InterleavedAdamW::WaitFor(const MoveToken& copied, absl::string_view what,
+                                       std::unique_ptr<StagedState>& staged) const {
+  absl::Status done = movement_.Wait(copied, what);
+  if (!done.ok()) abandoned_.push_back(std::move(staged));
+  return done;
+}
+
 absl::Status InterleavedAdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
                                          absl::Span<float> values) const {
   const State& kept = subgroups_[subgroup];
@@ -443,10 +460,11 @@ absl::Status InterleavedAdamW::ReadState(OptimizerState state, int subgroup, int
   if (from.place() == Place::kHost) {
     std::copy(part.begin(), part.end(), host.begin());
   } else {
-    PlacedBuffer there("the optimizer's state", Place::kDevice, part);
-    PlacedBuffer here("what is read of it", Place::kHost, absl::MakeSpan(host));
-    const MoveToken read = movement_.Copy(kStateDown, {&there, 0}, {&here, 0}, there.bytes());
-    LH_RETURN_IF_ERROR(movement_.Wait(read, "reading the optimizer's state"));
+    auto staged = std::make_unique<StagedState>(std::move(host), part);
+    const MoveToken read =
+        movement_.Copy(kStateDown, {&staged->there, 0}, {&staged->here, 0}, part.size());
+    LH_RETURN_IF_ERROR(WaitFor(read, "reading the optimizer's state", staged));
+    host = std::move(staged->host);
   }
   for (size_t i = 0; i < values.size(); ++i) {
     uint16_t bits = 0;
@@ -477,10 +495,10 @@ absl::Status InterleavedAdamW::WriteState(OptimizerState state, int subgroup, in
     std::copy(host.begin(), host.end(), part.begin());
     return absl::OkStatus();
   }
-  PlacedBuffer here("the optimizer's state", Place::kHost, absl::MakeSpan(host));
-  PlacedBuffer there("its place", Place::kDevice, part);
-  const MoveToken written = movement_.Copy(kStateUp, {&here, 0}, {&there, 0}, here.bytes());
-  return movement_.Wait(written, "writing the optimizer's state");
+  auto staged = std::make_unique<StagedState>(std::move(host), part);
+  const MoveToken written =
+      movement_.Copy(kStateUp, {&staged->here, 0}, {&staged->there, 0}, part.size());
+  return WaitFor(written, "writing the optimizer's state", staged);
 }
 
 int64_t InterleavedAdamW::state_bytes() const {

@@ -132,6 +132,8 @@ class InterleavedAdamW : public Optimizer {
     Buffer buffer;
     MoveToken free;
   };
+  // A part of the state on its way between a piece of host memory and the device.
+  struct StagedState;
 
   // Whether another optimizer updates the subgroup.
   static bool IsMatrix(const Options& options, const SubgroupShape& shape) {
@@ -168,6 +170,10 @@ class InterleavedAdamW : public Optimizer {
   void RunHost(size_t waiting_max);
   absl::Status UpdateOnHost(State& state);
   void Note(const absl::Status& status);
+  // Waits for the copy of a part of the state. If the wait fails, the copy may still run, so
+  // `staged` is kept until the movement has ended.
+  absl::Status WaitFor(const MoveToken& copied, absl::string_view what,
+                       std::unique_ptr<StagedState>& staged) const;
 
   const Options options_;
   const UpdateSchedule schedule_;
@@ -181,6 +187,8 @@ class InterleavedAdamW : public Optimizer {
   size_t next_slot_ = 0, next_shadow_ = 0;
   // Host subgroups, in the order of their submission.
   std::deque<int> waiting_;
+  // Of copies whose end was not seen.
+  mutable std::vector<std::unique_ptr<StagedState>> abandoned_;
   // The last stamp, and the generation of the current gradients.
   int64_t stamps_ = 0, generation_ = 1;
   int64_t updates_ = 0;

@@ -82,9 +82,9 @@ class FragmentExchange {
   absl::Status TakeSnapshot(Replica& replica, int fragment, int64_t version, RoundKind kind);
   // All: the transfer goes on in the background. RESOURCE_EXHAUSTED: too many wait.
 
-  // Sends the contribution's bytes; first codes the snapshot that the training thread has taken (TakeSnapshot),
-  // unless an earlier call did. Reports nothing if there is neither: the version was merged, the snapshot is of
-  // a later one, or it is not taken yet.
+  // Sends the contribution's bytes. Codes the snapshot that the training thread has taken
+  // (TakeSnapshot) first, unless an earlier call did. Reports nothing if there are neither bytes nor
+  // a snapshot: the version was merged, the snapshot is of a later one, or it is not taken yet.
   absl::Status Push(const Connection& connection, const Contribution& contribution);
   // Replaces the outer parameters with the coordinator's newest.
   absl::Status PullWhole(const Connection& connection, int fragment);

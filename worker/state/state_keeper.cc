@@ -122,8 +122,8 @@ bool StateKeeper::CanUse(const SavedStates& saved, const SaveId& save) const {
   return saved.Covers(save, SlotsOf(saved.PhaseOf(save)));
 }
 
-// Each rank tells whether it keeps state, how often, and which saves it could take up. All save at the
-// slowest pace: what each node was told differs, but they gather after the same steps.
+// Each rank tells whether it keeps state, how often, and which saves it could take up. Nodes may have
+// been told different paces. All save at the slowest one, so that they gather after the same steps.
 absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates& saved) {
   std::vector<SaveId> own;
   for (const SaveId& save : saved.saves()) {
@@ -213,10 +213,9 @@ void StateKeeper::TellChangedData(const std::vector<NamedValue>& saved) const {
     // 0: an earlier version has saved it.
     if (before == 0 || before == now.value) continue;
     options_.log.Warning(absl::StrFormat(
-        "its data has changed since it was saved: source %s had %.0f tokens and has %.0f. The "
-        "order "
-        "of examples is another one: some may be seen twice, and held-out data may have been "
-        "trained on",
+        "its data has changed since it was saved: source %s had %.0f tokens and has %.0f. "
+        "The order of examples is another one: some may be seen twice, and held-out data may have "
+        "been trained on",
         absl::StripPrefix(now.name, kDataTokensPrefix), before, now.value));
   }
 }

@@ -7,7 +7,8 @@
 //
 // Thread-safe. Enqueuing does not wait for the device, except that a copy from host memory that is
 // not pinned may wait for earlier copies. Pointers must stay valid until a Wait after their use.
-// Errors: RESOURCE_EXHAUSTED (memory), INTERNAL (the device failed, and cannot be used from then on).
+// Errors: RESOURCE_EXHAUSTED (memory), INTERNAL (the device failed, and cannot be used from then
+// on).
 #pragma once
 
 #include <cstdint>
