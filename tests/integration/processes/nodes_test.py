@@ -169,7 +169,7 @@ class NodesTest(ClusterTest):
         self.cluster.coordinator.wait()
         self.cluster.start_coordinator()
         self.cluster.wait_step(100)
-        self.assertTrue(all(alive(rank) for rank in ranks))
+        self.assertTrue(all(alive(rank) for rank in ranks), self.cluster.tail("node-0") + self.cluster.tail("node-1"))
         job = self.cluster.wait_job()
         self.assertEqual(job["tokens"], 2 * 500 * 4 * 32)
 
