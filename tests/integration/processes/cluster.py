@@ -218,6 +218,17 @@ def wait_until(condition, seconds, what):
         time.sleep(0.05)
 
 
+def fill(file):
+    """Adds to the file until its disk has no byte left."""
+    with open(file, "ab", buffering=0) as filler:
+        for size in (1 << 20, 65536, 4096, 512, 1):
+            try:
+                while True:
+                    filler.write(b"x" * size)
+            except OSError:
+                pass
+
+
 def children(pid):
     try:
         return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -8,7 +8,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-from cluster import Cluster, ClusterTest, main, wait_until
+from cluster import Cluster, ClusterTest, fill, main, wait_until
 
 
 def pools(cluster):
@@ -148,13 +148,7 @@ class FullDiskTest(unittest.TestCase):
         self.cluster.start_coordinator()
 
     def fill(self):
-        with open(self.data / "filler", "ab", buffering=0) as filler:
-            for size in (65536, 4096, 512, 1):
-                try:
-                    while True:
-                        filler.write(b"x" * size)
-                except OSError:
-                    pass
+        fill(self.data / "filler")
 
     def ready(self):
         try:

@@ -62,7 +62,7 @@ class ResultsTest(ClusterTest):
         wait_until(lambda: any(f.stat().st_size > 0 for f in partial.glob("*.f32")), 30, "the first bytes")
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
-        relay.go_on()
+        relay.mend()
         self.cluster.start_coordinator()
         said, err = download.communicate(timeout=60)
         self.assertEqual(download.returncode, 0, err)

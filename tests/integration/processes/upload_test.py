@@ -98,7 +98,7 @@ class UploadTest(ClusterTest):
         os.kill(process.pid, signal.SIGSTOP)
         self.assertLess(self.bytes_there(), sum(path.stat().st_size for path in folder.glob("*.f32")))
         yield process
-        relay.go_on()
+        relay.mend()
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGCONT)
 
