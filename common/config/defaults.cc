@@ -51,6 +51,7 @@ constexpr Default kDefaults[] = {
     {"inner.onebit_adam.beta2", "0.99"},
     {"inner.onebit_adam.eps", "1e-8"},
     {"inner.onebit_adam.freeze_ratio", "0.96"},
+    {"inner.onebit_adam.scale_block", "512"},
     {"inner.schedule.final_fraction", "0.05"},
     {"inner.clip_norm", "1"},
     {"partition.preset", "ddp"},

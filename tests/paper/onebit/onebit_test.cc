@@ -37,6 +37,7 @@ double Excess(const char* name, const OptimizerOptions& optimizer, int seeds) {
 TEST(OneBitTest, LosesNothingThatMattersAndNeedsBothItsParts) {
   const int seeds = Seeds(2);
   OneBitAdamOptions options = kOneBit;
+  // The default of jobs.
   options.scale_block = 512;
   EXPECT_LE(Excess("1-bit Adam, a scale for 512 elements", options, seeds), BoundFor(seeds, 0.015));
   // As in the paper. The models are so small that one scale for a tensor costs something.

@@ -345,6 +345,7 @@ TEST(JobSpecTest, OneBitAdamHasAdamsDefaults) {
   EXPECT_EQ(onebit.eps(), 1e-8);
   EXPECT_EQ(onebit.weight_decay(), 1.0 / 600);
   EXPECT_EQ(onebit.freeze_ratio(), 0.96);
+  EXPECT_EQ(onebit.scale_block(), 512);
   EXPECT_EQ(onebit.local_step_clipper(), 0);
   EXPECT_THAT(job->warnings, IsEmpty());
 }
