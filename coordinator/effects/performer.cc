@@ -41,6 +41,7 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
     }
     jobs_[job->id()] = std::move(job);
   }
+  for (std::string& id : recovered.ended) logs_of_ended_[std::move(id)] = absl::InfinitePast();
 }
 
 void Performer::Start() { Step(coordinator::Tick{}); }
@@ -176,6 +177,7 @@ void Performer::TakeOver(const Record& record) {
   if (const auto* deleted = std::get_if<StoreDeleted>(&record)) {
     --jobs_by_state_[static_cast<int>(deleted->state)];
     parts_.fragments->Close(deleted->job);
+    logs_of_ended_.erase(deleted->job);
     const std::shared_ptr<LiveJob> job = Find(deleted->job);
     if (job != nullptr) {
       parts_.metrics->RemoveJob(job->name());
@@ -320,6 +322,7 @@ void Performer::Tick() {
   last_second_ = now();
   SaveCounters();
   Forget();
+  RemoveLogs();
   ShowGauges();
 }
 
@@ -330,6 +333,7 @@ void Performer::Forget() {
     parts_.fragments->Close(job->id());
     parts_.metrics->RemoveJob(job->name());
     parts_.fragments->parts().metrics->RemoveJob(job->name());
+    logs_of_ended_[job->id()] = now();
     jobs_.erase(job->id());
   }
 }

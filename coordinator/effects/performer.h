@@ -186,6 +186,8 @@ class Performer {
   Fragments::Done<T> Ended(std::function<void(absl::StatusOr<T>)> then);
 
   void Forget();
+  // Removes log and snapshots of jobs that have ended, one job after another.
+  void RemoveLogs();
   void ShowGauges();
   bool full() const;
 
@@ -200,6 +202,10 @@ class Performer {
 
   std::map<std::string, std::shared_ptr<LiveJob>, std::less<>> jobs_;
   std::map<int, int64_t> jobs_by_state_;
+  // Ended jobs that may still have a log, and when its removal is tried. No decision depends on it,
+  // so the core does not know of it.
+  std::map<std::string, absl::Time> logs_of_ended_;
+  bool removing_log_ = false;
   // Decisions that have not taken effect, the oldest first.
   std::deque<Pending> backlog_;
   bool draining_ = false;

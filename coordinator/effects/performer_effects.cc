@@ -1,4 +1,5 @@
 // The effects of decisions: sends notices to the publisher, and begins works of the fragments.
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -9,6 +10,9 @@
 
 namespace longhaul::coordinator {
 namespace {
+
+// The time between two tries to remove the log of a job that has ended.
+constexpr absl::Duration kRemoveLogDelay = absl::Seconds(10);
 
 JobFault FaultOf(const absl::Status& status, absl::string_view what) {
   return {.code = absl::StatusCodeToString(status.code()),
@@ -185,6 +189,7 @@ void Performer::Begin(const WriteCheckpoint& work) {
   manifest.set_job_name(job.name());
   manifest.set_step(work.step);
   manifest.set_final(work.final);
+  manifest.set_last(work.cycle == 0);
   manifest.mutable_created_at()->set_seconds(absl::ToUnixSeconds(now()));
   manifest.set_longhaul_version(LONGHAUL_VERSION);
   *manifest.mutable_model() = job.resolved->spec.model();
@@ -233,6 +238,33 @@ void Performer::Begin(const RemoveFiles& work) {
       Step(RemoveFailed{id});
     });
   });
+}
+
+void Performer::RemoveLogs() {
+  const auto due = std::find_if(logs_of_ended_.begin(), logs_of_ended_.end(),
+                                [this](const auto& entry) { return entry.second <= now(); });
+  if (removing_log_ || due == logs_of_ended_.end()) return;
+  removing_log_ = true;
+  parts_.fragments->RemoveLog(
+      due->first, Ended<bool>([this, id = due->first](absl::StatusOr<bool> removed) {
+        removing_log_ = false;
+        const auto tried = logs_of_ended_.find(id);
+        // Otherwise the job was deleted meanwhile.
+        if (tried != logs_of_ended_.end()) {
+          const bool damaged = absl::IsDataLoss(removed.status());
+          if (damaged) {
+            parts_.log->With({.job_id = id})
+                .Error(absl::StrCat("its log is kept, since its last checkpoint is damaged: ",
+                                    removed.status().message()));
+          }
+          if (removed.ok() || damaged) {
+            logs_of_ended_.erase(tried);
+          } else {
+            tried->second = now() + kRemoveLogDelay;
+          }
+        }
+        RemoveLogs();
+      }));
 }
 
 }  // namespace longhaul::coordinator

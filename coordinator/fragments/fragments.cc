@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "coordinator/store/data_folder.h"
 #include "coordinator/store/fatal.h"
+#include "coordinator/store/job_log_removal.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -25,6 +26,8 @@ class Stopwatch {
 absl::Status NoJob(const std::string& job) {
   return absl::NotFoundError(absl::StrCat("job ", job, " is not here"));
 }
+
+absl::Status StillHeld() { return absl::UnavailableError("its last works have not ended"); }
 
 // Runs `work` on the runner and gives its result to `done`. UNAVAILABLE: the runner is full.
 template <typename Result, typename Work>
@@ -197,16 +200,33 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
           });
 }
 
+bool Fragments::IsHeld(const std::string& job) const {
+  const auto closed = closed_.find(job);
+  return closed != closed_.end() && !closed->second.expired();
+}
+
 void Fragments::Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done) {
-  bool held = false;
-  {
+  const bool held = [&] {
     absl::MutexLock lock(&mutex_);
-    const auto closed = closed_.find(job);
-    held = closed != closed_.end() && !closed->second.expired();
-  }
-  if (held) return done(absl::UnavailableError("its last works have not ended"));
+    return IsHeld(job);
+  }();
+  if (held) return done(StillHeld());
   RunThen(*parts_.background, std::move(done),
           [this, dir = JobDir(job)] { return RemoveJobStore(*parts_.fs, dir); });
+}
+
+void Fragments::RemoveLog(const std::string& job, Done<bool> done) {
+  const auto holder = std::make_shared<const int>();
+  const bool held = [&] {
+    absl::MutexLock lock(&mutex_);
+    std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
+    if (jobs_.contains(job) || IsHeld(job)) return true;
+    closed_[job] = holder;
+    return false;
+  }();
+  if (held) return done(StillHeld());
+  RunThen(*parts_.background, std::move(done),
+          [this, holder, dir = JobDir(job)] { return RemoveJobLog(*parts_.fs, dir); });
 }
 
 void Fragments::Pin(const std::string& job, int64_t step) {

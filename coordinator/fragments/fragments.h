@@ -114,6 +114,9 @@ class Fragments {
   // Removes the files of a closed job. UNAVAILABLE: also while its last works and streams have not
   // ended, since they might write files again.
   void Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done);
+  // Removes log and snapshots of a closed job that has ended (RemoveJobLog). UNAVAILABLE: likewise.
+  // Until `done` a Remove of the job is refused with it, too.
+  void RemoveLog(const std::string& job, Done<bool> done);
 
   // --- Checkpoints that other jobs begin with.
 
@@ -161,6 +164,8 @@ class Fragments {
                                         const Round& round);
   void SnapshotLater(const std::shared_ptr<JobFragments>& job);
   std::set<int64_t> Pinned(const std::string& job) const;
+  // Whether works or streams still hold a closed job.
+  bool IsHeld(const std::string& job) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // In seeding.cc: writes the blocks of a fragment from the initial checkpoint to the log.
   absl::Status LogSeed(JobFragments& job, int fragment);
   std::string InitialFolder(const InitialCheckpoint& initial) const;
@@ -170,7 +175,7 @@ class Fragments {
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<JobFragments>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
   // Closed ones: whether works or streams still hold them.
-  std::map<std::string, std::weak_ptr<JobFragments>> closed_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::weak_ptr<const void>> closed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::multiset<int64_t>> pinned_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -13,6 +13,7 @@
 #include "coordinator/store/data_folder.h"
 #include "coordinator/store/fragment_state.h"
 #include "coordinator/store/job_folder.h"
+#include "coordinator/store/job_log_removal.h"
 #include "coordinator/store/job_manifest.h"
 #include "coordinator/store/log_recovery.h"
 #include "coordinator/store/meta_store.h"
@@ -78,6 +79,14 @@ class JobCheck {
     }
     options_ = manifest->options;
     LH_ASSIGN_OR_RETURN(rules_, MakeOuterRules(options_));
+    LH_ASSIGN_OR_RETURN(const bool ended, IsLogRemoved(fs_, dir_));
+    if (ended) {
+      for (const std::string& left : {RemovedLogFolder(dir_), SnapshotFolder(dir_)}) {
+        if (fs_.List(left).ok())
+          report_.notes.push_back(absl::StrCat(left, ": the next start removes it"));
+      }
+      return absl::OkStatus();
+    }
     for (const int64_t elements : options_.fragment_elements) fragments_.emplace_back(elements);
     LH_RETURN_IF_ERROR(CheckSnapshots());
     return CheckLog();
@@ -238,6 +247,13 @@ std::vector<std::string> CheckDatabase(FileSystem& fs, const std::string& data_d
   }
   for (const JobKey& job : folders->missing_folders) {
     find(absl::StrCat(JobFolder(data_dir, job.id), " is missing: the folder of job ", job.name));
+  }
+  for (const JobKey& job : (*meta)->ListKeys().value_or(std::vector<JobKey>())) {
+    const std::string folder = JobFolder(data_dir, job.id);
+    if (!job.ended && IsLogRemoved(fs, folder).value_or(false)) {
+      find(absl::StrCat(folder, ": the log was removed, since the job has ended, but the database "
+                        "has the job as one that has not"));
+    }
   }
   return (*meta)->ListUnremoved().value_or(std::vector<std::string>());
 }

@@ -50,7 +50,7 @@ absl::StatusOr<std::vector<std::string>> ListNames(FileSystem& fs, const std::st
 
 // Whether a reader of one has what a reader of the other has. When they were written may differ.
 bool IsSame(const v1::CheckpointManifest& a, const v1::CheckpointManifest& b) {
-  return a.final() == b.final() &&
+  return a.final() == b.final() && a.last() == b.last() &&
          std::equal(a.fragments().begin(), a.fragments().end(), b.fragments().begin(),
                     b.fragments().end(), [](const auto& left, const auto& right) {
                       return left.version() == right.version() &&

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "coordinator/store/job_log_removal.h"
 #include "coordinator/store/job_manifest.h"
 #include "longhaul/v1/job.pb.h"
 
@@ -16,6 +17,21 @@ namespace {
 bool HasStore(int state) {
   return state == v1::RUNNING || state == v1::FINISHING || state == v1::COMPLETED ||
          state == v1::QUARANTINED;
+}
+
+// All that is still known of a job that has ended is the checkpoint that it ended with.
+void MakeEnded(const v1::CheckpointManifest& last, JobRecord& job) {
+  v1::Job status;
+  status.set_inner_step(last.step());
+  status.set_parameters(last.parameters());
+  if (!last.final()) {
+    status.mutable_error()->set_code("CANCELLED");
+    status.mutable_error()->set_message(
+        "the job failed or was cancelled; the reason was lost with the database");
+  }
+  job.status = status.SerializeAsString();
+  job.state = last.final() ? v1::COMPLETED : v1::CANCELLED;
+  job.ended = absl::FromUnixSeconds(last.created_at().seconds());
 }
 
 // The record of the job in a folder, or the reason why the job cannot be adopted.
@@ -35,6 +51,11 @@ absl::StatusOr<JobRecord> RecordOf(FileSystem& fs, const std::string& data_dir,
   job.spec = manifest.spec;
   job.created = job.started = manifest.created;
   job.owner = manifest.owner;
+  LH_ASSIGN_OR_RETURN(const bool ended, IsLogRemoved(fs, dir));
+  if (ended) {
+    LH_ASSIGN_OR_RETURN(const std::optional<v1::CheckpointManifest> last, LastCheckpoint(fs, dir));
+    MakeEnded(*last, job);
+  }
   return job;
 }
 

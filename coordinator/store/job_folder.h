@@ -11,6 +11,10 @@ inline std::string ManifestPath(const std::string& job_dir) {
   return JoinPath(job_dir, "manifest");
 }
 inline std::string LogFolder(const std::string& job_dir) { return JoinPath(job_dir, "log"); }
+// The log of a job that has ended, while it is being removed (job_log_removal.h).
+inline std::string RemovedLogFolder(const std::string& job_dir) {
+  return JoinPath(job_dir, "log.removed");
+}
 inline std::string SnapshotFolder(const std::string& job_dir) { return JoinPath(job_dir, "snap"); }
 // Curves of the job's runs, one folder each (coordinator/effects/job_tracks.h).
 inline std::string TrackFolder(const std::string& job_dir) { return JoinPath(job_dir, "track"); }

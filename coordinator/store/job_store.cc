@@ -46,7 +46,8 @@ absl::Status RemoveJobFolder(FileSystem& fs, const std::string& dir) {
       LH_RETURN_IF_ERROR(RemoveFolder(fs, JoinPath(of_folders, name)));
   }
   for (const std::string& folder :
-       {LogFolder(dir), SnapshotFolder(dir), CheckpointFolder(dir), TrackFolder(dir), dir}) {
+       {LogFolder(dir), RemovedLogFolder(dir), SnapshotFolder(dir), CheckpointFolder(dir),
+        TrackFolder(dir), dir}) {
     LH_RETURN_IF_ERROR(RemoveFolder(fs, folder));
   }
   return absl::OkStatus();

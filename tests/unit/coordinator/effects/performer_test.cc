@@ -2,6 +2,8 @@
 #include "common/rpc/status_details.h"
 #include "coordinator/store/checkpoint.h"
 #include "coordinator/store/fatal.h"
+#include "coordinator/store/job_folder.h"
+#include "gmock/gmock.h"
 #include "tests/unit/coordinator/effects/performer_testing.h"
 
 namespace longhaul::coordinator {
@@ -225,6 +227,87 @@ TEST_F(PerformerTest, AnEndedJobIsForgottenAfterAWhile) {
   EXPECT_EQ(fragments_->Find(id), nullptr);
   EXPECT_EQ(meta_->GetJob(id)->ended, absl::FromUnixSeconds(1000));
   EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kCancelled)), 1);
+}
+
+// Of a job that has ended the checkpoints remain: the log and the snapshots serve recovery alone.
+class EndedLogTest : public PerformerTest {
+ protected:
+  // A job that was cancelled behind its first outer round, and its checkpoint.
+  std::string RunAndCancel() {
+    const std::string id = RunPair();
+    Push(id, "b", 1, RoundKind::kOuter);
+    Crank();
+    Step(CancelJob{id});
+    Crank();
+    EXPECT_TRUE(HasLog(id));
+    return id;
+  }
+  bool HasLog(const std::string& id) {
+    return disk_.List(LogFolder(JobFolder("data", id))).ok();
+  }
+  // The log is removed a minute after the end.
+  void PassLinger() {
+    Pass(absl::Seconds(61));
+    Crank();
+  }
+};
+
+TEST_F(EndedLogTest, IsRemovedWhenTheJobIsForgotten) {
+  const std::string id = RunAndCancel();
+  Pass(absl::Seconds(59));
+  Crank();
+  EXPECT_TRUE(HasLog(id)) << "its last commits can be pulled";
+  PassLinger();
+  EXPECT_FALSE(HasLog(id));
+  EXPECT_EQ(ListCheckpoints(disk_, JobFolder("data", id))->size(), 1u);
+}
+
+TEST_F(EndedLogTest, IsRemovedAfterARestart) {
+  const std::string id = RunAndCancel();
+  Restart();
+  Pass(absl::Seconds(1));
+  Crank();
+  EXPECT_FALSE(HasLog(id));
+  EXPECT_EQ(ListCheckpoints(disk_, JobFolder("data", id))->size(), 1u);
+}
+
+TEST_F(EndedLogTest, WaitsForTheLastStreamsAndIsTriedAgain) {
+  const std::string id = RunAndCancel();
+  std::shared_ptr<JobFragments> stream = performer_->Find(id)->fragments;
+  PassLinger();
+  EXPECT_TRUE(HasLog(id));
+  stream.reset();
+  Pass(absl::Seconds(9));
+  Crank();
+  EXPECT_TRUE(HasLog(id));
+  Pass(absl::Seconds(2));
+  Crank();
+  EXPECT_FALSE(HasLog(id));
+}
+
+TEST_F(EndedLogTest, StaysWithADamagedCheckpointAndSaysSo) {
+  const std::string id = RunAndCancel();
+  const std::string folder = CheckpointPath(JobFolder("data", id),
+                                            CheckpointSteps(disk_, JobFolder("data", id))->back());
+  ASSERT_TRUE((*disk_.Open(folder + "/fragment-000.f32"))->WriteAt(5, "damage").ok());
+  PassLinger();
+  EXPECT_TRUE(HasLog(id));
+  EXPECT_NE(log_text_.str().find("its last checkpoint is damaged"), std::string::npos);
+}
+
+TEST_F(EndedLogTest, ADeletedJobGoesWhole) {
+  const std::string id = RunAndCancel();
+  // The removal of the log has begun, and the job is deleted before it ends.
+  Pass(absl::Seconds(61));
+  performer_->Delete(id, [](absl::StatusOr<Performer::Deleted> deleted) {
+    EXPECT_TRUE(deleted.ok()) << deleted.status();
+  });
+  Pass(absl::Seconds(1));
+  Crank();
+  Pass(absl::Seconds(11));
+  Crank();
+  EXPECT_THAT(*disk_.List(JobsFolder("data")), testing::IsEmpty());
+  EXPECT_THAT(*meta_->ListUnremoved(), testing::IsEmpty());
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "common/io/posix_filesystem.h"
 #include "coordinator/store/data_folder.h"
 #include "coordinator/store/job_folder.h"
+#include "coordinator/store/job_log_removal.h"
 #include "coordinator/store/job_store.h"
 #include "coordinator/store/snapshot.h"
 #include "gmock/gmock.h"
@@ -51,12 +52,16 @@ class CheckTest : public testing::Test {
     checkpoint.set_step(30);
     ASSERT_TRUE(store->WriteCheckpoint(checkpoint).ok());
   }
-  void WriteDatabase(const std::vector<std::string>& ids) {
+  void WriteDatabase(const std::vector<std::string>& ids, bool ended = false) {
     const TempDir dir;
     {
       const auto meta = *MetaStore::Open(dir.Join("coordinator.db"));
       for (const std::string& id : ids) {
-        const MetaRecord job = NewJob{{.id = id, .name = id + "name", .state = v1::RUNNING}};
+        const MetaRecord job =
+            NewJob{{.id = id,
+                    .name = id + "name",
+                    .state = ended ? v1::COMPLETED : v1::RUNNING,
+                    .ended = ended ? absl::FromUnixSeconds(1) : absl::InfinitePast()}};
         ASSERT_TRUE(meta->Commit({&job, 1}).ok());
       }
     }
@@ -135,6 +140,30 @@ TEST_F(CheckTest, FindsASnapshotOfAnotherState) {
   ASSERT_TRUE(WriteSnapshot(fs_, SnapshotFolder(kJob), 0, state).ok());
   EXPECT_THAT(CheckDataFolder(fs_, "data", 1).findings,
               ElementsAre(HasSubstr("holds another state")));
+}
+
+TEST_F(CheckTest, OnlyAJobThatHasEndedMayHaveNoLog) {
+  EXPECT_THAT(After([](FileSystem& fs) {
+                ASSERT_TRUE(RemoveFolder(fs, LogFolder(kJob)).ok());
+              }),
+              ElementsAre(HasSubstr("data/jobs/id1/log is missing")));
+  {
+    auto store = *JobStore::Recover(&fs_, kJob);
+    v1::CheckpointManifest checkpoint;
+    checkpoint.set_step(40);
+    checkpoint.set_last(true);
+    ASSERT_TRUE(store->WriteCheckpoint(checkpoint).ok());
+  }
+  ASSERT_TRUE(*RemoveJobLog(fs_, kJob));
+  EXPECT_THAT(CheckDataFolder(fs_, "data", 1).findings,
+              ElementsAre(HasSubstr("data/jobs/id1: the log was removed")));
+  ASSERT_TRUE(fs_.Remove(DatabasePath("data")).ok());
+  WriteDatabase({"id1", "id2"}, /*ended=*/true);
+  ASSERT_TRUE(fs_.CreateDir(RemovedLogFolder(kJob)).ok());
+  const CheckReport report = CheckDataFolder(fs_, "data", 1);
+  EXPECT_THAT(report.findings, IsEmpty());
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("log.removed: the next start removes it")));
+  EXPECT_EQ(report.checkpoints, 2);
 }
 
 TEST_F(CheckTest, FilesThatACrashLeavesAreNotAFault) {

@@ -4,6 +4,7 @@
 
 #include "common/io/memory_filesystem.h"
 #include "coordinator/store/job_folder.h"
+#include "coordinator/store/job_log_removal.h"
 #include "coordinator/store/job_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -85,6 +86,37 @@ TEST_F(DataFolderTest, AdoptsInTheOrderOfSubmission) {
   EXPECT_EQ(job.owner, "owner of a");
   EXPECT_TRUE(CompareFolders(fs_, "data", *meta_)->clean());
   EXPECT_THAT(AdoptJobs(fs_, "data", *meta_)->adopted, IsEmpty());
+}
+
+// Of the job that was cancelled, nothing else says how it ended.
+TEST_F(DataFolderTest, AdoptsJobsWhoseLogWasRemovedAsEnded) {
+  for (const bool final : {true, false}) {
+    const std::string id = final ? "a" : "b";
+    auto store = *JobStore::Create(&fs_, JobFolder("data", id), Manifest(id, id));
+    for (const int fragment : {0, 1}) {
+      const int64_t elements = SmallOptions().fragment_elements[fragment];
+      ASSERT_TRUE(Round(*store, fragment, RoundKind::kSeed, {NoiseOf(elements, 1)}).ok());
+    }
+    v1::CheckpointManifest manifest;
+    manifest.set_step(30);
+    manifest.set_final(final);
+    manifest.set_last(true);
+    manifest.mutable_created_at()->set_seconds(77);
+    ASSERT_TRUE(store->WriteCheckpoint(manifest).ok());
+    store.reset();
+    ASSERT_TRUE(*RemoveJobLog(fs_, JobFolder("data", id)));
+  }
+  EXPECT_EQ(AdoptJobs(fs_, "data", *meta_)->adopted.size(), 2u);
+  for (const bool final : {true, false}) {
+    const JobRecord job = *meta_->GetJob(final ? "a" : "b");
+    EXPECT_EQ(job.state, final ? v1::COMPLETED : v1::CANCELLED);
+    EXPECT_EQ(job.ended, absl::FromUnixSeconds(77));
+    v1::Job status;
+    ASSERT_TRUE(status.ParseFromString(job.status));
+    EXPECT_EQ(status.inner_step(), 30);
+    EXPECT_EQ(status.has_error(), !final);
+  }
+  EXPECT_THAT(*meta_->ListUnended(), IsEmpty());
 }
 
 TEST_F(DataFolderTest, LeavesAloneWhatItCannotAdopt) {
