@@ -107,7 +107,9 @@ void Coordinator::Reschedule(Job& job) {
     due_of_.erase(found);
   }
   if (job.ended()) return;
-  absl::Time moment = job.finish_until;
+  absl::Time moment = absl::InfiniteFuture();
+  if (job.finish_until != absl::InfiniteFuture() && job.final_checkpoint == FinalCheckpoint::kNone)
+    moment = AwaitsPoolsUntil(job);
   for (const RetriedWork& retry : job.retries) moment = std::min(moment, retry.at);
   if (job.exchange.has_value()) {
     for (const Participant& p : job.exchange->participants().all()) {

@@ -42,6 +42,9 @@ struct CoordinatorOptions {
   // After so long the job completes without the final evaluation and without the pools' last
   // merges.
   absl::Duration finish = absl::Seconds(60);
+  // How long after the first final evaluation the job waits for pools that have merged and only
+  // evaluate. It has what it needs; within this time pools of the same speed come to their end.
+  absl::Duration evaluate = absl::Seconds(5);
   // The place of a pool that drained is kept at most so long.
   absl::Duration return_within = absl::Hours(1);
   // How many pools may hold a lease at one time.
@@ -173,7 +176,7 @@ class Coordinator {
   void ApplyDue(Job& job);
   std::string ChooseEvaluator(const Job& job, const DueRound& round) const;
   void FinishWhenReady(Job& job);
-  bool AwaitsPools(const Job& job) const;
+  absl::Time AwaitsPoolsUntil(const Job& job) const;
   void Reschedule(Job& job);
 
   // coordinator_views.cc.

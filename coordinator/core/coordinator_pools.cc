@@ -69,7 +69,10 @@ void Coordinator::On(const Heartbeat& event) {
 void Coordinator::Report(const Heartbeat& event, Job& job, Participant& participant) {
   // Of several nodes, node 0 reports progress.
   const std::optional<NodePlace> node = nodes_.PlaceOf(event.pool, event.incarnation);
-  if (!node.has_value() || node->node == 0) participant.inner_step = event.inner_step;
+  if (!node.has_value() || node->node == 0) {
+    participant.inner_step = event.inner_step;
+    if (event.merged && !std::exchange(participant.merged, true)) Touch(job);
+  }
   if (event.draining && !participant.last_step.has_value()) {
     participant.last_step = event.inner_step;
     job.exchange->PoolsChanged();

@@ -81,7 +81,7 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
         return Waiting{"the final checkpoint", job.changed_at, forever};
       return Waiting{job.final_evaluation ? "the pools to merge and evaluate the last commits"
                                           : "the final evaluation",
-                     job.changed_at, job.finish_until};
+                     job.changed_at, AwaitsPoolsUntil(job)};
     default:
       return std::nullopt;
   }

@@ -212,6 +212,7 @@ coordinator::Heartbeat EventOf(const v1::HeartbeatRequest& request) {
                                .inner_step = request.progress().inner_step(),
                                .draining = request.draining(),
                                .finished = request.finished(),
+                               .merged = request.merged(),
                                .running = request.running()};
   for (const v1::Evaluation& e : request.evaluations()) {
     Evaluation& evaluation = event.evaluations.emplace_back();

@@ -258,11 +258,28 @@ TEST_F(CoordinatorTest, AFinishingJobWaitsForEachPoolsLastMergeUntilItsDeadline)
   evaluated.evaluations = {{.step = 8, .version = 3, .loss = 1, .final = true}};
   EXPECT_TRUE(Do(evaluated).works.empty());
   EXPECT_EQ(View().waiting->what, "the pools to merge and evaluate the last commits");
+  EXPECT_EQ(View().waiting->until, now_ + absl::Seconds(60));
   for (int i = 1; i < 7; ++i) {
     At(9 * i);
     EXPECT_TRUE(Do(Heartbeat{"a", "1", "j", 8}).works.empty());
   }
   At(60);
+  EXPECT_TRUE(One<WriteCheckpoint>(Do(Tick{}).works).final);
+}
+
+TEST_F(CoordinatorTest, AfterTheFirstEvaluationAPoolThatHasMergedIsAwaitedForSecondsOnly) {
+  FinishJob();
+  Heartbeat merged{"a", "1", "j", 8};
+  merged.merged = true;
+  EXPECT_TRUE(Do(merged).works.empty());
+  EXPECT_EQ(View().waiting->until, now_ + absl::Seconds(60)) << "nobody has evaluated";
+  At(8);
+  merged.evaluations = {{.step = 8, .version = 3, .loss = 1, .final = true}};
+  EXPECT_TRUE(Do(merged).works.empty());
+  EXPECT_EQ(View().waiting->until, now_ + absl::Seconds(5));
+  At(12);
+  EXPECT_TRUE(Do(Heartbeat{"a", "1", "j", 8}).works.empty()) << "it has merged for good";
+  At(13);
   EXPECT_TRUE(One<WriteCheckpoint>(Do(Tick{}).works).final);
 }
 
