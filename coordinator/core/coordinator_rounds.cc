@@ -218,7 +218,11 @@ void Coordinator::FinishWhenReady(Job& job) {
   if (job.finish_until == absl::InfiniteFuture()) job.finish_until = now_ + options_.finish;
   if (job.final_evaluation && job.evaluate_until == absl::InfiniteFuture())
     job.evaluate_until = now_ + options_.evaluate;
-  if (job.final_checkpoint == FinalCheckpoint::kWritten) return End(job, JobState::kCompleted);
+  if (job.final_checkpoint == FinalCheckpoint::kWritten) {
+    // A requested checkpoint that is not written yet has its last try.
+    if (job.checkpoint_asked == 0) End(job, JobState::kCompleted);
+    return;
+  }
   if (job.final_checkpoint == FinalCheckpoint::kWriting) return;
   if (now_ < AwaitsPoolsUntil(job)) return;
   job.final_checkpoint = FinalCheckpoint::kWriting;

@@ -79,6 +79,8 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
     case JobState::kFinishing:
       if (job.final_checkpoint == FinalCheckpoint::kWriting)
         return Waiting{"the final checkpoint", job.changed_at, forever};
+      if (job.final_checkpoint == FinalCheckpoint::kWritten)
+        return Waiting{"the requested checkpoint", job.changed_at, forever};
       return Waiting{job.final_evaluation ? "the pools to merge and evaluate the last commits"
                                           : "the final evaluation",
                      job.changed_at, AwaitsPoolsUntil(job)};
