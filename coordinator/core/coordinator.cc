@@ -94,13 +94,6 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
   return std::exchange(out_, {});
 }
 
-absl::Time Coordinator::next_deadline() const {
-  absl::Time deadline = std::min({membership_.next_expiry(), nodes_.next_expiry(), placement_at_});
-  if (!due_.empty()) deadline = std::min(deadline, due_.begin()->first);
-  for (const auto& [id, at] : removing_) deadline = std::min(deadline, at);
-  return deadline;
-}
-
 void Coordinator::Reschedule(Job& job) {
   if (const auto found = due_of_.find(job.id); found != due_of_.end()) {
     due_.erase({found->second, job.id});

@@ -66,9 +66,6 @@ class Coordinator {
   std::optional<Refuse> CheckReader(std::string_view job, std::string_view pool,
                                     std::string_view incarnation) const;
 
-  // The next moment at which a Tick would change something; InfiniteFuture if none.
-  absl::Time next_deadline() const;
-
   // Empty if the job is unknown or has ended.
   std::optional<JobView> job(std::string_view id) const;
   // The pool's place in the job, or nothing.
@@ -156,7 +153,8 @@ class Coordinator {
   void SetAside(Job& job, Participant& participant, const JobFault& fault);
   void FailIfEveryPoolFails(Job& job);
   void Persist(const Job& job, const Participant& participant);
-  Participant* PlaceOf(std::string_view pool, Job** job);
+  // The pool's place, and its job. Null if it has none.
+  Participant* PlaceOf(std::string_view pool, Job** job = nullptr) const;
   std::optional<GrantLease> Grant(std::string_view pool, std::string_view incarnation) const;
 
   // coordinator_placement.cc: which idle pools get which job.
@@ -181,8 +179,6 @@ class Coordinator {
 
   // coordinator_views.cc.
   std::optional<Waiting> WaitingFor(const Job& job) const;
-  // Null if the pool has no place.
-  const Participant* PlaceOf(std::string_view pool) const;
   PoolStanding StandingOf(const Member& member) const;
   PoolView ViewOf(const Member& member) const;
   // Of a pool that has a place.

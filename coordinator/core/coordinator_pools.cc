@@ -161,11 +161,12 @@ void Coordinator::LosePlace(const std::string& pool) {
   if (participant != nullptr && participant->live()) Drop(*job, *participant, Presence::kLost);
 }
 
-Participant* Coordinator::PlaceOf(std::string_view pool, Job** job) {
+Participant* Coordinator::PlaceOf(std::string_view pool, Job** job) const {
   const auto place = places_.find(pool);
   if (place == places_.end()) return nullptr;
-  *job = Find(place->second.job);
-  return &(*job)->exchange->participants().at(place->second.ordinal);
+  Job& found = *jobs_.find(place->second.job)->second;
+  if (job != nullptr) *job = &found;
+  return &found.exchange->participants().at(place->second.ordinal);
 }
 
 // Called when a pool comes back after its lease ended. Refuses it if its job continued without it:

@@ -137,12 +137,6 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
                          p->live(), p->inner_step,  p->last_step};
 }
 
-const Participant* Coordinator::PlaceOf(std::string_view pool) const {
-  const auto place = places_.find(pool);
-  if (place == places_.end()) return nullptr;
-  return &Find(place->second.job)->exchange->participants().at(place->second.ordinal);
-}
-
 PoolStanding Coordinator::StandingOf(const Member& member) const {
   if (member.live && member.draining) return PoolStanding::kDraining;
   const Participant* p = PlaceOf(member.pool);
