@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "common/rpc/bulk_reactor.h"
 #include "common/rpc/bulk_refusals.h"
 #include "common/rpc/fragment_server.h"
 #include "common/rpc/fragment_stream.h"
 #include "common/rpc/stall_watch.h"
-#include "common/rpc/status_conversion.h"
 
 namespace longhaul {
 namespace {
@@ -16,25 +16,26 @@ namespace {
 // The steps are: request, executor, header, chunks with one write in progress. Only the executor's
 // task uses the object until it starts the first write. After that gRPC's callbacks follow one
 // after another.
-class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+class PullReactor final : public BulkWriteReactor {
  public:
   PullReactor(grpc::CallbackServerContext* context, PullHandler handler,
               const BulkResources& resources)
-      : context_(context), handler_(std::move(handler)), resources_(resources), call_(context) {}
+      : BulkWriteReactor(resources),
+        context_(context),
+        handler_(std::move(handler)),
+        call_(context) {}
 
-  // `self` owns this object, which keeps it until the call is done.
-  void Start(const grpc::ByteBuffer& request, std::shared_ptr<PullReactor> self) {
-    self_ = self;
-    const absl::Status status = Admit(request);
+  void Start(const grpc::ByteBuffer& request) {
+    const absl::Status status = Take(request);
     if (!status.ok()) return End(status);
-    watch_->Start([self = std::move(self)] { self->call_.Cancel(); });
-    if (!resources_.executor->Submit([this] { Begin(); })) End(TooManyBulkCalls());
+    Watch([this] { call_.Cancel(); });
+    if (!resources().executor->Submit([this] { Answer(); })) End(TooManyBulkCalls());
   }
 
   void OnWriteDone(bool ok) override {
-    watch_->Pause();
+    watch().Pause();
     if (!ok) {
-      End(call_.WhyFailed(resources_.stall, "the reader of a pull is gone"));
+      End(call_.WhyFailed(resources().stall, "the reader of a pull is gone"));
     } else if (chunks_->done()) {
       End(absl::OkStatus());
     } else {
@@ -44,23 +45,17 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     }
   }
 
-  // Memory is freed here, since a late alarm may keep the object alive a little longer than the
-  // call.
-  void OnDone() override {
-    watch_->Stop();
+ private:
+  void Release() override {
     call_.Done();
     chunks_.reset();
     handler_ = {};
-    ticket_ = {};
-    const std::shared_ptr<PullReactor> last = std::move(self_);
   }
 
- private:
-  absl::Status Admit(const grpc::ByteBuffer& request) {
-    LH_RETURN_IF_ERROR(CheckBulkDeadline(*context_, resources_.deadline_max));
+  absl::Status Take(const grpc::ByteBuffer& request) {
+    LH_RETURN_IF_ERROR(CheckDeadline(*context_));
     LH_RETURN_IF_ERROR(ParseFromByteBuffer(request, &request_));
-    LH_ASSIGN_OR_RETURN(ticket_, resources_.admission->Admit(request_.pool(), BytesHeld()));
-    return absl::OkStatus();
+    return Admit(request_.pool(), BytesHeld());
   }
 
   // The largest message with these blocks. They are not checked yet.
@@ -74,7 +69,7 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     return std::min(payload, kPayloadBytesMax) + kRestBytesMax;
   }
 
-  void Begin() {
+  void Answer() {
     absl::StatusOr<PullSource> answer = handler_.on_request(request_);
     if (!answer.ok()) {
       End(answer.status());
@@ -90,26 +85,21 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 
   void Write(int64_t payload_bytes) {
     wire_.AddMessage(message_.Length(), payload_bytes);
-    watch_->Expect(static_cast<int64_t>(message_.Length()));
+    watch().Expect(static_cast<int64_t>(message_.Length()));
     StartWrite(&message_);
   }
 
-  // The last step: the object may be gone when Finish returns.
+  // The last step, as EndCall.
   void End(const absl::Status& status) {
     if (handler_.on_end) handler_.on_end(status, wire_);
-    Finish(ToGrpcStatus(status));
+    EndCall(status);
   }
 
-  // gRPC owns it. Valid until Finish.
+  // gRPC owns it. Valid until EndCall.
   grpc::CallbackServerContext* const context_;
   PullHandler handler_;
-  const BulkResources resources_;
-  const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
-  // Set until OnDone.
-  std::shared_ptr<PullReactor> self_;
   StalledCall call_;
   v1::PullRequest request_;
-  StreamAdmission::Ticket ticket_;
   // Set once the request was granted.
   std::optional<ChunkWriter> chunks_;
   // The message that is being written.
@@ -123,9 +113,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* SendPull(grpc::CallbackServerContext
                                                      const grpc::ByteBuffer* request,
                                                      PullHandler handler,
                                                      const BulkResources& resources) {
-  auto reactor = std::make_shared<PullReactor>(context, std::move(handler), resources);
-  reactor->Start(*request, reactor);
-  return reactor.get();
+  return BulkWriteReactor::Begin(
+      std::make_shared<PullReactor>(context, std::move(handler), resources), *request);
 }
 
 }  // namespace longhaul

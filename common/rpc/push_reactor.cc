@@ -7,23 +7,22 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/block_proto.h"
+#include "common/rpc/bulk_reactor.h"
 #include "common/rpc/bulk_refusals.h"
 #include "common/rpc/fragment_server.h"
 #include "common/rpc/fragment_stream.h"
 #include "common/rpc/received_chunks.h"
-#include "common/rpc/stall_watch.h"
-#include "common/rpc/status_conversion.h"
 
 namespace longhaul {
 namespace {
 
 // gRPC's callbacks read and verify the chunks, and the executor's task gives them to the handler.
-class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+class PushReactor final : public BulkReadReactor {
  public:
   PushReactor(grpc::ByteBuffer* response, PushHandler handler, const BulkResources& resources)
-      : response_(response),
+      : BulkReadReactor(resources),
+        response_(response),
         handler_(std::move(handler)),
-        resources_(resources),
         chunks_(resources.executor, {.read = [this] { Read(); },
                                      .take =
                                          [this](CodedChunk chunk) {
@@ -32,23 +31,18 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
                                      .complete = [this] { return Complete(); },
                                      .end = [this](const absl::Status& status) { End(status); }}) {}
 
-  // `self` owns this object, which keeps it until the call is done.
-  void Start(const grpc::CallbackServerContext& context, std::shared_ptr<PushReactor> self) {
-    self_ = self;
-    if (const absl::Status deadline = CheckBulkDeadline(context, resources_.deadline_max);
-        !deadline.ok()) {
+  void Start(const grpc::CallbackServerContext& context) {
+    if (const absl::Status deadline = CheckDeadline(context); !deadline.ok())
       return chunks_.Refuse(deadline);
-    }
-    watch_->Start(
-        [self = std::move(self)] { self->chunks_.Close(StalledError(self->resources_.stall)); });
+    Watch([this] { chunks_.Close(StalledError(resources().stall)); });
     Read();
   }
 
   void OnReadDone(bool ok) override {
     // The stream stalled, and the executor's task ends the call: nothing must begin beside that.
-    if (!watch_->Pause()) return;
+    if (!watch().Pause()) return;
     if (!verifier_.has_value()) {
-      const absl::Status begun = ok ? Begin() : MissingHeader("a push without a header");
+      const absl::Status begun = ok ? TakeHeader() : MissingHeader("a push without a header");
       if (!begun.ok()) return chunks_.Refuse(begun);
       message_.Clear();
       return Read();
@@ -65,19 +59,12 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     chunks_.Add(*std::move(chunk));
   }
 
-  // Memory is freed here, since a late alarm may keep the object alive a little longer than the
-  // call.
-  void OnDone() override {
-    watch_->Stop();
-    handler_ = {};
-    ticket_ = {};
-    const std::shared_ptr<PushReactor> last = std::move(self_);
-  }
-
  private:
   using Chunks = ReceivedChunks<CodedChunk>;
 
-  absl::Status Begin() {
+  void Release() override { handler_ = {}; }
+
+  absl::Status TakeHeader() {
     {
       absl::MutexLock lock(&mutex_);
       wire_.AddMessage(message_.Length(), 0);
@@ -95,8 +82,7 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
                                                .blocks = BlocksFromProto(header_.blocks()),
                                                .payload_bytes = header_.payload_bytes()},
                                               std::move(limits)));
-    LH_ASSIGN_OR_RETURN(
-        ticket_, resources_.admission->Admit(header_.pool(), BytesHeld(header_.payload_bytes())));
+    LH_RETURN_IF_ERROR(Admit(header_.pool(), BytesHeld(header_.payload_bytes())));
     verifier_.emplace(std::move(verifier));
     return absl::OkStatus();
   }
@@ -107,7 +93,7 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 
   // Starts the next read, from any thread. There is one read at a time.
   void Read() {
-    watch_->Expect(std::min(header_.payload_bytes(), kPayloadBytesMax));
+    watch().Expect(std::min(header_.payload_bytes(), kPayloadBytesMax));
     StartRead(&message_);
   }
 
@@ -118,7 +104,7 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     return response.status();
   }
 
-  // The last step: the object may be gone when Finish returns.
+  // The last step, as EndCall.
   void End(const absl::Status& status) {
     WireBytes wire;
     {
@@ -126,23 +112,18 @@ class PushReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       wire = wire_;
     }
     if (handler_.on_end) handler_.on_end(status, wire);
-    Finish(ToGrpcStatus(status));
+    EndCall(status);
   }
 
-  // gRPC owns it. Valid until Finish.
+  // gRPC owns it. Valid until EndCall.
   grpc::ByteBuffer* const response_;
   PushHandler handler_;
-  const BulkResources resources_;
-  const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
-  // Set until OnDone.
-  std::shared_ptr<PushReactor> self_;
   // The message that is being read. Only the callback of that read uses it.
   grpc::ByteBuffer message_;
   // Set once the header was accepted.
   std::optional<ChunkVerifier> verifier_;
   // Constant once the header was accepted.
   v1::PushHeader header_;
-  StreamAdmission::Ticket ticket_;
 
   Chunks chunks_;
 
@@ -156,9 +137,8 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ReceivePush(grpc::CallbackServerConte
                                                        grpc::ByteBuffer* response,
                                                        PushHandler handler,
                                                        const BulkResources& resources) {
-  auto reactor = std::make_shared<PushReactor>(response, std::move(handler), resources);
-  reactor->Start(*context, reactor);
-  return reactor.get();
+  return BulkReadReactor::Begin(
+      std::make_shared<PushReactor>(response, std::move(handler), resources), *context);
 }
 
 }  // namespace longhaul

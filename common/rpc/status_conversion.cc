@@ -20,7 +20,8 @@ constexpr size_t kMessageBytesMax = 1 << 10;
 //   failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:7070: Failed to connect
 //     to remote host: Connection refused    ->  cannot connect to 10.0.0.7:7070: Connection refused
 //   DNS resolution failed for hub:7070: C-ares status is not ARES_SUCCESS qtype=A ...: Domain name
-//     not found                             ->  cannot find the address of hub:7070: Domain name ...
+//     not found                             ->  cannot find the address of hub:7070: Domain name
+//                                               not found
 // Other messages are not changed.
 std::string PlainWords(absl::string_view message) {
   constexpr absl::string_view kRemote = "Failed to connect to remote host: ";

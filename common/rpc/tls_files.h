@@ -21,11 +21,12 @@ struct TlsFiles {
 };
 
 // Reads all files. Blocks on the file system.
-//   INVALID_ARGUMENT  a path is not given; a file is not PEM of its kind, or damaged; the key is
-//                     encrypted, or of another certificate
-//   UNAUTHENTICATED   the certificate has expired, or is not valid yet
-//   NOT_FOUND         a file does not exist
-//   FAILED_PRECONDITION  others may read or write the key; the message has the command that corrects it
+//   INVALID_ARGUMENT     a path is not given; a file is not PEM of its kind, or damaged; the key is
+//                        encrypted, or of another certificate
+//   UNAUTHENTICATED      the certificate has expired, or is not valid yet
+//   NOT_FOUND            a file does not exist
+//   FAILED_PRECONDITION  others may read or write the key; the message has the command that
+//                        corrects it
 //   PERMISSION_DENIED, UNAVAILABLE  a file cannot be read
 absl::Status CheckTlsFiles(const TlsFiles& files);
 

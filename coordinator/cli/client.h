@@ -29,8 +29,8 @@ struct ClientAccess {
   std::string token_file;
 };
 
-// A stream that lasted longer was open, even if nothing came: an attempt to connect does not take as
-// long.
+// A stream that lasted longer was open, even if nothing came: an attempt to connect does not take
+// as long.
 inline constexpr absl::Duration kConnectMax = absl::Minutes(3);
 
 // Errors are the server's, with their details (common/rpc/status_details.h); UNAVAILABLE also when

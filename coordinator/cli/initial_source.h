@@ -4,8 +4,9 @@
 //   JOB, JOB@STEP     a checkpoint
 //   coordinator:DIR   a folder there
 //   here:DIR          a folder here
-//   DIR               a folder here, if it is one; else there. If both have one at that path, they must be
-//                     the same files: then it is used where it is. Else the user must say which.
+//   DIR               a folder here, if it is one; else there. If both have one at that path, they
+//                     must be the same files: then it is used where it is. Else the user must say
+//                     which.
 #pragma once
 
 #include <memory>

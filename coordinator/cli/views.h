@@ -27,8 +27,8 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width = {}
 Json CheckpointsJson(const v1::ListCheckpointsResponse& checkpoints);
 std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, TableWidth width = {});
 
-// Why pools do not take part, a line for each: "west is set aside for quickstart: NOT_FOUND: no such
-// file (3 times in a row; again in 20s)".
+// Why pools do not take part, a line for each: "west is set aside for quickstart: NOT_FOUND: no
+// such file (3 times in a row; again in 20s)".
 // `left_out`: how many more there are.
 std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>& set_aside,
                          int left_out);

@@ -94,20 +94,15 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
   return std::exchange(out_, {});
 }
 
-absl::Time Coordinator::next_deadline() const {
-  absl::Time deadline = std::min({membership_.next_expiry(), nodes_.next_expiry(), placement_at_});
-  if (!due_.empty()) deadline = std::min(deadline, due_.begin()->first);
-  for (const auto& [id, at] : removing_) deadline = std::min(deadline, at);
-  return deadline;
-}
-
 void Coordinator::Reschedule(Job& job) {
   if (const auto found = due_of_.find(job.id); found != due_of_.end()) {
     due_.erase({found->second, job.id});
     due_of_.erase(found);
   }
   if (job.ended()) return;
-  absl::Time moment = job.finish_until;
+  absl::Time moment = absl::InfiniteFuture();
+  if (job.finish_until != absl::InfiniteFuture() && job.final_checkpoint == FinalCheckpoint::kNone)
+    moment = AwaitsPoolsUntil(job);
   for (const RetriedWork& retry : job.retries) moment = std::min(moment, retry.at);
   if (job.exchange.has_value()) {
     for (const Participant& p : job.exchange->participants().all()) {

@@ -42,6 +42,9 @@ struct CoordinatorOptions {
   // After so long the job completes without the final evaluation and without the pools' last
   // merges.
   absl::Duration finish = absl::Seconds(60);
+  // How long after the first final evaluation the job waits for pools that have merged and only
+  // evaluate. It has what it needs; within this time pools of the same speed come to their end.
+  absl::Duration evaluate = absl::Seconds(5);
   // The place of a pool that drained is kept at most so long.
   absl::Duration return_within = absl::Hours(1);
   // How many pools may hold a lease at one time.
@@ -62,9 +65,6 @@ class Coordinator {
   // if it holds a lease.
   std::optional<Refuse> CheckReader(std::string_view job, std::string_view pool,
                                     std::string_view incarnation) const;
-
-  // The next moment at which a Tick would change something; InfiniteFuture if none.
-  absl::Time next_deadline() const;
 
   // Empty if the job is unknown or has ended.
   std::optional<JobView> job(std::string_view id) const;
@@ -153,7 +153,8 @@ class Coordinator {
   void SetAside(Job& job, Participant& participant, const JobFault& fault);
   void FailIfEveryPoolFails(Job& job);
   void Persist(const Job& job, const Participant& participant);
-  Participant* PlaceOf(std::string_view pool, Job** job);
+  // The pool's place, and its job. Null if it has none.
+  Participant* PlaceOf(std::string_view pool, Job** job = nullptr) const;
   std::optional<GrantLease> Grant(std::string_view pool, std::string_view incarnation) const;
 
   // coordinator_placement.cc: which idle pools get which job.
@@ -173,13 +174,11 @@ class Coordinator {
   void ApplyDue(Job& job);
   std::string ChooseEvaluator(const Job& job, const DueRound& round) const;
   void FinishWhenReady(Job& job);
-  bool AwaitsPools(const Job& job) const;
+  absl::Time AwaitsPoolsUntil(const Job& job) const;
   void Reschedule(Job& job);
 
   // coordinator_views.cc.
   std::optional<Waiting> WaitingFor(const Job& job) const;
-  // Null if the pool has no place.
-  const Participant* PlaceOf(std::string_view pool) const;
   PoolStanding StandingOf(const Member& member) const;
   PoolView ViewOf(const Member& member) const;
   // Of a pool that has a place.

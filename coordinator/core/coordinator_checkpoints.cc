@@ -21,6 +21,11 @@ WriteCheckpoint OfCycle(const std::string& job, const RoundPlan& plan, int64_t c
           .versions = std::vector<int64_t>(plan.fragments(), cycle)};
 }
 
+// Whether the cycle ends with the job's last step, as the final checkpoint does.
+bool IsLastCycle(const RoundPlan& plan, int64_t cycle) {
+  return cycle > 0 && plan.CycleStep(cycle) == plan.steps();
+}
+
 }  // namespace
 
 void Coordinator::CheckpointDue(const Job& job, int64_t version) {
@@ -32,7 +37,7 @@ void Coordinator::CheckpointDue(const Job& job, int64_t version) {
   // Each fragment reaches `version` once. The last one completes the cycle.
   if (rounds.WholeVersion() < version) return;
   // The final checkpoint follows, and has this step.
-  if (rounds.plan().CycleStep(version) == rounds.plan().steps()) return;
+  if (IsLastCycle(rounds.plan(), version)) return;
   out_.works.push_back(OfCycle(job.id, rounds.plan(), version));
 }
 
@@ -79,11 +84,16 @@ void Coordinator::On(const CheckpointWritten& event) {
   job->checkpoint_delay = kRetryDelay;
   Unblock(*job);
   if (!job->exchange.has_value() || job->state() == JobState::kQuarantined) return;
-  if (event.final || event.cycle == job->checkpoint_asked) ClearRequest(*job);
-  if (!event.final) return;
+  Touch(*job);
+  if (!event.final) {
+    if (event.cycle == job->checkpoint_asked) ClearRequest(*job);
+    return;
+  }
   LH_CHECK(job->final_checkpoint == FinalCheckpoint::kWriting, "a checkpoint that was asked for");
   job->final_checkpoint = FinalCheckpoint::kWritten;
-  Touch(*job);
+  if (IsLastCycle(job->exchange->plan(), job->checkpoint_asked)) ClearRequest(*job);
+  // A requested checkpoint may wait for disk space. The job does not end before its last try.
+  for (RetriedWork& retry : job->retries) retry.at = now_;
 }
 
 // A checkpoint may have written much before it failed. So each try waits twice as long as the one
@@ -94,7 +104,7 @@ void Coordinator::BlockCheckpoint(Job& job, const std::string& what, WriteCheckp
 }
 
 // A job does not end without its final checkpoint, so that is tried until it succeeds. A requested
-// checkpoint is tried again if that may help. Any other is left out.
+// checkpoint is tried again if that may help, but not after the final one. Any other is left out.
 void Coordinator::On(const CheckpointFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->store != StoreState::kOpen) return;
@@ -104,7 +114,10 @@ void Coordinator::On(const CheckpointFailed& event) {
                            WriteCheckpoint{.job = job->id, .step = plan.steps(), .final = true});
   }
   if (event.cycle == 0 || event.cycle != job->checkpoint_asked) return;
-  if (!event.fault.retry) return ClearRequest(*job);
+  if (!event.fault.retry || job->final_checkpoint == FinalCheckpoint::kWritten) {
+    ClearRequest(*job);
+    return Touch(*job);
+  }
   BlockCheckpoint(*job, event.fault.fault.message, OfCycle(job->id, plan, event.cycle));
 }
 

@@ -144,7 +144,7 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
   job.changed_at = now_;
   job.store = StoreState::kClosed;
   job.retries.clear();
-  job.finish_until = absl::InfiniteFuture();
+  job.finish_until = job.evaluate_until = absl::InfiniteFuture();
   job.blocked.clear();
   out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
   for (Participant& p : job.exchange->participants().all()) {

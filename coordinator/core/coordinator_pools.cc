@@ -69,7 +69,10 @@ void Coordinator::On(const Heartbeat& event) {
 void Coordinator::Report(const Heartbeat& event, Job& job, Participant& participant) {
   // Of several nodes, node 0 reports progress.
   const std::optional<NodePlace> node = nodes_.PlaceOf(event.pool, event.incarnation);
-  if (!node.has_value() || node->node == 0) participant.inner_step = event.inner_step;
+  if (!node.has_value() || node->node == 0) {
+    participant.inner_step = event.inner_step;
+    if (event.merged && !std::exchange(participant.merged, true)) Touch(job);
+  }
   if (event.draining && !participant.last_step.has_value()) {
     participant.last_step = event.inner_step;
     job.exchange->PoolsChanged();
@@ -158,11 +161,12 @@ void Coordinator::LosePlace(const std::string& pool) {
   if (participant != nullptr && participant->live()) Drop(*job, *participant, Presence::kLost);
 }
 
-Participant* Coordinator::PlaceOf(std::string_view pool, Job** job) {
+Participant* Coordinator::PlaceOf(std::string_view pool, Job** job) const {
   const auto place = places_.find(pool);
   if (place == places_.end()) return nullptr;
-  *job = Find(place->second.job);
-  return &(*job)->exchange->participants().at(place->second.ordinal);
+  Job& found = *jobs_.find(place->second.job)->second;
+  if (job != nullptr) *job = &found;
+  return &found.exchange->participants().at(place->second.ordinal);
 }
 
 // Called when a pool comes back after its lease ended. Refuses it if its job continued without it:

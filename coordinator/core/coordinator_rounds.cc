@@ -193,27 +193,38 @@ std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) 
   return able[turn % static_cast<int64_t>(able.size())];
 }
 
-// Whether the final evaluation is still expected, or a pool still merges the last commits.
-bool Coordinator::AwaitsPools(const Job& job) const {
+// Until when a FINISHING job waits for its pools. In the past: it does not wait. The final
+// evaluation and each pool's last merges have one deadline. What a pool evaluates after another
+// one's evaluation came is not needed, so it has an earlier one.
+absl::Time Coordinator::AwaitsPoolsUntil(const Job& job) const {
   const Exchange& rounds = *job.exchange;
   const Participants& participants = rounds.participants();
   if (!job.final_evaluation) {
     for (int p = 0; p < rounds.plan().fragments(); ++p) {
       const Participant* evaluator = participants.Find(rounds.fragment(p).evaluator);
-      if (evaluator != nullptr && evaluator->ready()) return true;
+      if (evaluator != nullptr && evaluator->ready()) return job.finish_until;
     }
   }
-  const auto& all = participants.all();
-  return std::any_of(all.begin(), all.end(), [](const Participant& p) {
-    return p.ready() && !p.finished && !p.last_step.has_value();
-  });
+  absl::Time until = absl::InfinitePast();
+  for (const Participant& p : participants.all()) {
+    if (!p.ready() || p.finished || p.last_step.has_value()) continue;
+    until = std::max(until,
+                     p.merged ? std::min(job.evaluate_until, job.finish_until) : job.finish_until);
+  }
+  return until;
 }
 
 void Coordinator::FinishWhenReady(Job& job) {
   if (job.finish_until == absl::InfiniteFuture()) job.finish_until = now_ + options_.finish;
-  if (job.final_checkpoint == FinalCheckpoint::kWritten) return End(job, JobState::kCompleted);
+  if (job.final_evaluation && job.evaluate_until == absl::InfiniteFuture())
+    job.evaluate_until = now_ + options_.evaluate;
+  if (job.final_checkpoint == FinalCheckpoint::kWritten) {
+    // A requested checkpoint that is not written yet has its last try.
+    if (job.checkpoint_asked == 0) End(job, JobState::kCompleted);
+    return;
+  }
   if (job.final_checkpoint == FinalCheckpoint::kWriting) return;
-  if (AwaitsPools(job) && now_ < job.finish_until) return;
+  if (now_ < AwaitsPoolsUntil(job)) return;
   job.final_checkpoint = FinalCheckpoint::kWriting;
   out_.works.push_back(
       WriteCheckpoint{.job = job.id, .step = job.exchange->plan().steps(), .final = true});

@@ -79,9 +79,11 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
     case JobState::kFinishing:
       if (job.final_checkpoint == FinalCheckpoint::kWriting)
         return Waiting{"the final checkpoint", job.changed_at, forever};
+      if (job.final_checkpoint == FinalCheckpoint::kWritten)
+        return Waiting{"the requested checkpoint", job.changed_at, forever};
       return Waiting{job.final_evaluation ? "the pools to merge and evaluate the last commits"
                                           : "the final evaluation",
-                     job.changed_at, job.finish_until};
+                     job.changed_at, AwaitsPoolsUntil(job)};
     default:
       return std::nullopt;
   }
@@ -133,12 +135,6 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
   if (p == nullptr) return std::nullopt;
   return ParticipantView{p->pool,   p->incarnation, p->ordinal,  p->start_step,
                          p->live(), p->inner_step,  p->last_step};
-}
-
-const Participant* Coordinator::PlaceOf(std::string_view pool) const {
-  const auto place = places_.find(pool);
-  if (place == places_.end()) return nullptr;
-  return &Find(place->second.job)->exchange->participants().at(place->second.ordinal);
 }
 
 PoolStanding Coordinator::StandingOf(const Member& member) const {

@@ -83,8 +83,10 @@ struct Heartbeat {
   int64_t inner_step = 0;
   // The pool takes no new work and does no step after inner_step.
   bool draining = false;
-  // The pool merged the last commits.
+  // The pool merged the last commits, and did all that it does after that.
   bool finished = false;
+  // The pool merged the last commits; it may still evaluate them. Said by its node 0.
+  bool merged = false;
   std::vector<Evaluation> evaluations = {};
   // The pool cannot continue with the job.
   std::optional<JobFault> fault = std::nullopt;

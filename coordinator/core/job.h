@@ -48,9 +48,11 @@ struct Job {
   std::string lacks;
 
   // For FINISHING: whether the evaluation of the last version came; until when it and the pools'
-  // last merges are awaited; and the checkpoint that follows.
+  // last merges are awaited; until when other pools' evaluations are awaited after it; and the
+  // checkpoint that follows.
   bool final_evaluation = false;
   absl::Time finish_until = absl::InfiniteFuture();
+  absl::Time evaluate_until = absl::InfiniteFuture();
   FinalCheckpoint final_checkpoint = FinalCheckpoint::kNone;
   // The cycle of which a checkpoint was requested, or 0.
   int64_t checkpoint_asked = 0;

@@ -177,6 +177,10 @@ bool JobProgress::HasFinalEvaluation() const {
                      [](const auto& entry) { return entry.first.second; });
 }
 
+// The store keeps these counts as the report that users get, and each pool as two entries of it, so
+// the incarnation and the start step go into fields that `earlier` does not use. A message of their
+// own would be clearer, but version 0.1 reads this form: a later one that is to live beside it must
+// write both.
 void JobProgress::Save(v1::Job* job) const {
   job->clear_pools();
   for (const auto& [pool, history] : pools_) {

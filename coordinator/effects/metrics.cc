@@ -17,7 +17,8 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
       rounds(registry.Counter("longhaul_coordinator_rounds_total",
                               "Rounds that were committed and published.")),
       last_commit(registry.Gauge("longhaul_coordinator_last_commit_timestamp_seconds",
-                                 "When the job's newest round was published, since 1970.")),
+                                 "When the job's newest round was published, since 1970. After a "
+                                 "restart: when the job's store was opened.")),
       eval_loss(registry.Gauge("longhaul_coordinator_eval_loss_nats",
                                "Newest loss of the outer parameters on held-out data.")),
       outer_gradient_norm(registry.Gauge("longhaul_coordinator_outer_gradient_norm",
@@ -33,9 +34,13 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
   ready.With().Set(1);
 }
 
-void EffectMetrics::Show(const std::string& job, const CommitRecord& commit, absl::Time now) {
+void EffectMetrics::Published(const std::string& job, const CommitRecord& commit, absl::Time now) {
   rounds.With({{kJobLabel, job}, {"kind", RoundKindName(commit.kind)}}).Increment();
-  last_commit.With({{kJobLabel, job}}).Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
+  Show(job, commit, now);
+}
+
+void EffectMetrics::Show(const std::string& job, const CommitRecord& commit, absl::Time at) {
+  last_commit.With({{kJobLabel, job}}).Set(absl::ToDoubleSeconds(at - absl::UnixEpoch()));
   const MetricLabels labels = {{kJobLabel, job}, {"fragment", absl::StrCat(commit.fragment)}};
   outer_gradient_norm.With(labels).Set(commit.outer_gradient_norm);
   outer_parameter_norm.With(labels).Set(commit.outer_parameter_norm);

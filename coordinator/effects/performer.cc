@@ -39,6 +39,8 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
       job->events.Add(EventOf(EndJob{job->id(), JobState::kQuarantined, job->quarantine}),
                       parts_.now());
     }
+    if (const v1::EvalLoss loss = job->progress.EvaluationLoss(); loss.evaluations() > 0)
+      parts_.metrics->eval_loss.With({{kJobLabel, job->name()}}).Set(loss.last());
     jobs_[job->id()] = std::move(job);
   }
   for (std::string& id : recovered.ended) logs_of_ended_[std::move(id)] = absl::InfinitePast();

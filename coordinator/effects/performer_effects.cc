@@ -41,7 +41,7 @@ void Performer::Tell(const PublishCommit& notice) {
   job.history.Committed(notice.fragment, notice.version, notice.kind, now());
   // The metrics are updated first, so that they contain a commit before anybody sees it.
   const CommitRecord& commit = *job.progress.commit(notice.fragment);
-  parts_.metrics->Show(job.name(), commit, now());
+  parts_.metrics->Published(job.name(), commit, now());
   if (notice.kind == RoundKind::kSkipped) job.events.Add(EventOf(notice), now());
   if (std::optional<std::string> alert = job.norms.Observe(commit); alert.has_value()) {
     v1::JobEvent event = MakeEvent(v1::NORM_ALERT, v1::WARNING, *std::move(alert));
@@ -141,6 +141,7 @@ void Performer::Begin(const OpenStore& work) {
             recovered.contributors.push_back({.pool = key.pool, .incarnation = key.incarnation});
           if (!fragment.commit.has_value()) continue;
           recovered.evaluator = fragment.commit->evaluator;
+          parts_.metrics->Show(job->name(), *fragment.commit, now());
           // A crash may have come after the commit and before its point of the curve.
           if (parts_.tracks != nullptr) parts_.tracks->Committed(*job, *fragment.commit, now());
           if (fragment.commit->kind != RoundKind::kSeed)

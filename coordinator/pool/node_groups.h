@@ -122,8 +122,6 @@ class NodeGroups {
     absl::Time since;
   };
   std::vector<Forming> forming() const;
-  // InfiniteFuture if no node is here.
-  absl::Time next_expiry() const { return leases_.next_expiry(); }
 
  private:
   struct Node {

@@ -2,18 +2,14 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "common/base/host_port.h"
 #include "common/base/status_macros.h"
-#include "common/http/openness.h"
 #include "common/http/server.h"
-#include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/logging/flag_error.h"
 #include "common/metrics/process_metrics.h"
@@ -28,6 +24,7 @@
 #include "coordinator/effects/owner_arbiter.h"
 #include "coordinator/effects/owner_thread.h"
 #include "coordinator/effects/performer.h"
+#include "coordinator/server/start_checks.h"
 #include "coordinator/service/job_metrics.h"
 #include "coordinator/service/job_service.h"
 #include "coordinator/service/log_service.h"
@@ -37,7 +34,6 @@
 #include "coordinator/service/stream_publisher.h"
 #include "coordinator/service/sync_service.h"
 #include "coordinator/service/upload_service.h"
-#include "coordinator/store/data_folder.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -51,45 +47,6 @@ constexpr int kTrackQueueMax = 1 << 14;
 
 void ExitAtOnce(const absl::Status& status) { std::_Exit(1); }
 
-absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir) {
-  const auto unusable = [&](const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat("--data-dir ", data_dir, ": ", status.message(),
-                                                    ": name a folder that this user may write to"));
-  };
-  if (const absl::Status made = CreateDirs(fs, JobsFolder(data_dir)); !made.ok())
-    return unusable(made);
-  absl::StatusOr<std::unique_ptr<MetaStore>> meta = MetaStore::Open(DatabasePath(data_dir));
-  if (absl::IsPermissionDenied(meta.status())) return unusable(meta.status());
-  if (!absl::IsUnavailable(meta.status())) return meta;
-  return absl::UnavailableError(absl::StrCat("another coordinator uses the data folder ", data_dir,
-                                             ": ", meta.status().message(),
-                                             ": stop that one, or give --data-dir another folder"));
-}
-
-// Folders that the database does not know are logged. If the database knows none of them, it
-// belongs to another data folder, and that is an error.
-absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore& meta,
-                          const Logger& log) {
-  LH_ASSIGN_OR_RETURN(const FolderFindings findings, CompareFolders(fs, data_dir, meta));
-  LH_ASSIGN_OR_RETURN(const std::vector<JobKey> known, meta.ListKeys());
-  if (known.empty() && !findings.unknown_folders.empty()) {
-    return absl::DataLossError(absl::StrCat(
-        DatabasePath(data_dir), " knows no jobs, but there are ", findings.unknown_folders.size(),
-        " folders of jobs in ", JobsFolder(data_dir), ", as ", findings.unknown_folders[0],
-        ": start with --adopt to make them known again, or move them away"));
-  }
-  for (const std::string& folder : findings.unknown_folders) {
-    log.Error(absl::StrCat("the database does not know the job of folder ",
-                           JobFolder(data_dir, folder),
-                           ": start with --adopt to make it known again, or move it away"));
-  }
-  for (const JobKey& job : findings.missing_folders) {
-    log.With({.job = job.name, .job_id = job.id})
-        .Error(absl::StrCat("its folder is missing: ", JobFolder(data_dir, job.id)));
-  }
-  return absl::OkStatus();
-}
-
 // The uploads of jobs that have not begun. A quarantined job may continue where it was.
 std::set<std::string> UploadsNeededBy(const Performer& performer) {
   std::set<std::string> needed;
@@ -102,36 +59,6 @@ std::set<std::string> UploadsNeededBy(const Performer& performer) {
       needed.insert(spec.init().upload());
   }
   return needed;
-}
-
-// What other machines can reach without TLS or without a token must be allowed explicitly, and is
-// logged.
-absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger& log) {
-  if (!options.tokens_file.empty() && !options.tls) {
-    return absl::InvalidArgumentError(
-        "--tokens needs --tls-ca, --tls-certificate and --tls-key: tokens do not travel in "
-        "plaintext, and pools are known by their certificates (longhaul certs init)");
-  }
-  LH_ASSIGN_OR_RETURN(const HostPort rpc, ParseHostPort(options.listen));
-  if (!options.tls && !IsLoopback(rpc.host)) {
-    const std::string open = absl::StrCat(
-        "--listen ", options.listen,
-        ": in plaintext, so everybody who reaches it may submit, cancel, join and read "
-        "what is sent. Give --tls-ca, --tls-certificate and --tls-key "
-        "(longhaul certs init)");
-    if (!options.insecure) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          open, ", or listen on localhost, or say --insecure where that network is private"));
-    }
-    log.Warning(absl::StrCat("INSECURE: ", open));
-  }
-  LH_ASSIGN_OR_RETURN(const std::string http,
-                      CheckHttpOpenness({.listen = options.http_listen,
-                                         .tokens = !options.tokens_file.empty(),
-                                         .insecure = options.insecure,
-                                         .what = "jobs, pools and metrics"}));
-  if (!http.empty()) log.Warning(http);
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -158,21 +85,9 @@ class CoordinatorServer::Impl {
         publisher_(&plan_streams_, &watchers_) {}
 
   absl::Status Start(const CoordinatorServerOptions& options) {
-    if (options.data_dir.empty()) return absl::InvalidArgumentError("a data folder is required");
-    // Addresses are checked before anything is read or made, so that a mistake has no effects.
-    LH_RETURN_IF_ERROR(OfFlag("--listen", ParseHostPort(options.listen).status()));
-    if (!options.http_listen.empty())
-      LH_RETURN_IF_ERROR(
-          OfFlag("--http-listen", HttpServer::OptionsFrom(options.http_listen).status()));
-    if (std::error_code error;
-        !options.import_dir.empty() && !std::filesystem::is_directory(options.import_dir, error)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--import-dir: ", options.import_dir, " is no folder on this machine"));
-    }
-    LH_RETURN_IF_ERROR(CheckOpenness(options, log_));
+    LH_RETURN_IF_ERROR(CheckOptions(options, log_));
     LH_RETURN_IF_ERROR(OpenAccess(options));
-    LH_ASSIGN_OR_RETURN(meta_, OpenMeta(*fs_, options.data_dir));
-    LH_RETURN_IF_ERROR(CheckFolders(*fs_, options.data_dir, *meta_, log_));
+    LH_ASSIGN_OR_RETURN(meta_, OpenDatabase(*fs_, options.data_dir, log_));
     std::vector<std::string> troubles;
     LH_ASSIGN_OR_RETURN(uploads_, Uploads::Open(fs_, clock_,
                                                 {.data_dir = options.data_dir,
@@ -327,7 +242,6 @@ class CoordinatorServer::Impl {
   }
 
   absl::Status Serve(const CoordinatorServerOptions& options) {
-    const Door* const door = options.tls ? door_.get() : nullptr;
     const ServiceContext service{.owner = owner_.get(),
                                  .performer = performer_.get(),
                                  .plan_streams = &plan_streams_,
@@ -336,26 +250,34 @@ class CoordinatorServer::Impl {
                                  .bulk = {.executor = bulk_.get(), .admission = &admission_},
                                  .uploads = uploads_.get(),
                                  .certificates = options.tls != nullptr,
-                                 .door = door,
+                                 .door = options.tls ? door_.get() : nullptr,
                                  .import_dir = options.import_dir};
+    LH_RETURN_IF_ERROR(ServeCalls(options, service));
+    return options.http_listen.empty() ? absl::OkStatus() : ServePages(options, service);
+  }
+
+  absl::Status ServeCalls(const CoordinatorServerOptions& options, const ServiceContext& service) {
     job_service_ = std::make_unique<JobService>(service);
     upload_service_ = std::make_unique<UploadService>(service, &upload_metrics_);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);
-    log_service_ = std::make_unique<LogService>(&log_hub_, options.tls != nullptr, door);
+    log_service_ = std::make_unique<LogService>(&log_hub_, service.certificates, service.door);
     server_service_ = std::make_unique<ServerService>(ServerFacts{
         .clock = clock_,
         .started = clock_->Now(),
         .data_dir = options.data_dir,
         .ready = [this] { return Health(); },
         .http_address = [this] { return shows_pages_ ? http_address() : std::string(); },
-        .door = door});
+        .door = service.door});
     LH_ASSIGN_OR_RETURN(
         server_, OfFlag("--listen", Server::Start(RpcOptions(options),
                                                   {job_service_.get(), upload_service_.get(),
                                                    pool_service_.get(), sync_service_.get(),
                                                    server_service_.get(), log_service_.get()})));
-    if (options.http_listen.empty()) return absl::OkStatus();
+    return absl::OkStatus();
+  }
+
+  absl::Status ServePages(const CoordinatorServerOptions& options, const ServiceContext& service) {
     const auto ready = [this] { return Health(); };
     Pages pages;
     if (tokens_) {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/bulk_reactor.h"
 #include "common/rpc/bulk_refusals.h"
 #include "common/rpc/fragment_stream.h"
 #include "common/rpc/stall_watch.h"
-#include "common/rpc/status_conversion.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -23,27 +23,27 @@ constexpr char kOwner[] = "@download";
 
 // At most one read (on the executor) and one write (gRPC's) are in flight. The one that ends later
 // starts the next ones.
-class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
+class CheckpointReactor final : public BulkWriteReactor {
  public:
   CheckpointReactor(grpc::CallbackServerContext* context, OpenCheckpointFile open,
                     const BulkResources& resources)
-      : context_(context), open_(std::move(open)), resources_(resources), call_(context) {}
+      : BulkWriteReactor(resources), context_(context), open_(std::move(open)), call_(context) {}
 
-  void Start(const grpc::ByteBuffer& request, const std::shared_ptr<CheckpointReactor>& self) {
-    self_ = self;
-    if (const absl::Status status = Admit(request); !status.ok()) return End(status);
-    watch_->Start([self] { self->call_.Cancel(); });
-    if (!resources_.executor->Submit([self] { self->Begin(); })) End(TooManyBulkCalls());
+  void Start(const grpc::ByteBuffer& request) {
+    if (const absl::Status status = Take(request); !status.ok()) return EndCall(status);
+    Watch([this] { call_.Cancel(); });
+    if (!resources().executor->Submit([this, self = self()] { Open(); }))
+      EndCall(TooManyBulkCalls());
   }
 
   void OnWriteDone(bool ok) override {
-    watch_->Pause();
+    watch().Pause();
     Next next;
     {
       absl::MutexLock lock(&mutex_);
       writing_ = false;
       if (!ok) {
-        failed_ = call_.WhyFailed(resources_.stall, "the reader of a checkpoint is gone");
+        failed_ = call_.WhyFailed(resources().stall, "the reader of a checkpoint is gone");
         next_.reset();
       }
       next = Advance();
@@ -51,31 +51,26 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
     Do(next);
   }
 
-  // Releases what only the call needs, since a late alarm may keep the object for a moment.
-  void OnDone() override {
-    watch_->Stop();
+ private:
+  void Release() override {
     call_.Done();
     file_ = {};
-    ticket_ = {};
-    const std::shared_ptr<CheckpointReactor> last = std::move(self_);
   }
 
- private:
-  absl::Status Admit(const grpc::ByteBuffer& request) {
-    LH_RETURN_IF_ERROR(CheckBulkDeadline(*context_, resources_.deadline_max));
+  absl::Status Take(const grpc::ByteBuffer& request) {
+    LH_RETURN_IF_ERROR(CheckDeadline(*context_));
     LH_RETURN_IF_ERROR(ParseFromByteBuffer(request, &request_));
-    LH_ASSIGN_OR_RETURN(ticket_, resources_.admission->Admit(kOwner, 2 * kChunkBytes));
-    return absl::OkStatus();
+    return Admit(kOwner, 2 * kChunkBytes);
   }
 
-  void Begin() {
+  void Open() {
     absl::StatusOr<CheckpointFile> opened = open_(request_);
-    if (!opened.ok()) return End(opened.status());
+    if (!opened.ok()) return EndCall(opened.status());
     file_ = *std::move(opened);
     at_ = request_.offset();
     if (at_ < 0 || at_ > file_.bytes) {
-      return End(absl::OutOfRangeError(absl::StrCat("offset ", at_, " is not within the ",
-                                                    file_.bytes, " bytes of ", request_.file())));
+      return EndCall(absl::OutOfRangeError(absl::StrCat(
+          "offset ", at_, " is not within the ", file_.bytes, " bytes of ", request_.file())));
     }
     Read();
   }
@@ -121,7 +116,7 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
     }
     if (!reading_ && !next_.has_value() && !last_ && failed_.ok()) {
       reading_ = true;
-      if (!resources_.executor->Submit([self = self_] { self->Read(); })) {
+      if (!resources().executor->Submit([this, self = self()] { Read(); })) {
         reading_ = false;
         failed_ = TooManyBulkCalls();
       }
@@ -133,23 +128,16 @@ class CheckpointReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer
   // in_flight_ does not change while it is written.
   void Do(const Next& next) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (next.write) {
-      watch_->Expect(static_cast<int64_t>(in_flight_.Length()));
+      watch().Expect(static_cast<int64_t>(in_flight_.Length()));
       StartWrite(&in_flight_);
     }
-    if (next.end.has_value()) End(*next.end);
+    if (next.end.has_value()) EndCall(*next.end);
   }
 
-  // Must be the last call: the object may be gone when Finish returns.
-  void End(const absl::Status& status) { Finish(ToGrpcStatus(status)); }
-
-  grpc::CallbackServerContext* const context_;  // gRPC's, until Finish.
+  grpc::CallbackServerContext* const context_;  // gRPC's, until EndCall.
   const OpenCheckpointFile open_;
-  const BulkResources resources_;
-  const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
-  std::shared_ptr<CheckpointReactor> self_;  // Until OnDone.
   StalledCall call_;
   v1::DownloadCheckpointRequest request_;
-  StreamAdmission::Ticket ticket_;
   // Only the read in flight uses these.
   CheckpointFile file_;
   int64_t at_ = 0;
@@ -168,9 +156,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* SendCheckpointFile(grpc::CallbackSer
                                                                const grpc::ByteBuffer* request,
                                                                OpenCheckpointFile open,
                                                                const BulkResources& resources) {
-  auto reactor = std::make_shared<CheckpointReactor>(context, std::move(open), resources);
-  reactor->Start(*request, reactor);
-  return reactor.get();
+  return BulkWriteReactor::Begin(
+      std::make_shared<CheckpointReactor>(context, std::move(open), resources), *request);
 }
 
 }  // namespace longhaul::coordinator

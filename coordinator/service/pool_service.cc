@@ -6,12 +6,9 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "common/base/host_port.h"
-#include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
 #include "common/config/capabilities.h"
 #include "common/rpc/status_details.h"
@@ -19,91 +16,20 @@
 #include "coordinator/service/message_size.h"
 #include "coordinator/service/messages.h"
 #include "coordinator/service/names.h"
+#include "coordinator/service/pool_messages.h"
 #include "coordinator/service/unary.h"
 
 namespace longhaul::coordinator {
 namespace {
 
-// Limits of one heartbeat.
-constexpr int kEvaluationsMax = 1024, kMetricsMax = 32;
-constexpr size_t kMetricNameMax = 64;
-// Limits of what pools tell about themselves.
-constexpr size_t kTextBytesMax = 255;
+// How many pools' descriptions are kept.
 constexpr size_t kDescriptionsMax = 10000;
-constexpr int kCapabilitiesMax = 256;
-constexpr size_t kCapabilityBytesMax = 64;
-constexpr int kKeptJobsMax = 256;
 // A page token names the last pool of the page before.
 constexpr absl::string_view kPageTokenPrefix = "after-";
 // How many views of pools are made at one time for a page, which seldom has room for more.
 constexpr size_t kViewsAtOnce = 256;
 // Of the jobs for which one pool is set aside.
 constexpr size_t kPoolSetAsideBytesMax = 64 << 10;
-
-// The core checks the numbers.
-absl::Status CheckNode(const v1::JoinRequest& request) {
-  if (request.address().size() > kTextBytesMax ||
-      !ParseHostPort(HostPortText(request.address(), 1)).ok()) {
-    return BadRequestError({{"address", "is no host name or numeric address"}});
-  }
-  if (request.rendezvous_port() < 1 || request.rendezvous_port() > 65535)
-    return BadRequestError({{"rendezvous_port", "is not within 1 to 65535"}});
-  const auto token = static_cast<int64_t>(request.rendezvous_token().size());
-  if (token < kRendezvousTokenBytesMin || token > kRendezvousTokenBytesMax) {
-    return BadRequestError(
-        {{"rendezvous_token", absl::StrCat("has ", token, " bytes, not ", kRendezvousTokenBytesMin,
-                                           " to ", kRendezvousTokenBytesMax)}});
-  }
-  if (!request.running().empty()) return CheckPool(request.pool(), request.running());
-  return absl::OkStatus();
-}
-
-JoinPool EventOf(const v1::JoinRequest& request) {
-  JoinPool event{.pool = request.pool(),
-                 .incarnation = request.incarnation(),
-                 .ranks = request.ranks(),
-                 .cuda = request.device() == v1::CUDA,
-                 .capabilities = {request.capabilities().begin(), request.capabilities().end()}};
-  if (request.nodes() <= 1) return event;
-  event.nodes = request.nodes();
-  if (request.has_node()) event.node = request.node();
-  event.node_given = request.node_given();
-  event.host = request.address();
-  event.rendezvous = HostPortText(event.host, request.rendezvous_port());
-  event.token = request.rendezvous_token();
-  event.version = request.version();
-  event.running = request.running();
-  event.fresh = RandomHex();
-  event.machine = request.host();
-  return event;
-}
-
-void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message) {
-  message->set_node(place.node);
-  message->set_nodes(place.nodes);
-  message->set_incarnation(place.incarnation);
-  message->set_first_rank(place.first_rank);
-  message->set_ranks(place.ranks);
-  message->mutable_ranks_of_node()->Add(place.ranks_of_node.begin(), place.ranks_of_node.end());
-  message->set_rendezvous(place.rendezvous);
-  message->set_rendezvous_token(place.token);
-  if (place.missing.empty()) return;
-  message->set_missing(place.missing);
-  *message->mutable_missing_for() = ToProto(now - place.since);
-}
-
-// `Request`: JoinRequest or HeartbeatRequest.
-template <typename Request>
-absl::Status CheckKeptJobs(const Request& request) {
-  if (request.kept_jobs_size() > kKeptJobsMax)
-    return BadRequestError({{"kept_jobs", absl::StrCat("has more than ", kKeptJobsMax)}});
-  for (const std::string& job : request.kept_jobs()) {
-    if (job.size() <= kTextBytesMax) continue;
-    return BadRequestError(
-        {{"kept_jobs", absl::StrCat("one has more than ", kTextBytesMax, " bytes")}});
-  }
-  return absl::OkStatus();
-}
 
 // Which of kept_jobs have ended. Reads the store; an error tells none.
 template <typename Request, typename Response>
@@ -115,112 +41,6 @@ void TellEnded(MetaStore& meta, const Request& request, Response* response) {
                     : absl::IsNotFound(record.status()) && meta.FindDeleted(id).value_or("") == id;
     if (ended) response->add_ended_jobs(id);
   }
-}
-
-absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request) {
-  LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
-  if (request.ranks() < 1 || request.ranks() > kRanksMax) {
-    return BadRequestError(
-        {{"ranks", absl::StrCat(request.ranks(), " is not within 1 to ", kRanksMax)}});
-  }
-  if (request.capabilities_size() > kCapabilitiesMax) {
-    return BadRequestError({{"capabilities", absl::StrCat("has more than ", kCapabilitiesMax)}});
-  }
-  for (const std::string& capability : request.capabilities()) {
-    if (capability.size() <= kCapabilityBytesMax) continue;
-    return BadRequestError(
-        {{"capabilities", absl::StrCat("one has more than ", kCapabilityBytesMax, " bytes")}});
-  }
-  LH_RETURN_IF_ERROR(CheckKeptJobs(request));
-  if (request.host().size() > kTextBytesMax || request.version().size() > kTextBytesMax) {
-    return BadRequestError(
-        {{"host", absl::StrCat("it or the version has more than ", kTextBytesMax, " bytes")}});
-  }
-  return request.nodes() > 1 ? CheckNode(request) : absl::OkStatus();
-}
-
-absl::Status CheckHeartbeat(const PoolCaller& caller, const v1::HeartbeatRequest& request) {
-  LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
-  if (request.evaluations_size() > kEvaluationsMax) {
-    return BadRequestError({{"evaluations", absl::StrCat("has more than ", kEvaluationsMax)}});
-  }
-  return CheckKeptJobs(request);
-}
-
-absl::Status CheckMetrics(const v1::Evaluation& evaluation) {
-  std::set<absl::string_view> names;
-  if (evaluation.metrics_size() > kMetricsMax)
-    return BadRequestError(
-        {{"evaluations", absl::StrCat("one has more than ", kMetricsMax, " metrics")}});
-  for (const v1::Metric& metric : evaluation.metrics()) {
-    const absl::string_view name = metric.name();
-    const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
-      return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_';
-    });
-    if (name.empty() || name.size() > kMetricNameMax || !plain || !names.insert(name).second) {
-      return BadRequestError(
-          {{"evaluations", absl::StrCat("a metric's name is given twice, or is not 1 to ",
-                                        kMetricNameMax, " of [a-z0-9_]")}});
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Of a job of `steps` inner steps.
-absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps) {
-  for (const v1::Evaluation& evaluation : request.evaluations()) {
-    if (evaluation.step() < 0 || evaluation.step() > steps) {
-      return BadRequestError({{"evaluations", absl::StrCat("step ", evaluation.step(),
-                                                           " is not within 0 to ", steps)}});
-    }
-    if (evaluation.version() < 0 || evaluation.tokens() < 0) {
-      return BadRequestError({{"evaluations", "a version or a number of tokens is negative"}});
-    }
-    LH_RETURN_IF_ERROR(CheckMetrics(evaluation));
-  }
-  return absl::OkStatus();
-}
-
-v1::PoolState StateOf(PoolStanding standing) {
-  switch (standing) {
-    case PoolStanding::kIdle:
-      return v1::IDLE;
-    case PoolStanding::kAssigned:
-      return v1::ASSIGNED;
-    case PoolStanding::kParticipating:
-      return v1::PARTICIPATING;
-    case PoolStanding::kDraining:
-      return v1::DRAINING;
-    case PoolStanding::kAway:
-      return v1::AWAY;
-    case PoolStanding::kLost:
-      return v1::LOST;
-    case PoolStanding::kForming:
-      return v1::FORMING;
-  }
-  return v1::POOL_STATE_UNSPECIFIED;
-}
-
-absl::Duration DurationOf(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
-
-coordinator::Heartbeat EventOf(const v1::HeartbeatRequest& request) {
-  coordinator::Heartbeat event{.pool = request.pool(),
-                               .incarnation = request.incarnation(),
-                               .job = request.job_id(),
-                               .inner_step = request.progress().inner_step(),
-                               .draining = request.draining(),
-                               .finished = request.finished(),
-                               .running = request.running()};
-  for (const v1::Evaluation& e : request.evaluations()) {
-    Evaluation& evaluation = event.evaluations.emplace_back();
-    evaluation = {e.step(), e.version(), e.loss(), e.tokens(), e.final(), e.of_pool()};
-    for (const v1::Metric& metric : e.metrics())
-      evaluation.metrics.push_back({metric.name(), metric.value()});
-  }
-  if (request.has_failure()) event.fault = FromProto(request.failure());
-  return event;
 }
 
 }  // namespace
@@ -352,14 +172,13 @@ grpc::ServerUnaryReactor* PoolService::Leave(grpc::CallbackServerContext* contex
   const absl::Status valid =
       CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
   if (!valid.ok()) return Answered(context, valid);
-  LeavePool event{request->pool(), request->incarnation(), DurationOf(request->return_within())};
-  return AnswerStep(context, service_, std::move(event),
-                    [this, request](const std::optional<Answer>&) {
-                      service_.performer->log()
-                          .With({.pool = request->pool()})
-                          .Info(absl::StrCat("left: ", request->reason().substr(0, kTextBytesMax)));
-                      return absl::OkStatus();
-                    });
+  return AnswerStep(
+      context, service_, EventOf(*request), [this, request](const std::optional<Answer>&) {
+        service_.performer->log()
+            .With({.pool = request->pool()})
+            .Info(absl::StrCat("left: ", request->reason().substr(0, kPoolTextBytesMax)));
+        return absl::OkStatus();
+      });
 }
 
 v1::Pool PoolService::Describe(const PoolView& view, absl::Time now) const {

@@ -5,11 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/bulk_reactor.h"
 #include "common/rpc/bulk_refusals.h"
 #include "common/rpc/fragment_stream.h"
 #include "common/rpc/received_chunks.h"
-#include "common/rpc/stall_watch.h"
-#include "common/rpc/status_conversion.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 
 namespace longhaul::coordinator {
@@ -27,12 +26,12 @@ absl::StatusOr<v1::UploadFileRequest> Parsed(grpc::ByteBuffer message) {
 }
 
 // gRPC's callbacks read the messages, and the executor's task takes them.
-class UploadReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+class UploadReactor final : public BulkReadReactor {
  public:
   UploadReactor(grpc::ByteBuffer* response, UploadHandler handler, const BulkResources& resources)
-      : response_(response),
+      : BulkReadReactor(resources),
+        response_(response),
         handler_(std::move(handler)),
-        resources_(resources),
         messages_(
             resources.executor,
             {.read = [this] { Read(); },
@@ -40,42 +39,28 @@ class UploadReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
              .complete = [this] { return Explained(Complete()); },
              .end = [this](const absl::Status& status) { End(status); }}) {}
 
-  // `self` is this, until the call is done.
-  void Start(const grpc::CallbackServerContext& context,
-             const std::shared_ptr<UploadReactor>& self) {
-    self_ = self;
-    if (const absl::Status status = Admit(context); !status.ok()) return messages_.Refuse(status);
-    watch_->Start([self] { self->messages_.Close(StalledError(self->resources_.stall)); });
+  void Start(const grpc::CallbackServerContext& context) {
+    absl::Status status = CheckDeadline(context);
+    if (status.ok()) status = Admit(kUploadOwner, Messages::kHeldMax * kUploadChunkMax);
+    if (!status.ok()) return messages_.Refuse(status);
+    Watch([this] { messages_.Close(StalledError(resources().stall)); });
     Read();
   }
 
   void OnReadDone(bool ok) override {
-    watch_->Pause();
+    watch().Pause();
     if (!ok) return messages_.Close(absl::OkStatus());
     messages_.Add(std::exchange(message_, {}));
-  }
-
-  // Releases what only the call needs, since a late alarm may keep the object for a moment.
-  void OnDone() override {
-    watch_->Stop();
-    handler_ = {};
-    ticket_ = {};
-    const std::shared_ptr<UploadReactor> last = std::move(self_);
   }
 
  private:
   using Messages = ReceivedChunks<grpc::ByteBuffer>;
 
-  absl::Status Admit(const grpc::CallbackServerContext& context) {
-    LH_RETURN_IF_ERROR(CheckBulkDeadline(context, resources_.deadline_max));
-    LH_ASSIGN_OR_RETURN(
-        ticket_, resources_.admission->Admit(kUploadOwner, Messages::kHeldMax * kUploadChunkMax));
-    return absl::OkStatus();
-  }
+  void Release() override { handler_ = {}; }
 
   // From any thread; one read at a time.
   void Read() {
-    watch_->Expect(kUploadChunkMax);
+    watch().Expect(kUploadChunkMax);
     StartRead(&message_);
   }
 
@@ -130,20 +115,16 @@ class UploadReactor final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     return absl::OkStatus();
   }
 
-  // Must be the last call: the object may be gone when Finish returns.
+  // The last step, as EndCall.
   void End(const absl::Status& status) {
     // Before the answer, so that a client that has it can continue the file at once.
     file_.reset();
     handler_.on_end(status);
-    Finish(ToGrpcStatus(status));
+    EndCall(status);
   }
 
-  grpc::ByteBuffer* const response_;  // gRPC's, until Finish.
+  grpc::ByteBuffer* const response_;  // gRPC's, until EndCall.
   UploadHandler handler_;
-  const BulkResources resources_;
-  const std::shared_ptr<StallWatch> watch_ = std::make_shared<StallWatch>(resources_.stall);
-  std::shared_ptr<UploadReactor> self_;  // Until OnDone.
-  StreamAdmission::Ticket ticket_;
   grpc::ByteBuffer message_;            // Used by the read in progress.
   std::unique_ptr<IncomingFile> file_;  // Used by the executor's task. Set by the first message.
   Messages messages_;
@@ -155,9 +136,8 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ReceiveUploadFile(grpc::CallbackServe
                                                              grpc::ByteBuffer* response,
                                                              UploadHandler handler,
                                                              const BulkResources& resources) {
-  auto reactor = std::make_shared<UploadReactor>(response, std::move(handler), resources);
-  reactor->Start(*context, reactor);
-  return reactor.get();
+  return BulkReadReactor::Begin(
+      std::make_shared<UploadReactor>(response, std::move(handler), resources), *context);
 }
 
 }  // namespace longhaul::coordinator

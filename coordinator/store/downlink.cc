@@ -52,6 +52,18 @@ std::vector<DownlinkIndex::Cut> DownlinkIndex::CutsOf(absl::Span<const BlockRang
   return cuts;
 }
 
+absl::StatusOr<std::shared_ptr<const DownlinkBytes>> DownlinkIndex::ReadAll(const Log& log) const {
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, MakeCodec({.kind = codec_}));
+  const auto all = std::make_shared<DownlinkBytes>(codec->FragmentBytes(elements_));
+  absl::Span<uint8_t> room = all->span();
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    const int64_t bytes = codec->PayloadBytes(segments_[i].elements);
+    LH_RETURN_IF_ERROR(log.Read(positions_[i], room.first(bytes)));
+    room.remove_prefix(bytes);
+  }
+  return all;
+}
+
 absl::StatusOr<DownlinkBlocks> DownlinkIndex::Read(const Log& log,
                                                    std::shared_ptr<const DownlinkBytes> all,
                                                    absl::Span<const BlockRange> blocks) const {
@@ -92,6 +104,7 @@ absl::StatusOr<DownlinkBlocks> DownlinkIndex::Read(const Log& log,
                             static_cast<int32_t>(cut.elements), segment.base_exponent});
     out.payloads.push_back(payload);
   }
+  if (std::none_of(cuts.begin(), cuts.end(), is_whole)) all.reset();
   using Owners = std::pair<std::shared_ptr<const DownlinkBytes>, std::shared_ptr<DownlinkBytes>>;
   out.owner = std::make_shared<const Owners>(std::move(all), copy);
   return out;

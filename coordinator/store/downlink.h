@@ -50,8 +50,11 @@ class DownlinkIndex {
   CodecKind codec() const { return codec_; }
   int64_t elements() const { return elements_; }
 
+  // Reads the whole downlink from the log.
+  absl::StatusOr<std::shared_ptr<const DownlinkBytes>> ReadAll(const Log& log) const;
   // Returns exactly these blocks. The ranges must lie within elements(). `all` is the whole
-  // downlink in memory, which the result keeps alive; if null, the blocks are read from the log.
+  // downlink in memory. The result refers to its whole tiles, and then keeps it alive; it copies
+  // parts of tiles. If `all` is null, the blocks are read from the log.
   absl::StatusOr<DownlinkBlocks> Read(const Log& log, std::shared_ptr<const DownlinkBytes> all,
                                       absl::Span<const BlockRange> blocks) const;
 

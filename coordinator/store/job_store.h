@@ -1,9 +1,10 @@
 // The parameters of one job: the outer state of every fragment, and the log that makes it durable.
 // The state is theta, momentum and server error, 12 bytes for each parameter. Besides it, the store
 // keeps the coded downlink of the newest commit, since the pools are about to pull it. Copies exist
-// only while they are used: of a fragment that is read whole, 4 bytes a parameter for each version
-// (ReadOuter); 12 of the one fragment of which a snapshot is written; 4 of the one that a
-// checkpoint is at, or 12 if it must be made again.
+// only while they are used, for each version one, whatever the number of readers: of a fragment
+// that is read whole, 4 bytes a parameter (ReadOuter); of a downlink that is not the
+// newest commit's, its coded bytes (ReadDownlink). A snapshot takes 12 bytes a parameter of the one
+// fragment that it is of; a checkpoint 4 of the one that it is at, or 12 if it must be made again.
 //
 // The log is the inputs: coded contributions are appended as they come (AppendPart). A commit
 // (Apply) adds one record, which names the contributions and the digest of the result, and one
@@ -53,6 +54,7 @@
 #include "coordinator/store/ordered_tiles.h"
 #include "coordinator/store/replay.h"
 #include "coordinator/store/round_records.h"
+#include "coordinator/store/shared_copies.h"
 #include "coordinator/store/snapshot.h"
 #include "longhaul/v1/checkpoint.pb.h"
 
@@ -139,8 +141,10 @@ class JobStore {
   absl::StatusOr<CommitRecord> LastCommit(int fragment) const;
 
   // Returns exactly these blocks (disjoint, ascending) of the downlink that made `version`.
-  // FAILED_PRECONDITION: it is not the newest version, or it has no downlink (seed, skipped).
-  // INVALID_ARGUMENT: a range is outside the fragment.
+  // Requests of more than a few blocks share one copy of the whole downlink, but for the parts of
+  // tiles at the ends of their ranges. FAILED_PRECONDITION: it is not the newest version, or it has
+  // no downlink (seed, skipped). INVALID_ARGUMENT: a range is outside the fragment. UNAVAILABLE:
+  // downlinks of too many versions are still being read.
   absl::StatusOr<DownlinkBlocks> ReadDownlink(int fragment, int64_t version,
                                               absl::Span<const BlockRange> blocks) const;
   // Returns a copy of the outer parameters of these blocks (disjoint, ascending). Requests of more
@@ -174,21 +178,16 @@ class JobStore {
       const std::function<std::set<int64_t>()>& in_use = nullptr);
 
  private:
-  // The parameters of a whole fragment at one version.
-  struct OuterCopy {
-    int64_t version;
-    FloatArray values;
-  };
   struct Fragment {
     explicit Fragment(int64_t elements) : state(elements) {}
     mutable absl::Mutex mutex;
     FragmentState state ABSL_GUARDED_BY(mutex);
     // The downlink of state.version; empty if it has none.
     DownlinkIndex downlink ABSL_GUARDED_BY(mutex);
-    // Held while a copy is made, so that each version is copied once.
-    mutable absl::Mutex copies_mutex;
-    // Copies that are being read; the newest is the last.
-    mutable std::vector<std::weak_ptr<const OuterCopy>> copies ABSL_GUARDED_BY(copies_mutex);
+    // What is being read: the outer parameters, and the bytes of downlinks. A shared downlink is a
+    // pointer to its bytes, since TakeDownlinkBytes must see that somebody holds them.
+    mutable SharedCopies<FloatArray> outer_copies;
+    mutable SharedCopies<std::shared_ptr<const DownlinkBytes>> downlink_copies;
     // Guarded by JobStore::mutex_.
     CommitRecord committed;
     // The snapshots that are kept, oldest first. Guarded by JobStore::files_mutex_.
@@ -201,9 +200,8 @@ class JobStore {
                                                         const JobManifest& manifest,
                                                         int apply_threads);
   absl::StatusOr<Fragment*> FindFragment(int fragment) const;
-  // The copy of the fragment's version that all readers share. UNAVAILABLE: see ReadOuter.
-  static absl::StatusOr<std::shared_ptr<const OuterCopy>> Share(const Fragment& fragment)
-      ABSL_SHARED_LOCKS_REQUIRED(fragment.mutex);
+  // The bytes of this downlink if it is the newest commit's, else null.
+  std::shared_ptr<const DownlinkBytes> NewestDownlinkOf(int fragment, int64_t version) const;
 
   // The steps of Apply.
   absl::StatusOr<CommitRecord> Perform(LoggedCommit commit, const ContributionReader& contributions,
@@ -254,7 +252,7 @@ class JobStore {
   // Frames of smaller sequences were durable when the snapshots were written. Used by recovery.
   uint64_t durable_upto_ = 0;
   // Mutexes are taken in this order: snapshot_mutex_ or checkpoint_mutex_, then files_mutex_, then
-  // a fragment's mutex, then its copies_mutex or mutex_. Each of the first two is held by one
+  // a fragment's mutex, then that of its copies or mutex_. Each of the first two is held by one
   // writer.
   absl::Mutex snapshot_mutex_, checkpoint_mutex_;
   // Held while the lists of snapshots or the names of their files change.

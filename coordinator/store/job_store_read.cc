@@ -10,10 +10,15 @@
 namespace longhaul {
 namespace {
 
-// 64 KiB. So small a request is copied on its own and does not keep a whole fragment in memory.
+// 64 KiB of fp32. So small a request is copied on its own and does not keep a whole fragment in
+// memory.
 constexpr int64_t kUnsharedBlocksMax = 128;
-// For each fragment. A stream keeps the copy that it began with, also when there are newer ones.
-constexpr size_t kSharedCopiesMax = 4;
+
+int64_t BlocksIn(absl::Span<const BlockRange> ranges) {
+  int64_t count = 0;
+  for (const BlockRange& range : ranges) count += range.count;
+  return count;
+}
 
 absl::Span<const float> ValuesOf(const FloatArray& theta, const BlockRange& range) {
   return absl::MakeConstSpan(theta).subspan(range.first * kBlockElements,
@@ -47,33 +52,23 @@ absl::StatusOr<DownlinkBlocks> JobStore::ReadDownlink(int fragment, int64_t vers
                      found->downlink.elements() == 0 ? ", which has no downlink" : "",
                      "; the downlink of ", version, " was asked for"));
   }
-  std::shared_ptr<const DownlinkBytes> all;
-  {
-    absl::MutexLock store_lock(&mutex_);
-    if (newest_downlink_.fragment == fragment && newest_downlink_.version == version) {
-      all = newest_downlink_.bytes;
-    }
-  }
-  return found->downlink.Read(*log_, std::move(all), blocks);
+  std::shared_ptr<const DownlinkBytes> newest = NewestDownlinkOf(fragment, version);
+  const DownlinkIndex& index = found->downlink;
+  if (BlocksIn(blocks) <= kUnsharedBlocksMax) return index.Read(*log_, std::move(newest), blocks);
+  const auto make = [&]() -> absl::StatusOr<std::shared_ptr<const DownlinkBytes>> {
+    if (newest != nullptr) return newest;
+    return index.ReadAll(*log_);
+  };
+  LH_ASSIGN_OR_RETURN(const auto copy, found->downlink_copies.Get(version, make));
+  // Owns the copy, and points to what that points to.
+  return index.Read(*log_, std::shared_ptr<const DownlinkBytes>(copy, copy->get()), blocks);
 }
 
-absl::StatusOr<std::shared_ptr<const JobStore::OuterCopy>> JobStore::Share(
-    const Fragment& fragment) {
-  absl::MutexLock lock(&fragment.copies_mutex);
-  std::vector<std::weak_ptr<const OuterCopy>>& copies = fragment.copies;
-  std::erase_if(copies, [](const auto& copy) { return copy.expired(); });
-  if (!copies.empty()) {
-    std::shared_ptr<const OuterCopy> newest = copies.back().lock();
-    if (newest != nullptr && newest->version == fragment.state.version) return newest;
-  }
-  if (copies.size() >= kSharedCopiesMax) {
-    return absl::UnavailableError(
-        absl::StrCat("slow readers still hold the parameters of ", copies.size(), " versions"));
-  }
-  const auto copy =
-      std::make_shared<const OuterCopy>(OuterCopy{fragment.state.version, fragment.state.theta});
-  copies.push_back(copy);
-  return copy;
+std::shared_ptr<const DownlinkBytes> JobStore::NewestDownlinkOf(int fragment,
+                                                                int64_t version) const {
+  absl::MutexLock lock(&mutex_);
+  const bool newest = newest_downlink_.fragment == fragment && newest_downlink_.version == version;
+  return newest ? newest_downlink_.bytes : nullptr;
 }
 
 absl::StatusOr<OuterBlocks> JobStore::ReadOuter(int fragment,
@@ -85,18 +80,19 @@ absl::StatusOr<OuterBlocks> JobStore::ReadOuter(int fragment,
   if (found->state.version < 0) return NotSeeded(fragment);
   OuterBlocks outer;
   outer.version = found->state.version;
-  int64_t count = 0;
-  for (const BlockRange& range : blocks) count += range.count;
-  if (count > kUnsharedBlocksMax) {
-    LH_ASSIGN_OR_RETURN(const std::shared_ptr<const OuterCopy> copy, Share(*found));
-    for (const BlockRange& range : blocks) outer.values.push_back(ValuesOf(copy->values, range));
+  const FloatArray& theta = found->state.theta;
+  if (BlocksIn(blocks) > kUnsharedBlocksMax) {
+    const auto make = [&theta]() -> absl::StatusOr<FloatArray> { return theta; };
+    LH_ASSIGN_OR_RETURN(const std::shared_ptr<const FloatArray> copy,
+                        found->outer_copies.Get(outer.version, make));
+    for (const BlockRange& range : blocks) outer.values.push_back(ValuesOf(*copy, range));
     outer.owner = copy;
     return outer;
   }
   const auto copy = std::make_shared<std::vector<float>>();
-  copy->reserve(count * kBlockElements);
+  copy->reserve(BlocksIn(blocks) * kBlockElements);
   for (const BlockRange& range : blocks) {
-    const absl::Span<const float> values = ValuesOf(found->state.theta, range);
+    const absl::Span<const float> values = ValuesOf(theta, range);
     outer.values.emplace_back(copy->data() + copy->size(), values.size());
     copy->insert(copy->end(), values.begin(), values.end());
   }

@@ -85,6 +85,10 @@ absl::Status Log::Fail(const absl::Status& error) {
   return FailLocked(error);
 }
 
+absl::Status Log::FailIfTried(const absl::Status& result) {
+  return result.ok() || absl::IsUnavailable(result) ? result : Fail(result);
+}
+
 absl::Status Log::FailLocked(const absl::Status& error) {
   if (failed_.ok()) {
     const auto code =
@@ -369,8 +373,7 @@ absl::Status Log::RemoveFiles(uint64_t sequence) {
     // An earlier call may have removed the name and had no descriptor to sync the folder with.
     const absl::Status removed = fs_->Remove(JoinPath(dir_, LogFileName(number)));
     if (!absl::IsNotFound(removed)) LH_RETURN_IF_ERROR(removed);
-    const absl::Status synced = fs_->SyncDir(dir_);
-    if (!synced.ok()) return absl::IsUnavailable(synced) ? synced : Fail(synced);
+    LH_RETURN_IF_ERROR(FailIfTried(fs_->SyncDir(dir_)));
     absl::MutexLock lock(&mutex_);
     files_.erase(number);
     tails_.erase(number);
@@ -420,7 +423,7 @@ absl::Status Log::GiveBack() {
     if (given.ok()) given = fs_->SyncDir(dir_);
   }
   if (given.ok() && file != nullptr) given = EndLogFile(*file, number, tail, options_.salt);
-  return given.ok() || absl::IsUnavailable(given) ? given : Fail(given);
+  return FailIfTried(given);
 }
 
 }  // namespace longhaul

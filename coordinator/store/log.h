@@ -126,6 +126,9 @@ class Log {
 
  private:
   absl::Status FailLocked(const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes the result of work on names and on ends of files. UNAVAILABLE: no descriptor was left, so
+  // nothing was tried, and the log is as it was. Any other error ends it. Returns the result.
+  absl::Status FailIfTried(const absl::Status& result);
   bool Fits(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes room for `bytes` that are not reserved, in a new file if needed.
   absl::Status MakeRoom(int64_t bytes);

@@ -3,7 +3,8 @@
 //   <data>/uploads/<digest>/           whole: every file verified, then renamed
 //   <data>/uploads/<digest>.partial/   on its way; each file has the bytes that came so far
 //   <data>/uploads/<digest>.removed/   being removed
-//   .../.files                         in the first two: when it was last used, and the list of files
+//   .../.files                         in the first two: when it was last used, and the list of
+//                                      files
 //
 // The name is the digest of the list of files (common/checkpoint/folder_files.h), so the same files
 // are kept once. What came stays over a restart. An upload is removed when no job needs it and

@@ -39,7 +39,9 @@ struct Participant {
   int64_t inner_step = 0;
   // Set when the pool drains: rounds pushed after this step do not wait for it.
   std::optional<int64_t> last_step = std::nullopt;
-  // The pool's nodes that merged the last commits, and whether all have done so.
+  // It merged the last commits.
+  bool merged = false;
+  // The pool's nodes that have come to their end, and whether all have done so.
   std::set<int> nodes_finished = {};
   bool finished = false;
   absl::Time return_until = absl::InfinitePast();

@@ -179,6 +179,7 @@ class Pool {
   int ordinal = -1;  // Valid after Join.
   std::vector<FragmentHistory> history;
   std::vector<float> final_live;
+  bool said_merged = true;
 
  private:
   void OnStanding(const MembershipClient::Standing& standing) {
@@ -253,7 +254,10 @@ class Pool {
       history[merge.fragment].live.push_back(live);
       history[merge.fragment].outer.push_back(merge.outer[0]);
     };
+    bool merged = false;
+    observer.on_progress = [&](const session::Progress& progress) { merged = progress.merged; };
     observer.on_evaluation = [&](const session::EvaluationResult& result) {
+      said_merged = said_merged && merged == result.final;
       v1::Evaluation evaluation;
       evaluation.set_step(result.step);
       evaluation.set_version(result.version);
@@ -334,6 +338,7 @@ absl::StatusOr<ExchangeResult> RunExchange(const ExchangeOptions& options) {
   result.final_live.resize(options.pools);
   for (const auto& pool : pools) {
     result.final_live[pool->ordinal] = pool->final_live;
+    result.said_merged &= pool->said_merged;
     if (pool->ordinal == 0) result.fragments = pool->history;
   }
   return result;

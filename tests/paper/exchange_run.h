@@ -41,6 +41,9 @@ struct ExchangeResult {
   std::vector<FragmentHistory> fragments;
   std::vector<std::vector<float>> final_live;  // By pool, then fragment.
   v1::Job job;                                 // As GetJob tells it at the end.
+  // Before its last evaluation, and before no other one, each pool said that it has merged the last
+  // commits.
+  bool said_merged = true;
 };
 
 // Blocks until the job has ended (a minute at most). DEADLINE_EXCEEDED, or the first error of any

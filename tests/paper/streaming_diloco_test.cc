@@ -196,6 +196,7 @@ TEST(StreamingDilocoTest, TheFinalRoundIsAPlainAverage) {
   EXPECT_THAT(result->final_live[0],
               ElementsAre(FloatNear(1 - 2 * 14, 1e-5), FloatNear(1 - 2 * 14, 1e-5)));
   EXPECT_EQ(result->final_live[0], result->final_live[1]);
+  EXPECT_TRUE(result->said_merged);
 }
 
 // ceil(n/2) + ceil(n/128) bytes a round, direction and pool.

@@ -133,6 +133,7 @@ Lines CoordinatorScenario::Heartbeat(const Command& c) {
                                   .inner_step = c.Number("step"),
                                   .draining = c.Number("draining") != 0,
                                   .finished = c.Number("finished") != 0,
+                                  .merged = c.Number("merged") != 0,
                                   .running = c.Text("running")};
   };
   return ForEachPool(c, 0, make, [this](const coordinator::Event& e) { return Step(e); });

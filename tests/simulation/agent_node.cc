@@ -169,6 +169,8 @@ void AgentNode::On(const RankGroup::Status& event) {
   Perform(supervisor_->Reported(event.rank, event.status, world_->loop.now()));
 }
 
+void AgentNode::On(const RankGroup::AllMerged&) { membership_->SetMerged(Subject()); }
+
 void AgentNode::On(const RankGroup::Evaluation& event) {
   membership_->AddEvaluation(Subject(), {.step = event.what.step,
                                          .version = event.what.version,

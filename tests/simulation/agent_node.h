@@ -68,6 +68,7 @@ class AgentNode {
   void Tick();
   void Assigned(const MembershipNode::Standing& standing);
   void On(const RankGroup::Status& event);
+  void On(const RankGroup::AllMerged& event);
   void On(const RankGroup::Evaluation& event);
   void On(const RankGroup::Draining& event);
   void On(const RankGroup::Failure& event);

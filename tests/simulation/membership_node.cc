@@ -192,6 +192,12 @@ void MembershipNode::ReportFailure(const Subject& of, const JobFault& fault) {
   Urgent();
 }
 
+void MembershipNode::SetMerged(const Subject& of) {
+  if (!membership_.About(of)) return;
+  next_.merged = true;
+  Urgent();
+}
+
 void MembershipNode::SetFinished(const Subject& of) {
   if (!membership_.About(of)) return;
   next_.finished = true;

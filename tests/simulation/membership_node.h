@@ -51,6 +51,7 @@ class MembershipNode {
   void SetProgress(const Subject& of, int64_t inner_step);
   void AddEvaluation(const Subject& of, const coordinator::Evaluation& evaluation);
   void ReportFailure(const Subject& of, const JobFault& fault);
+  void SetMerged(const Subject& of);
   void SetFinished(const Subject& of);
   // Every heartbeat from now on says this, as long as that group of nodes exists.
   void SetDraining(const Subject& of);

@@ -70,6 +70,10 @@ void RankGroup::Reported(int rank, const RankStatus& status) {
   on_event_(Status{Local(rank), status});
 }
 
+void RankGroup::Merged(int rank) {
+  if (rank == 0) on_event_(AllMerged{});
+}
+
 void RankGroup::Evaluated(int rank, const session::Evaluate& evaluation) {
   if (rank == 0) on_event_(Evaluation{evaluation});
 }

@@ -33,6 +33,7 @@ class RankGroup : private RankHost {
     int rank = 0;
     RankStatus status;
   };
+  struct AllMerged {};
   struct Evaluation {
     session::Evaluate what;
   };
@@ -46,7 +47,7 @@ class RankGroup : private RankHost {
     int rank = 0;
     int code = 0;
   };
-  using Event = std::variant<Status, Evaluation, Draining, Failure, Exit>;
+  using Event = std::variant<Status, AllMerged, Evaluation, Draining, Failure, Exit>;
   // The ranks call these. Do not kill the ranks inside such a call.
   using OnEvent = std::function<void(const Event&)>;
 
@@ -67,6 +68,7 @@ class RankGroup : private RankHost {
  private:
   // By the rank's number in the pool.
   void Reported(int rank, const RankStatus& status) override;
+  void Merged(int rank) override;
   void Evaluated(int rank, const session::Evaluate& evaluation) override;
   void Drains(int rank, int64_t last_step) override;
   void Ended(int rank, const RankEnd& end) override;

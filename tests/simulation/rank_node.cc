@@ -245,7 +245,12 @@ void RankNode::Apply(const session::Merge& merge) {
 
 void RankNode::Do(const session::Evaluate& action) {
   monitor_.BeginEvaluation(1);
-  Together(ToText(session::Action(action)), {}, absl::Milliseconds(100),
+  absl::Duration takes = absl::Milliseconds(100);
+  if (action.final) {
+    host_->Merged(id_.rank);
+    takes = world_->Between(takes, absl::Seconds(3));
+  }
+  Together(ToText(session::Action(action)), {}, takes,
            [this, action](const Communicator::Gathered&) {
              monitor_.EndEvaluation();
              host_->Evaluated(id_.rank, action);

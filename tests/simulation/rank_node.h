@@ -37,6 +37,8 @@ class RankHost {
   virtual ~RankHost() = default;
   // About once a second.
   virtual void Reported(int rank, const RankStatus& status) = 0;
+  // The pool merged the job's last commits.
+  virtual void Merged(int rank) = 0;
   virtual void Evaluated(int rank, const session::Evaluate& evaluation) = 0;
   // The pool was asked to stop. This is the last step of the rank.
   virtual void Drains(int rank, int64_t last_step) = 0;

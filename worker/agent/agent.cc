@@ -218,6 +218,7 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
   }
   // Now the coordinator knows for which rounds the other pools need not wait.
   if (report.draining()) membership_->SetDraining(of);
+  if (report.merged()) membership_->SetMerged(of);
   for (const v1::Evaluation& evaluation : report.evaluations()) {
     membership_->AddEvaluation(of, evaluation);
     tracks_.Evaluated(assignment_, evaluation);

@@ -433,6 +433,13 @@ void MembershipClient::AddEvaluation(const Subject& of, const v1::Evaluation& ev
   urgent_ = true;
 }
 
+void MembershipClient::SetMerged(const Subject& of) {
+  absl::MutexLock lock(&mutex_);
+  if (!membership_.About(of)) return;
+  next_.set_merged(true);
+  urgent_ = true;
+}
+
 void MembershipClient::SetFinished(const Subject& of) {
   absl::MutexLock lock(&mutex_);
   if (!membership_.About(of)) return;

@@ -87,6 +87,8 @@ class MembershipClient {
   // Evaluations of the pool's own parameters are dropped if this coordinator does not take them.
   void AddEvaluation(const Subject& of, const v1::Evaluation& evaluation);
   void ReportFailure(const Subject& of, const v1::JobError& failure);
+  // From now on every heartbeat about this job says that the pool merged the last commits.
+  void SetMerged(const Subject& of);
   // From now on every heartbeat about this job says that the pool came to its end.
   void SetFinished(const Subject& of);
 

@@ -126,6 +126,7 @@ void RankReporter::Flush() {
   out->set_inner_state_losses(progress.inner_state.losses);
   out->set_inner_state_failures(progress.inner_state.failures);
   report.set_draining(progress.draining);
+  report.set_merged(progress.merged);
   Write(report, /*may_drop=*/progress.inner_step < steps_ && !progress.draining);
 }
 

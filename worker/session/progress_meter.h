@@ -28,6 +28,8 @@ class ProgressMeter {
   void Synced(absl::Duration time);
   // The pool was asked to stop.
   void Drains() { progress_.draining = true; }
+  // All ranks of the pool merged the job's last commits.
+  void MergedAll() { progress_.merged = true; }
 
   int64_t step() const { return progress_.inner_step; }
   // The progress at `now`. The caller fills in the uplink's values and the inner state.

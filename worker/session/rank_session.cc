@@ -115,6 +115,7 @@ class RankSession::Impl {
   absl::Status DoPush(const Push& action);
   absl::Status PushFragment(const Push& action) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status DoMerge(const Merge& action);
+  absl::Status DoEvaluate(const Evaluate& action);
   void ReportProgress();
   std::vector<int64_t> HeldVersions() ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t StartStep() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -374,7 +375,7 @@ absl::Status RankSession::Impl::Perform(const Action& action) {
           [&](const RunStep& a) { return DoStep(a); },
           [&](const Push& a) { return DoPush(a); },
           [&](const Merge& a) { return DoMerge(a); },
-          [&](const Evaluate& a) { return evaluations_.Do(a, a.step < steps_); },
+          [&](const Evaluate& a) { return DoEvaluate(a); },
           [](const auto&) { return absl::InternalError("not an action of the training thread"); },
       },
       action);
@@ -461,6 +462,16 @@ absl::Status RankSession::Impl::DoMerge(const Merge& action) {
     options_.observer.on_merge({action.fragment, action.version, meter_.step(), outer.outer()});
   }
   return absl::OkStatus();
+}
+
+// The last evaluation comes after the last merges. No rank gets past a merge before all ranks have
+// made it (DoMerge), so each of them knows that the pool has merged.
+absl::Status RankSession::Impl::DoEvaluate(const Evaluate& action) {
+  if (action.final) {
+    meter_.MergedAll();
+    ReportProgress();
+  }
+  return evaluations_.Do(action, action.step < steps_);
 }
 
 void RankSession::Impl::ReportProgress() {

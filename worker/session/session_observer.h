@@ -18,6 +18,8 @@ struct Progress {
   int64_t inner_step = 0;
   // The pool was asked to stop, and inner_step is the last.
   bool draining = false;
+  // The pool has merged the job's last commits. What follows is an evaluation.
+  bool merged = false;
   int64_t tokens = 0;
   // Steps that changed nothing because their gradient was not finite.
   int64_t skipped_steps = 0;
@@ -65,7 +67,7 @@ struct MergeRecord {
 
 // Each may be empty. Called on the training thread, which waits for them: they must be quick.
 struct SessionObserver {
-  // After every step and at the end.
+  // After every step, before the last evaluation, and at the end.
   std::function<void(const Progress&)> on_progress;
   std::function<void(const EvaluationResult&)> on_evaluation;
   std::function<void(const MergeRecord&)> on_merge;

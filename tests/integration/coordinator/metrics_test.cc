@@ -33,5 +33,41 @@ TEST_F(MetricsTest, RoundsAndBytesAreCounted) {
   }
 }
 
+// An alert compares the last commit with the time, so it must not wait for the next commit.
+TEST_F(MetricsTest, ARestartedCoordinatorShowsWhatItsRunningJobsHave) {
+  Members members = MakeMembers({"site-a", "site-b"});
+  SubmitAndBegin(Spec("metered"), members);
+  if (HasFatalFailure()) return;
+  Round(members, 1, 1, v1::OUTER);
+  v1::HeartbeatRequest report;
+  report.add_evaluations()->set_loss(2.5);
+  report.mutable_evaluations(0)->set_step(2);
+  ASSERT_TRUE(members[0]->pool.Heartbeat(report).ok());
+  const std::string before = Get("/metrics");
+  clock_.Advance(absl::Hours(2));
+  Restart();
+  ASSERT_TRUE(AwaitOpen("metered").ok());
+  const std::string text = Get("/metrics");
+  for (const char* line : {
+           // When the store was opened: the commit's own time is not stored.
+           "longhaul_coordinator_last_commit_timestamp_seconds{job_name=\"metered\"} 1700007200\n",
+           "longhaul_coordinator_eval_loss_nats{job_name=\"metered\"} 2.5\n",
+       }) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  }
+  for (const char* series : {
+           "longhaul_coordinator_outer_gradient_norm{fragment=\"1\",job_name=\"metered\"} ",
+           "longhaul_coordinator_outer_parameter_norm{fragment=\"0\",job_name=\"metered\"} ",
+           "longhaul_coordinator_downlink_nmse_ratio{fragment=\"1\",job_name=\"metered\"} ",
+       }) {
+    const size_t at = before.find(series);
+    ASSERT_NE(at, std::string::npos) << series << "\n" << before;
+    const std::string line = before.substr(at, before.find('\n', at) + 1 - at);
+    EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;
+  }
+  EXPECT_EQ(text.find("longhaul_coordinator_rounds_total{"), std::string::npos)
+      << "nothing was published since the restart";
+}
+
 }  // namespace
 }  // namespace longhaul

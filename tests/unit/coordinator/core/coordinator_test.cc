@@ -181,34 +181,20 @@ TEST_F(CoordinatorTest, ReportsAboutAnotherJobAreIgnored) {
 
 // --- Deadlines.
 
-TEST_F(CoordinatorTest, TheNextDeadlineIsTheFirstLeaseOrTheEndOfFinishing) {
-  EXPECT_EQ(core_.next_deadline(), absl::InfiniteFuture());
-  RunJob();
-  EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(10));
-  for (int64_t version : {1, 2, 3}) {
-    Complete(version, version == 3 ? RoundKind::kFinal : RoundKind::kOuter);
-    Do(RoundApplied{"j", 0, version});
-  }
-  EXPECT_EQ(View().waiting->until, now_ + absl::Seconds(60));
-  for (int i = 1; i < 7; ++i) {
-    At(9 * i);
-    Do(Heartbeat{"a", "1", "j", 8});
-  }
-  EXPECT_EQ(core_.next_deadline(), absl::UnixEpoch() + absl::Seconds(60));
-}
-
-TEST_F(CoordinatorTest, APlaceOfAPoolThatIsAwayIsADeadline) {
+TEST_F(CoordinatorTest, APlaceOfAPoolThatIsAwayEndsAtItsTime) {
   RunJob();
   Do(JoinPool{"b", "1", 1});
   const Decision left = Do(LeavePool{"b", "1", absl::Minutes(10)});
   EXPECT_EQ(One<StorePlace>(left.records).place.return_until, now_ + absl::Minutes(10));
   Do(LeavePool{"a", "1", absl::Hours(9)});
-  EXPECT_EQ(core_.next_deadline(), now_ + absl::Minutes(10));
+  At(599);
+  EXPECT_TRUE(Nothing(Do(Tick{})));
   At(600);
   const Decision gone = Do(Tick{});
   EXPECT_TRUE(One<StorePlace>(gone.records).place.gone);
   EXPECT_EQ(One<ReleasePool>(gone.notices).pool, "b");
-  EXPECT_EQ(core_.next_deadline(), absl::UnixEpoch() + absl::Hours(1)) << "no place is kept longer";
+  At(3600);
+  EXPECT_EQ(One<ReleasePool>(Do(Tick{}).notices).pool, "a") << "no place is kept longer";
 }
 
 TEST_F(CoordinatorTest, WorksThatAFullDiskHeldUpBeginAgainAfterASecond) {
@@ -216,7 +202,6 @@ TEST_F(CoordinatorTest, WorksThatAFullDiskHeldUpBeginAgainAfterASecond) {
   ASSERT_EQ(All<ApplyRound>(Complete(1).works).size(), 1u);
   EXPECT_TRUE(Do(ApplyFailed{"j", 0, 1, {true, {.message = "disk full"}}}).works.empty());
   EXPECT_EQ(View().waiting->what, "the coordinator: disk full");
-  EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(1));
   At(1);
   const ApplyRound again = One<ApplyRound>(Do(Tick{}).works);
   EXPECT_EQ(again.version, 1);
@@ -258,11 +243,28 @@ TEST_F(CoordinatorTest, AFinishingJobWaitsForEachPoolsLastMergeUntilItsDeadline)
   evaluated.evaluations = {{.step = 8, .version = 3, .loss = 1, .final = true}};
   EXPECT_TRUE(Do(evaluated).works.empty());
   EXPECT_EQ(View().waiting->what, "the pools to merge and evaluate the last commits");
+  EXPECT_EQ(View().waiting->until, now_ + absl::Seconds(60));
   for (int i = 1; i < 7; ++i) {
     At(9 * i);
     EXPECT_TRUE(Do(Heartbeat{"a", "1", "j", 8}).works.empty());
   }
   At(60);
+  EXPECT_TRUE(One<WriteCheckpoint>(Do(Tick{}).works).final);
+}
+
+TEST_F(CoordinatorTest, AfterTheFirstEvaluationAPoolThatHasMergedIsAwaitedForSecondsOnly) {
+  FinishJob();
+  Heartbeat merged{"a", "1", "j", 8};
+  merged.merged = true;
+  EXPECT_TRUE(Do(merged).works.empty());
+  EXPECT_EQ(View().waiting->until, now_ + absl::Seconds(60)) << "nobody has evaluated";
+  At(8);
+  merged.evaluations = {{.step = 8, .version = 3, .loss = 1, .final = true}};
+  EXPECT_TRUE(Do(merged).works.empty());
+  EXPECT_EQ(View().waiting->until, now_ + absl::Seconds(5));
+  At(12);
+  EXPECT_TRUE(Do(Heartbeat{"a", "1", "j", 8}).works.empty()) << "it has merged for good";
+  At(13);
   EXPECT_TRUE(One<WriteCheckpoint>(Do(Tick{}).works).final);
 }
 
@@ -289,9 +291,8 @@ TEST_F(CoordinatorTest, AQuarantinedJobBeginsNothingAgain) {
   Do(StoreFailed{"j", {.message = "bad bytes"}});
   Do(ApplyFailed{"j", 0, 1, {true, {.message = "too many tasks wait"}}});
   Do(CheckpointFailed{"j", true, {true, {.message = "too many tasks wait"}}});
-  At(2);
+  At(100);
   EXPECT_TRUE(Do(Tick{}).works.empty());
-  EXPECT_GT(core_.next_deadline(), now_);
 }
 
 TEST_F(CoordinatorTest, AJobWhoseRecordsCannotBeUsedAnswersAndCanBeCancelled) {
@@ -325,7 +326,8 @@ TEST_F(CoordinatorTest, AFaultThatEveryPoolReportsTwiceIsTheJobs) {
   EXPECT_EQ(One<ReleasePool>(first.notices).pool, "a");
   ASSERT_EQ(View().set_aside.size(), 1u);
   EXPECT_EQ(core_.pools()[0].set_aside[0].fault.field, "data.path");
-  EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(5)) << "when it may try again";
+  At(4);
+  EXPECT_FALSE(Answered<GrantLease>(Heartbeat{"a", "1"}).assignment.has_value());
   At(5);
   EXPECT_EQ(Answered<GrantLease>(Heartbeat{"a", "1"}).assignment->job, "j");
   const EndJob end = One<EndJob>(Do(heartbeat).notices);
@@ -473,13 +475,18 @@ TEST_F(CoordinatorTest, ARecoveredJobOpensItsStoreAndItsPoolsHaveALeaseOfGrace) 
   const Decision decision = Do(Tick{});
   EXPECT_FALSE(One<OpenStore>(decision.works).create);
   EXPECT_TRUE(decision.records.empty());
-  EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(10));
   Do(StoreOpened{
       "j",
       {{.version = 1,
         .contributors = {{.pool = "a", .incarnation = "1"}, {.pool = "z", .incarnation = "1"}}}}});
   EXPECT_EQ(View().fragments[0].version, 1);
   EXPECT_EQ(core_.Judge({"j", "a", "1", 0, 2, RoundKind::kOuter}), std::nullopt) << "repeated";
+  At(9);
+  Do(Tick{});
+  EXPECT_TRUE(core_.place("j", "a")->live);
+  At(10);
+  Do(Tick{});
+  EXPECT_FALSE(core_.place("j", "a")->live);
 }
 
 TEST_F(CoordinatorTest, ARecoveredFinalEvaluationIsNotAwaitedAgain) {
@@ -520,7 +527,7 @@ TEST_F(CoordinatorTest, ARecoveredPoolThatIsAwayOrGoneHoldsNoLease) {
            Options())}},
       now_);
   Do(Tick{});
-  EXPECT_EQ(core_.next_deadline(), now_ + absl::Seconds(30));
+  EXPECT_EQ(core_.CountPools().live, 0);
   EXPECT_EQ(Answered<Refuse>(JoinPool{"a", "1", 1}).reason, "POOL_LOST");
   Do(StoreOpened{"j", {{.version = 0}}});
   EXPECT_EQ(Answered<GrantLease>(JoinPool{"b", "2", 1}).assignment->ordinal, 1);

@@ -92,6 +92,9 @@ TEST_F(DownlinkTest, WholeTilesAreNotCopied) {
   EXPECT_EQ(all.use_count(), 2);
   read->owner = nullptr;
   EXPECT_EQ(all.use_count(), 1);
+  read = index.Read(log_, all, {{{1, 100}}});
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(all.use_count(), 1) << "nothing refers to it";
 }
 
 TEST_F(DownlinkTest, TheIndexTakesTilesInOrderOnly) {

@@ -257,6 +257,58 @@ TEST_F(JobStoreTest, ReadersShareOneCopyOfEachVersion) {
   EXPECT_EQ(store_->ReadOuter(0, all)->version, 4);
 }
 
+// A pull that stands still holds its bytes, and there may be many.
+TEST_F(JobStoreTest, ReadersShareOneCopyOfEachDownlink) {
+  JobStoreOptions options = SmallOptions();
+  const int64_t elements = 2 * kTileElements + 1000;
+  options.fragment_elements = {elements, 1000};
+  options.down.kind = CodecKind::kE3m0;
+  Create(options);
+  for (const int fragment : {0, 1}) {
+    const std::vector<float> values = NoiseOf(options.fragment_elements[fragment], 1);
+    ASSERT_TRUE(Round(*store_, fragment, RoundKind::kSeed, {values}).ok());
+  }
+  const auto commit = [&](int fragment, uint64_t noise) {
+    const std::vector<float> values = NoiseOf(options.fragment_elements[fragment], noise);
+    return Round(*store_, fragment, RoundKind::kOuter, {values}, CodecKind::kE3m0).status();
+  };
+  ASSERT_TRUE(commit(0, 2).ok());
+  const auto all = AllBlocks(*store_, 0);
+  absl::StatusOr<DownlinkBlocks> newest = store_->ReadDownlink(0, 1, all);
+  ASSERT_TRUE(newest.ok()) << newest.status();
+  ASSERT_TRUE(commit(1, 3).ok());
+  {
+    const auto later = store_->ReadDownlink(0, 1, all);
+    ASSERT_TRUE(later.ok()) << later.status();
+    EXPECT_EQ(later->payloads[0].data(), newest->payloads[0].data()) << "it is still held";
+  }
+  // Another fragment's is the newest, so from now on they come from the log.
+  ASSERT_TRUE(commit(0, 4).ok());
+  ASSERT_TRUE(commit(1, 5).ok());
+  std::vector<DownlinkBlocks> held = {*std::move(newest), *store_->ReadDownlink(0, 2, all)};
+  const std::vector<BlockRange> rest = {{kTileBlocks, all[0].count - kTileBlocks}};
+  EXPECT_EQ(store_->ReadDownlink(0, 2, all)->payloads[0].data(), held[1].payloads[0].data());
+  EXPECT_EQ(store_->ReadDownlink(0, 2, rest)->payloads[0].data(), held[1].payloads[1].data());
+  // So small a request keeps no whole downlink in memory.
+  const std::vector<BlockRange> one = {{0, 1}};
+  EXPECT_NE(store_->ReadDownlink(0, 2, one)->payloads[0].data(), held[1].payloads[0].data());
+  // What is being read does not change, and there is a bound on it.
+  const std::vector<uint8_t> before(held[1].payloads[0].begin(), held[1].payloads[0].end());
+  absl::Status refused;
+  while (refused.ok() && held.size() < 100) {
+    ASSERT_TRUE(commit(0, 10 + held.size()).ok());
+    absl::StatusOr<DownlinkBlocks> read =
+        store_->ReadDownlink(0, *store_->Version(0), AllBlocks(*store_, 0));
+    refused = read.status();
+    if (read.ok()) held.push_back(*std::move(read));
+  }
+  EXPECT_EQ(held.size(), 4u);
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_EQ(held[1].payloads[0], absl::MakeConstSpan(before));
+  held.erase(held.begin());
+  EXPECT_TRUE(store_->ReadDownlink(0, *store_->Version(0), all).ok());
+}
+
 TEST_F(JobStoreTest, RefusesRangesOutsideTheFragment) {
   Create(SmallOptions());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {NoiseOf(1000, 1)}).ok());

@@ -101,6 +101,13 @@ TEST_F(AgentTest, DrainsItsRanksAndLeavesToReturn) {
   EXPECT_EQ(server_.leaves[0].return_within().seconds(), 7 * 60);
 }
 
+TEST_F(AgentTest, PassesOnThatThePoolHasMergedTheLastCommits) {
+  server_.Assign("job");
+  Start("echo '{\"merged\": true}' >&3\n" + std::string(kTrains));
+  server_.Until([&] { return !server_.beats.empty() && server_.beats.back().merged(); });
+  Drain();
+}
+
 TEST_F(AgentTest, TellsRanksTheirCores) {
   server_.Assign("job");
   cores_ = {{.threads = 3, .processors = {0, 1, 4}}};

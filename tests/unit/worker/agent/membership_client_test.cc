@@ -351,6 +351,7 @@ TEST_F(MembershipClientTest, ReportsAboutTheLastJobAreNotTakenForTheNextOne) {
   client_->SetProgress(one, progress, true);
   client_->AddEvaluation(one, {});
   client_->ReportFailure(one, {});
+  client_->SetMerged(one);
   client_->SetFinished(one);
   progress.set_inner_step(1);
   client_->SetProgress(Now(), progress, true);
@@ -361,6 +362,7 @@ TEST_F(MembershipClientTest, ReportsAboutTheLastJobAreNotTakenForTheNextOne) {
   EXPECT_EQ(beat.progress().inner_step(), 1);
   EXPECT_EQ(beat.evaluations_size(), 0);
   EXPECT_FALSE(beat.has_failure());
+  EXPECT_FALSE(beat.merged());
   EXPECT_FALSE(beat.finished());
 }
 

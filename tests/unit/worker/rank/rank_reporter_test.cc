@@ -50,6 +50,7 @@ TEST_F(RankReporterTest, WritesReportsAndStatuses) {
     reporter.Flush();
     reporter.Flush();
     reporter.Evaluation({.step = 4, .loss = 2.5, .of_pool = true, .metrics = {{"loss", 2.5}}});
+    reporter.Progress({.inner_step = 10, .merged = true});
   }
   close(ends_[1]);
   const v1::PoolProgress first = Next().progress();
@@ -61,6 +62,7 @@ TEST_F(RankReporterTest, WritesReportsAndStatuses) {
   EXPECT_EQ(evaluation.loss(), 2.5);
   EXPECT_TRUE(evaluation.of_pool());
   EXPECT_EQ(evaluation.metrics(0).name(), "loss");
+  EXPECT_TRUE(Next().merged());
 }
 
 TEST_F(RankReporterTest, AnAgentThatDoesNotReadHoldsNothingUp) {

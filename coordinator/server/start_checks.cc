@@ -1,0 +1,113 @@
+#include "coordinator/server/start_checks.h"
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/host_port.h"
+#include "common/base/status_macros.h"
+#include "common/http/openness.h"
+#include "common/http/server.h"
+#include "common/io/file_util.h"
+#include "common/logging/flag_error.h"
+#include "coordinator/store/data_folder.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+// What other machines can reach without TLS or without a token must be allowed explicitly, and is
+// logged.
+absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger& log) {
+  if (!options.tokens_file.empty() && !options.tls) {
+    return absl::InvalidArgumentError(
+        "--tokens needs --tls-ca, --tls-certificate and --tls-key: tokens do not travel in "
+        "plaintext, and pools are known by their certificates (longhaul certs init)");
+  }
+  LH_ASSIGN_OR_RETURN(const HostPort rpc, ParseHostPort(options.listen));
+  if (!options.tls && !IsLoopback(rpc.host)) {
+    const std::string open = absl::StrCat(
+        "--listen ", options.listen,
+        ": in plaintext, so everybody who reaches it may submit, cancel, join and read "
+        "what is sent. Give --tls-ca, --tls-certificate and --tls-key "
+        "(longhaul certs init)");
+    if (!options.insecure) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          open, ", or listen on localhost, or say --insecure where that network is private"));
+    }
+    log.Warning(absl::StrCat("INSECURE: ", open));
+  }
+  LH_ASSIGN_OR_RETURN(const std::string http,
+                      CheckHttpOpenness({.listen = options.http_listen,
+                                         .tokens = !options.tokens_file.empty(),
+                                         .insecure = options.insecure,
+                                         .what = "jobs, pools and metrics"}));
+  if (!http.empty()) log.Warning(http);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir) {
+  const auto unusable = [&](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat("--data-dir ", data_dir, ": ", status.message(),
+                                                    ": name a folder that this user may write to"));
+  };
+  if (const absl::Status made = CreateDirs(fs, JobsFolder(data_dir)); !made.ok())
+    return unusable(made);
+  absl::StatusOr<std::unique_ptr<MetaStore>> meta = MetaStore::Open(DatabasePath(data_dir));
+  if (absl::IsPermissionDenied(meta.status())) return unusable(meta.status());
+  if (!absl::IsUnavailable(meta.status())) return meta;
+  return absl::UnavailableError(absl::StrCat("another coordinator uses the data folder ", data_dir,
+                                             ": ", meta.status().message(),
+                                             ": stop that one, or give --data-dir another folder"));
+}
+
+// Folders that the database does not know are logged. If the database knows none of them, it
+// belongs to another data folder, and that is an error.
+absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore& meta,
+                          const Logger& log) {
+  LH_ASSIGN_OR_RETURN(const FolderFindings findings, CompareFolders(fs, data_dir, meta));
+  LH_ASSIGN_OR_RETURN(const std::vector<JobKey> known, meta.ListKeys());
+  if (known.empty() && !findings.unknown_folders.empty()) {
+    return absl::DataLossError(absl::StrCat(
+        DatabasePath(data_dir), " knows no jobs, but there are ", findings.unknown_folders.size(),
+        " folders of jobs in ", JobsFolder(data_dir), ", as ", findings.unknown_folders[0],
+        ": start with --adopt to make them known again, or move them away"));
+  }
+  for (const std::string& folder : findings.unknown_folders) {
+    log.Error(absl::StrCat("the database does not know the job of folder ",
+                           JobFolder(data_dir, folder),
+                           ": start with --adopt to make it known again, or move it away"));
+  }
+  for (const JobKey& job : findings.missing_folders) {
+    log.With({.job = job.name, .job_id = job.id})
+        .Error(absl::StrCat("its folder is missing: ", JobFolder(data_dir, job.id)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckOptions(const CoordinatorServerOptions& options, const Logger& log) {
+  if (options.data_dir.empty()) return absl::InvalidArgumentError("a data folder is required");
+  // Addresses are checked before anything is read or made, so that a mistake has no effects.
+  LH_RETURN_IF_ERROR(OfFlag("--listen", ParseHostPort(options.listen).status()));
+  if (!options.http_listen.empty())
+    LH_RETURN_IF_ERROR(
+        OfFlag("--http-listen", HttpServer::OptionsFrom(options.http_listen).status()));
+  if (std::error_code error;
+      !options.import_dir.empty() && !std::filesystem::is_directory(options.import_dir, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--import-dir: ", options.import_dir, " is no folder on this machine"));
+  }
+  return CheckOpenness(options, log);
+}
+
+absl::StatusOr<std::unique_ptr<MetaStore>> OpenDatabase(FileSystem& fs, const std::string& data_dir,
+                                                        const Logger& log) {
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<MetaStore> meta, OpenMeta(fs, data_dir));
+  LH_RETURN_IF_ERROR(CheckFolders(fs, data_dir, *meta, log));
+  return meta;
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,28 @@
+// What must hold before a coordinator serves. Mistakes of the flags are found before anything is
+// read or made, so that they have no effects.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/io/filesystem.h"
+#include "common/logging/logging.h"
+#include "coordinator/server/server.h"
+#include "coordinator/store/meta_store.h"
+
+namespace longhaul::coordinator {
+
+// INVALID_ARGUMENT: a flag at fault, named in the message; also what would be open to other
+// machines and is not allowed explicitly. Logs what is open.
+absl::Status CheckOptions(const CoordinatorServerOptions& options, const Logger& log);
+
+// Opens the database of the data folder, or makes both. Logs jobs' folders that the database does
+// not know, or lacks. Blocks on the disk. PERMISSION_DENIED or another error of the folder;
+// UNAVAILABLE: another coordinator uses it; DATA_LOSS: the database belongs to another data folder,
+// or is damaged.
+absl::StatusOr<std::unique_ptr<MetaStore>> OpenDatabase(FileSystem& fs, const std::string& data_dir,
+                                                        const Logger& log);
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,33 @@
+// The messages of PoolService: their checks, and their conversion to and from the core's values.
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "coordinator/effects/performer.h"
+#include "coordinator/service/names.h"
+#include "longhaul/v1/pool.pb.h"
+
+namespace longhaul::coordinator {
+
+// The longest text that a pool may say about itself, in bytes.
+inline constexpr size_t kPoolTextBytesMax = 255;
+
+// INVALID_ARGUMENT with BadRequest, or the refusal of a caller that is not this pool.
+absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request);
+absl::Status CheckHeartbeat(const PoolCaller& caller, const v1::HeartbeatRequest& request);
+// Of a job of `steps` inner steps. INVALID_ARGUMENT with BadRequest.
+absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps);
+
+// The requests must have passed their checks.
+JoinPool EventOf(const v1::JoinRequest& request);
+Heartbeat EventOf(const v1::HeartbeatRequest& request);
+LeavePool EventOf(const v1::LeaveRequest& request);
+
+void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message);
+v1::PoolState StateOf(PoolStanding standing);
+
+}  // namespace longhaul::coordinator
