@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "common/base/bytes_text.h"
 #include "common/device/cuda_module.h"
 #include "common/rpc/certificate_dates.h"
 #include "common/rpc/tls_probe.h"

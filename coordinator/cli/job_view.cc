@@ -1,6 +1,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/bytes_text.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/text.h"
 #include "coordinator/cli/views.h"

@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "common/base/bytes_text.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/text.h"
 #include "coordinator/cli/views.h"

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/bytes_text.h"
 #include "coordinator/cli/text.h"
 #include "coordinator/cli/views.h"
 

@@ -8,6 +8,7 @@
 #include "CLI/Formatter.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/bytes_text.h"
 #include "common/config/checkpoint_name.h"
 #include "common/io/posix_filesystem.h"
 #include "coordinator/cli/download.h"

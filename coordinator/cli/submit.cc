@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/bytes_text.h"
 #include "common/config/job_spec.h"
 #include "common/config/load.h"
 #include "common/io/posix_filesystem.h"

@@ -27,15 +27,6 @@ std::string LineText(absl::string_view text) {
   return Printable(absl::StrReplaceAll(text, {{"\n", "\\n"}, {"\r", "\\r"}, {"\t", "\\t"}}));
 }
 
-std::string BytesText(int64_t bytes) {
-  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return absl::StrCat(bytes, " B");
-  double value = static_cast<double>(bytes) / 1024;
-  int unit = 0;
-  for (; value >= 1024 && unit < 5; ++unit) value /= 1024;
-  return absl::StrFormat("%.1f %s", value, kUnits[unit]);
-}
-
 std::string CountText(double count) {
   static constexpr const char* kUnits[] = {"", "k", "M", "G", "T"};
   int unit = 0;

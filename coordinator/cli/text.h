@@ -17,7 +17,6 @@ std::string Printable(absl::string_view text);
 // Printable on one line: line ends and tabs become \n, \r and \t.
 std::string LineText(absl::string_view text);
 
-std::string BytesText(int64_t bytes);               // "0 B", "12.3 MiB"
 std::string CountText(double count);                // "812", "42.1k", "1.2M"
 std::string DurationText(absl::Duration duration);  // Rounded: "8s", "3m20s", "2h05m", "3d04h"
 

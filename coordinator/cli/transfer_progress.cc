@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/bytes_text.h"
 #include "coordinator/cli/text.h"
 
 namespace longhaul::cli {

@@ -11,9 +11,6 @@
 
 namespace longhaul {
 
-// "1.5 GiB".
-std::string GibText(int64_t bytes);
-
 // RESOURCE_EXHAUSTED, with both numbers: `bytes` more in `folder` would leave less than `reserve`.
 // `what` begins the message. OK if the system does not say how much is free: then the write itself
 // finds out.

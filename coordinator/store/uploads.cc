@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/base/bytes_text.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 #include "coordinator/store/disk_room.h"
@@ -331,13 +332,13 @@ absl::Status Uploads::CheckRoom(const Upload& upload, bool known) const {
   }
   if (upload.bytes > options_.bytes_max) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the folder has ", GibText(upload.bytes), ", and this coordinator takes ",
-                     GibText(options_.bytes_max), " in all (its --upload-gib)"));
+        absl::StrCat("the folder has ", BytesText(upload.bytes), ", and this coordinator takes ",
+                     BytesText(options_.bytes_max), " in all (its --upload-gib)"));
   }
   if (!known && Sum() > options_.bytes_max - upload.bytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the folder has ", GibText(upload.bytes), "; other uploads have ",
-                     GibText(Sum()), " of the ", GibText(options_.bytes_max),
+        absl::StrCat("the folder has ", BytesText(upload.bytes), "; other uploads have ",
+                     BytesText(Sum()), " of the ", BytesText(options_.bytes_max),
                      " that this coordinator takes (its --upload-gib)"));
   }
   const int64_t missing = upload.missing();
