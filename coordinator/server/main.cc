@@ -78,7 +78,7 @@ absl::Status Adopt(const std::string& data_dir, const Logger& log) {
 // Logs why the coordinator does not serve. Returns the exit code.
 int Refuse(const Logger& log, const absl::Status& status) {
   log.Error(status.message());
-  return absl::IsInvalidArgument(status) ? kExitBadArguments : 1;
+  return StartExitCode(status);
 }
 
 int Run(Flags flags) {

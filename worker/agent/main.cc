@@ -49,10 +49,6 @@ std::thread HandleSignals(Agent& agent, const sigset_t& signals) {
 int RunWorker(WorkerFlags flags) {
   AgentOptions options = std::move(flags.agent);
   StartLog(flags, options);
-  if (const absl::Status able = PrepareSite(flags.site, options); !able.ok()) {
-    options.log.Error(able.message());
-    return kExitBadArguments;
-  }
   SendProtobufLogTo(options.log);
   SendGrpcLogTo(options.log);
   signal(SIGPIPE, SIG_IGN);
@@ -65,10 +61,14 @@ int RunWorker(WorkerFlags flags) {
     return TlsExitCode(tls.status());
   }
   options.tls = *tls;
+  if (const absl::Status able = PrepareSite(flags.site, options); !able.ok()) {
+    options.log.Error(able.message());
+    return StartExitCode(able);
+  }
   const auto agent = Agent::Start(options);
   if (!agent.ok()) {
     options.log.Error(agent.status().message());
-    return kExitBadArguments;
+    return StartExitCode(agent.status());
   }
   HandleSignals(**agent, signals).detach();
   const absl::Status refused = (*agent)->Run();
