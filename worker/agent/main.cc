@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <iostream>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/stop_signals.h"
+#include "common/command_line/output_end.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
@@ -83,6 +85,6 @@ int RunWorker(WorkerFlags flags) {
 int main(int argc, char** argv) {
   int exit_code = 0;
   std::optional<longhaul::WorkerFlags> flags = longhaul::ParseWorkerFlags(argc, argv, &exit_code);
-  if (!flags.has_value()) return exit_code;
+  if (!flags.has_value()) return longhaul::ExitAfterOutput(exit_code, std::cout, std::cerr);
   return longhaul::RunWorker(*std::move(flags));
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/jsonl_line.h"
 #include "common/command_line/help_page.h"
+#include "common/command_line/output_end.h"
 #include "common/command_line/usage_fault.h"
 #include "common/command_line/value_checks.h"
 #include "worker/lm/commands.h"
@@ -217,8 +218,7 @@ int Tell(const std::string& command, const std::string& form, const absl::Status
     if (!value.is_null())
       std::cout << absl::StrFormat("%-18s", name) << "  " << CellOf(value) << "\n";
   }
-  std::cout << std::flush;
-  return std::cout.good() ? kOk : kFailed;
+  return kOk;
 }
 
 // Whether -o json is among words that may have any fault.
@@ -266,4 +266,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace longhaul
 
-int main(int argc, char** argv) { return longhaul::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return longhaul::ExitAfterOutput(longhaul::Main(argc, argv), std::cout, std::cerr);
+}

@@ -8,7 +8,7 @@ Inputs are files, folders (the files directly in them) and patterns; gzip and zs
 one. Documents stream through three stages at once: reading, encoding (in parallel, by the tokenizers package) and writing; memory does not grow
 with the inputs but for 12 bytes a document. A document of JSONL is encoded whole, a text file in pieces of 64 KiB. The files appear whole or not at all. Needs the PyPI package `tokenizers`, and `zstandard` for zstd.
 
-Exit codes: 0 done; 1 damaged input, or it could not be written; 4 wrong arguments.
+Exit codes: 0 done; 1 damaged input, or files or standard output could not be written; 4 wrong arguments.
 """
 
 import argparse
@@ -537,5 +537,18 @@ def main(arguments=None):
     return 0
 
 
+def run():
+    """main as a program. The exit code."""
+    try:
+        code = main()
+        sys.stdout.flush()
+        return code
+    except OSError as error:
+        print(f"longhaul.tokenize: standard output could not be written: {error}", file=sys.stderr)
+        # Python itself writes what is left at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

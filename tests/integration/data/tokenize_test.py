@@ -108,6 +108,22 @@ class TokenizeTest(unittest.TestCase):
         self.assertIn("give PATH", self.run_tool(code=4))
         self.assertIn("--pipe goes without", self.run_tool("--pipe", "x", code=4))
 
+    def start_tool(self, *arguments, **more):
+        process = subprocess.Popen([sys.executable, "-B", "-m", "longhaul.tokenize", "--tokenizer", self.path, "--out", self.folder / "out", *map(str, arguments)],
+                                   stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(real_tools.ROOT / "deploy/python")}, **more)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        (self.folder / "a.txt").write_text("words")
+        for arguments in ([self.folder / "a.txt", "--quiet"], ["--help"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                process = self.start_tool(*arguments, stdout=full)
+            _, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 1, errors)
+            self.assertEqual(errors, "longhaul.tokenize: standard output could not be written: [Errno 28] No space left on device\n")
+
 
 if __name__ == "__main__":
     main()

@@ -133,6 +133,23 @@ class ResultsTest(ClusterTest):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.cluster.wait_log("site-a", f"the model of model.hf.path {with_it}")
 
+    def test_eval_and_sample_with_output_that_cannot_be_written(self):
+        model = self.train_tiny()
+        for command in (["eval", model, "--data", TEXT, "--max-tokens", "100"], ["sample", model, "--prompt", "a", "--max-tokens", "3"]):
+            for form in ("table", "json"):
+                with open("/dev/full", "w", encoding="utf-8") as full:
+                    result = subprocess.run([BIN / "longhaul", *command, "-o", form], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("error: standard output could not be written (DATA_LOSS)", result.stderr)
+
+    def train_tiny(self):
+        """The folder of a checkpoint."""
+        self.cluster.start_worker("site-a")
+        self.assertEqual(self.cluster.submit("tiny", steps=20, pools=1, wait=True).returncode, 0)
+        model = self.cluster.folder / "model"
+        self.assertEqual(self.cluster.cli("download", "tiny", "--out", model).returncode, 0)
+        return model
+
     def test_an_export_from_another_machine(self):
         """Paths that the coordinator reports do not exist on another machine."""
         self.cluster.coordinator.terminate()
