@@ -16,6 +16,7 @@
 #include "common/command_line/usage_fault.h"
 #include "common/command_line/value_checks.h"
 #include "worker/lm/commands.h"
+#include "worker/lm/work_folder.h"
 
 namespace longhaul {
 namespace {
@@ -267,5 +268,6 @@ int Main(int argc, char** argv) {
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
+  longhaul::EndOnStopSignals();
   return longhaul::ExitAfterOutput(longhaul::Main(argc, argv), std::cout, std::cerr);
 }

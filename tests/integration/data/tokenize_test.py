@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ import real_tools
 real_tools.use_environment()
 
 import zstandard
-from cluster import BIN, main
+from cluster import BIN, main, wait_until
 
 
 class TokenizeTest(unittest.TestCase):
@@ -114,6 +115,20 @@ class TokenizeTest(unittest.TestCase):
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process
+
+    def test_a_signal_leaves_nothing(self):
+        # Minutes of work for one thread.
+        with open(self.folder / "long.txt", "w", encoding="utf-8") as file:
+            for _ in range(200):
+                file.write("\n".join(real_tools.sentences(10000)))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # Who started this test may ignore it, as nohup does.
+            process = self.start_tool(self.folder / "long.txt", "--threads", "1", "--quiet", preexec_fn=lambda n=number: signal.signal(n, signal.SIG_DFL))
+            wait_until(lambda p=process: (self.folder / "out.bin.tmp").exists() or p.poll() is not None, 60, "the first tokens")
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, errors), (-number, ""))
+            self.assertEqual(list(self.folder.glob("out*")), [])
 
     def test_output_that_cannot_be_written_is_an_error(self):
         (self.folder / "a.txt").write_text("words")
