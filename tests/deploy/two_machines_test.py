@@ -153,9 +153,8 @@ class UnitsTest(unittest.TestCase):
         unit = (ROOT / "deploy/systemd/longhaul-worker.service").read_text()
         kept = [f"/var/lib/{folder}" for folder in re.search(r"^StateDirectory=(.*)", unit, re.MULTILINE)[1].split()]
         self.assertEqual(re.findall(r"^Environment=LONGHAUL_WORK_DIR=(.*)", unit, re.MULTILINE), ["/var/lib/longhaul/work"])
-        for variable, folder in re.findall(r"\b(LONGHAUL_\w+_DIR)=(/\S+)", unit + PAGE.read_text()):
-            if not folder.startswith("/srv/") and variable != "LONGHAUL_DATA_DIR":
-                self.assertIn(folder, kept, variable)
+        for variable, folder in re.findall(r"\b(LONGHAUL_(?:WORK|STATE|TRACK)_DIR)=(/\S+)", unit + PAGE.read_text()):
+            self.assertIn(folder, kept, variable)
 
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("nft"), "needs root and nft: tests/deploy/run.sh two-machines")
