@@ -147,6 +147,15 @@ void AddLogits(CLI::App& app, LogitsArguments& arguments) {
       ->required();
 }
 
+void AddSharedOptions(CLI::App& command, Options& options) {
+  command.add_option("--threads", options.threads, "Of the computation (all cores)")
+      ->type_name("N")
+      ->check(WholeNumber(1, 1024));
+  command.add_option("-o,--output", options.form, "Form of the data: table or json")
+      ->type_name("FORM")
+      ->check(OneOf({"table", "json"}));
+}
+
 absl::StatusOr<Json> RunLm(const std::string& command, Options& options) {
   if (command == "eval") {
     options.eval.threads = options.threads;
@@ -240,17 +249,12 @@ int Main(int argc, char** argv) {
   const bool of_cli = argc > 0 && absl::string_view(argv[0]) == "longhaul";
   CLI::App app{"Evaluates, samples and compares models.", of_cli ? "longhaul" : "longhaul-lm"};
   SetHelpPage(app);
-  app.fallthrough();
   app.require_subcommand(1);
-  app.add_option("--threads", options.threads, "Of the computation (all cores)")
-      ->type_name("N")
-      ->check(WholeNumber(1, 1024));
-  app.add_option("-o,--output", options.form, "Form of the data: table or json")
-      ->type_name("FORM")
-      ->check(OneOf({"table", "json"}));
   AddEval(app, options);
   AddSample(app, options.sample, options.greedy);
   AddLogits(app, options.logits);
+  // Each command's page shows them, since `longhaul --help` does not.
+  for (CLI::App* command : app.get_subcommands({})) AddSharedOptions(*command, options);
   const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   try {  // CLI11 reports by exceptions; this is the one call boundary.
     ParseCommandLine(app, args);

@@ -210,7 +210,9 @@ class CliTest(ClusterTest):
             self.assertEqual(helped.returncode, 0)
             self.assertIn(f"\nUsage: {program} ", helped.stdout)
             self.assertLessEqual(max(map(len, helped.stdout.splitlines()[1:])), 101)
-        self.assertIn("Usage: longhaul eval ", self.shell("longhaul help eval").stdout)
+        page = self.shell("longhaul help eval").stdout
+        for words in ("Usage: longhaul eval ", "--threads N", "--output FORM"):
+            self.assertIn(words, page)
 
     def test_every_program_explains_a_wrong_command_line(self):
         for command, *words in (
