@@ -251,10 +251,14 @@ class Writer:
         folder = pathlib.Path(self.prefix).parent
         if not folder.is_dir():
             raise Failure(f"--out {self.prefix}: there is no folder {folder}: make it first")
-        self.bin = open(self.prefix + ".bin.tmp", "wb")
+        self.bin = None
         self.sequences = array.array("i")
         self.documents = array.array("q", [0])
         self.tokens = self.open_tokens = 0
+
+    def begin(self):
+        """From now on there is something to abandon."""
+        self.bin = open(self.prefix + ".bin.tmp", "wb")
 
     def append(self, ids):
         self.bin.write(array.array(self.form, ids).tobytes())
@@ -292,7 +296,8 @@ class Writer:
             os.replace(self.prefix + ending + ".tmp", self.prefix + ending)
 
     def abandon(self):
-        self.bin.close()
+        if self.bin is not None:
+            self.bin.close()
         for ending in (".bin.tmp", ".idx.tmp"):
             pathlib.Path(self.prefix + ending).unlink(missing_ok=True)
 
@@ -408,6 +413,7 @@ def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=N
 
     stage = Stage(write)
     try:
+        writer.begin()
         for texts, ends in read_ahead(batches(files, field, line_mib_max, progress)):
             stage.put(encode(texts, add_special_tokens=False), ends)
             progress.tell(progress.done, writer.tokens)
