@@ -128,6 +128,8 @@ class FakeCoordinator(http.server.ThreadingHTTPServer):
                     self.answer("application/json", json.dumps(overview).encode())
                 elif path == "/api/v1/job" and name in by_name:
                     self.answer("application/json", json.dumps(by_name[name]).encode())
+                elif path == "/api/v1/job" and name == "busy-1":
+                    self.send_error(503)
                 elif path in ("/", "/status.css", "/status.js"):
                     file = page / (path[1:] or "index.html")
                     self.answer({".html": "text/html", ".css": "text/css", ".js": "text/javascript"}[file.suffix], file.read_bytes())
@@ -163,7 +165,8 @@ class PartsTest(unittest.TestCase):
         self.await_title("runs running")
 
     def text(self, name):
-        return self.browser.run(f"document.getElementById('{name}').textContent")
+        """Empty before the page is there."""
+        return self.browser.run(f"(document.getElementById('{name}') || {{}}).textContent") or ""
 
     def await_title(self, words):
         cluster.wait_until(lambda: self.text("job-title") == words, 30, words)
@@ -186,6 +189,14 @@ class PartsTest(unittest.TestCase):
         self.browser.run("location.hash = 'hurt-1'")
         self.await_title("hurt-1 quarantined")
         self.assertEqual(self.text("notice"), "its spec is damaged")
+
+    def test_the_overview_is_shown_without_the_report_of_a_job(self):
+        server = FakeCoordinator({**self.NOW, "jobs": [{**self.RUNS, "id": "busy-1"}]}, [])
+        self.addCleanup(server.close)
+        self.browser = Browser(chromium(), f"http://127.0.0.1:{server.server_port}/")
+        self.addCleanup(self.browser.close)
+        cluster.wait_until(lambda: "does not answer" in self.text("health"), 30, "the failure")
+        self.assertIn("runs", self.text("jobs"))
 
     def test_a_job_that_the_overview_leaves_out_has_its_address(self):
         old = {"id": "old-1", "state": "COMPLETED", "spec": {"name": "old", "train": {"steps": 10}}}

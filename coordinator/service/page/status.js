@@ -307,13 +307,20 @@ function nameInAddress() {
   }
 }
 
+// The job of the address, else one that runs, else the newest.
+async function askChosen(jobs) {
+  const usual = jobs.find((j) => j.state === "RUNNING") || jobs[0] || {};
+  return await askJob(nameInAddress()) || askJob(usual.id);
+}
+
 async function refresh() {
   try {
     const overview = await ask("/api/v1/overview");
-    const jobs = overview.jobs || [];
-    const usual = jobs.find((j) => j.state === "RUNNING") || jobs[0] || {};
-    const detail = await askJob(nameInAddress()) || await askJob(usual.id);
-    showOverview(overview, detail && detail.job.id);
+    const chosen = askChosen(overview.jobs || []);
+    // The overview is shown even if the job's report does not come.
+    const known = await chosen.catch(() => undefined);
+    showOverview(overview, known && known.job.id);
+    const detail = await chosen;
     $("job").hidden = !detail;
     if (detail) showJob(detail, overview.pools || []);
     $("clock").textContent = `as of ${new Date(overview.now).toLocaleTimeString()}`;
