@@ -183,8 +183,8 @@ def reference(programs):
         text = text.replace(str(programs), "BIN")
         parts.append(f"## {program}\n\n{text.splitlines()[0]}\n\n" + option_table(options_of(text)))
     parts.append("`longhaul-coordinator` ends with 0 after SIGTERM, 1 when it cannot start or go on (or `--check` found something), 2 when its certificate is out "
-                 "of date, 4 for bad arguments; `longhaul-worker` with 0 after SIGTERM, 2 when the coordinator refuses it for good or its certificate is out "
-                 "of date, 4 for bad arguments (a port in use, too).\n")
+                 "of date, 4 for bad arguments; `longhaul-worker` with 0 after SIGTERM, 1 when it cannot start for a reason that may pass (no folder, "
+                 "no GPU, a port in use), 2 when the coordinator refuses it for good or its certificate is out of date, 4 for bad arguments.\n")
     parts.append("## Error reasons\n\nThe `reason` of an error (`google.rpc.ErrorInfo`, domain `longhaul`; `error.reason` with `-o json`) is stable.\n\n"
                  + table(["reason", "code", "where it is given"], reasons()))
     parts.append("## Metrics\n\nBoth programs also have the usual `process_...` series. [Monitoring](README.md#monitoring) has the labels.\n\n"

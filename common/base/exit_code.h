@@ -5,10 +5,18 @@
 
 namespace longhaul {
 
+// The program failed, or cannot start for a reason that may pass.
+inline constexpr int kExitFailed = 1;
 // There is no connection, or access was refused.
 inline constexpr int kExitRefused = 2;
 // A flag is wrong, or a file that a flag names.
 inline constexpr int kExitBadArguments = 4;
+
+// The exit code of a program that cannot start. A wrong command line stays wrong. Everything else may
+// pass (a folder that is not mounted yet, a port in use), so it makes sense to start it again.
+inline int StartExitCode(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ? kExitBadArguments : kExitFailed;
+}
 
 // The exit code for an error in the TLS files that flags name (common/rpc/tls_files.h). A
 // certificate that is out of date is not a mistake of the command line: the peer would refuse it.

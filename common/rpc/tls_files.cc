@@ -122,7 +122,7 @@ absl::StatusOr<std::string> NameInCertificate(const TlsFiles& files) {
   X509* certificate = chain.front().get();
   const auto refuse = [&](absl::string_view why) {
     ERR_clear_error();
-    return absl::FailedPreconditionError(
+    return absl::InvalidArgumentError(
         absl::StrCat("--tls-certificate ", files.certificate, " ", why));
   };
   if (X509_check_purpose(certificate, X509_PURPOSE_SSL_SERVER, 0) != 1)

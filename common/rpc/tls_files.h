@@ -36,7 +36,7 @@ absl::Status CheckAuthorities(const std::string& ca);
 // The first DNS name of the certificate. Programs with the same certificate, or with certificates
 // of this name, require it of each other if no certificate contains addresses. Errors: those of
 // CheckTlsFiles, and
-//   FAILED_PRECONDITION  it has no DNS name, or a server may not show it
+//   INVALID_ARGUMENT  it has no DNS name, or a server may not show it
 absl::StatusOr<std::string> NameInCertificate(const TlsFiles& files);
 
 }  // namespace longhaul

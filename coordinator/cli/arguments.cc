@@ -55,7 +55,8 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
   app.add_option_function<std::string>(
          "-o,--output",
          [&arguments](const std::string& form) { arguments.output = kFormats.at(form); },
-         "Form of the data: table, json, jsonl (a line; of watch a line for each update) or yaml")
+         "Form of the data: table, json, jsonl (a line; of watch, logs and events --follow "
+         "a line for each) or yaml")
       ->type_name("FORM")
       ->check(OneOf({"table", "json", "jsonl", "yaml"}));
   app.add_option_function<std::string>(
@@ -147,7 +148,7 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
       ->type_name("FOLDER");
   certs
       ->add_option("--days", arguments.days,
-                   absl::StrCat("How long it is valid (init: ", kAuthorityDays,
+                   absl::StrCat("Days that it is valid (init: ", kAuthorityDays,
                                 ", issue: ", kCertificateDays, ")"))
       ->type_name("N")
       ->check(WholeNumber(1, 36500));
@@ -281,7 +282,12 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
 void AddExamples(CLI::App& app, const std::string& prefix) {
   for (CLI::App* command : app.get_subcommands({})) {
     const std::string name = prefix + command->get_name();
-    if (const std::string text = ExamplesText(name); !text.empty()) command->footer(text);
+    if (const std::string text = ExamplesText(name); !text.empty()) {
+      command->footer(absl::StrCat(
+          text, "\n\n",
+          prefix == "certs " ? "`longhaul certs --help` shows its other options: --dir and --days."
+                             : "`longhaul --help` shows the options of every command, as -o."));
+    }
     AddExamples(*command, name + " ");
   }
 }

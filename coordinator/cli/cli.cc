@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/command_line/output_end.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
 #include "coordinator/cli/connection.h"
@@ -17,7 +18,8 @@
 namespace longhaul::cli {
 namespace {
 
-static_assert(static_cast<int>(ExitCode::kConnection) == kExitRefused &&
+static_assert(static_cast<int>(ExitCode::kFailed) == kExitFailed &&
+              static_cast<int>(ExitCode::kConnection) == kExitRefused &&
               static_cast<int>(ExitCode::kUsage) == kExitBadArguments);
 
 Outcome Version() {
@@ -57,9 +59,9 @@ std::vector<std::string> WithHelpWord(std::vector<std::string> args) {
 ExitCode RunOrThrow(const std::vector<std::string>& given, const Environment& environment) {
   const std::vector<std::string> args = WithHelpWord(given);
   if (AsksForLmHelp(args)) {
-    std::optional<CliError> error = ShowLmHelp(args, environment.out);
-    if (!error.has_value()) return ExitCode::kOk;
-    return Write(Outcome(*std::move(error)), OutputFormatOf(args), environment);
+    std::variant<ExitCode, CliError> shown = ShowLmHelp(args, environment.out);
+    if (const auto* exit = std::get_if<ExitCode>(&shown)) return *exit;
+    return Write(Outcome(std::get<CliError>(std::move(shown))), OutputFormatOf(args), environment);
   }
   if (IsLmCommand(args)) return Write(Outcome(BecomeLm(args)), OutputFormatOf(args), environment);
   std::variant<Arguments, Help, CliError> parsed = ParseArguments(args);
@@ -97,13 +99,8 @@ ExitCode RunToTheEnd(const std::vector<std::string>& args, const Environment& en
 
 ExitCode Run(const std::vector<std::string>& args, const Environment& environment) {
   const ExitCode exit = RunToTheEnd(args, environment);
-  if (environment.out.flush()) return exit;
-  environment.err << ToText({.code = "DATA_LOSS",
-                             .message = "standard output could not be written",
-                             .hint = "is its disk full, or its reader gone?"},
-                            environment.coloured())
-                  << std::flush;
-  return exit == ExitCode::kOk ? ExitCode::kFailed : exit;
+  return static_cast<ExitCode>(
+      ExitAfterOutput(static_cast<int>(exit), environment.out, environment.err));
 }
 
 }  // namespace longhaul::cli

@@ -29,9 +29,11 @@ struct ClientAccess {
   std::string token_file;
 };
 
-// A stream that lasted longer was open, even if nothing came: an attempt to connect does not take
-// as long.
+// No attempt to connect takes longer: gRPC waits up to 2 minutes for the address of a name, and
+// 10 s for each address (common/rpc/channel.cc). The Python client has the same.
 inline constexpr absl::Duration kConnectMax = absl::Minutes(3);
+// Whether a stream that ended after this time was open, even if nothing came.
+inline bool WasOpen(absl::Duration lasted) { return lasted > kConnectMax; }
 
 // Errors are the server's, with their details (common/rpc/status_details.h); UNAVAILABLE also when
 // there is no connection, DEADLINE_EXCEEDED when `timeout` has passed. WasAnswered says whether a

@@ -42,7 +42,7 @@ bool AsksForLmHelp(const std::vector<std::string>& args) {
          });
 }
 
-std::optional<CliError> ShowLmHelp(std::vector<std::string> args, std::ostream& out) {
+std::variant<ExitCode, CliError> ShowLmHelp(std::vector<std::string> args, std::ostream& out) {
   const std::string command = args[0];
   const std::vector<char*> argv = ArgvOf(args);
   out << std::flush;
@@ -52,9 +52,12 @@ std::optional<CliError> ShowLmHelp(std::vector<std::string> args, std::ostream& 
       posix_spawnp(&child, kProgram, nullptr, nullptr, argv.data(), environ) != 0) {
     return NotInstalled(command);
   }
-  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (!WIFEXITED(status)) return ExitCode::kFailed;
+  if (WEXITSTATUS(status) != 0) return static_cast<ExitCode>(WEXITSTATUS(status));
   out << ExamplesText(command) << "\n" << std::flush;
-  return std::nullopt;
+  return ExitCode::kOk;
 }
 
 CliError BecomeLm(std::vector<std::string> args) {

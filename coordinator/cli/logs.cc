@@ -131,7 +131,7 @@ Outcome Logs(const Arguments& arguments, Client& client, const Environment& envi
     // gRPC cancels a call that a server that goes down has not begun.
     const bool gone = absl::IsUnavailable(status) || absl::IsCancelled(status);
     // Nothing comes while no pool writes lines.
-    if (environment.clock.Now() - begun > kConnectMax) heard_at = environment.clock.Now();
+    if (WasOpen(environment.clock.Now() - begun)) heard_at = environment.clock.Now();
     const bool again =
         arguments.follow && gone && environment.clock.Now() - heard_at < kReconnectFor;
     if (!again) return ErrorOfCall(status, client.address());

@@ -44,12 +44,12 @@ Outcome WaitForEnd(const Arguments& arguments, const std::string& job, WatchOpti
   Outcome outcome(JobJson(*ended),
                   JobTable(*ended, environment.clock.Now(), {environment.table_columns()}));
   if (ended->state() == v1::COMPLETED) return outcome;
-  outcome.error = CliError{.exit = ExitCode::kFailed,
-                           .code = absl::StrCat("JOB_", StateName(ended->state())),
-                           .message = absl::StrCat("job ", ended->spec().name(), ": ",
-                                                   ended->has_error() ? ended->error().message()
-                                                                      : StateName(ended->state())),
-                           .hint = ended->error().hint()};
+  outcome.error = CliError{
+      .exit = ExitCode::kFailed,
+      .code = absl::StrCat("JOB_", StateName(ended->state())),
+      .message = absl::StrCat("job ", ended->spec().name(), " is ", StateName(ended->state()),
+                              ended->has_error() ? ": " : "", ended->error().message()),
+      .hint = ended->error().hint()};
   return outcome;
 }
 

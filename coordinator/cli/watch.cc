@@ -46,7 +46,7 @@ class Watching {
         [this](const v1::WatchJobResponse& update) { return OnUpdate(update); },
         options_.on_event ? std::optional(events_after_) : std::nullopt);
     // Nothing comes while nothing changes.
-    if (clock_.Now() - begun > kConnectMax) heard_at_ = clock_.Now();
+    if (WasOpen(clock_.Now() - begun)) heard_at_ = clock_.Now();
     return updates_ != before;
   }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/stop_signals.h"
+#include "common/command_line/output_end.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/rpc/allocator.h"
@@ -47,7 +49,7 @@ int Check(const std::string& data_dir) {
   const absl::Status free = CheckNotOpen(DatabasePath(data_dir));
   if (absl::IsUnavailable(free)) {
     std::cerr << "longhaul-coordinator: " << free.message() << "\n";
-    return 1;
+    return kExitFailed;
   }
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const CheckReport report = CheckDataFolder(*fs, data_dir);
@@ -56,8 +58,8 @@ int Check(const std::string& data_dir) {
   std::cout << report.Summary() << ": "
             << (report.findings.empty() ? "nothing is wrong"
                                         : absl::StrCat(report.findings.size(), " findings"))
-            << std::endl;
-  return report.findings.empty() && std::cout.good() ? 0 : 1;
+            << "\n";
+  return report.findings.empty() ? 0 : kExitFailed;
 }
 
 absl::Status Adopt(const std::string& data_dir, const Logger& log) {
@@ -78,7 +80,7 @@ absl::Status Adopt(const std::string& data_dir, const Logger& log) {
 // Logs why the coordinator does not serve. Returns the exit code.
 int Refuse(const Logger& log, const absl::Status& status) {
   log.Error(status.message());
-  return absl::IsInvalidArgument(status) ? kExitBadArguments : 1;
+  return StartExitCode(status);
 }
 
 int Run(Flags flags) {
@@ -120,19 +122,23 @@ int Run(Flags flags) {
   return 0;
 }
 
+int Main(int argc, char** argv) {
+  int exit_code = 0;
+  const std::optional<Flags> flags = ParseFlags(argc, argv, &exit_code);
+  if (!flags.has_value()) return exit_code;
+  if (flags->print_config) {
+    std::cout << ConfigText(*flags);
+    return 0;
+  }
+  if (flags->check) return Check(flags->server.data_dir);
+  return Run(*flags);
+}
+
 }  // namespace
 }  // namespace longhaul::coordinator
 
 int main(int argc, char** argv) {
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
-  int exit_code = 0;
-  const auto flags = longhaul::coordinator::ParseFlags(argc, argv, &exit_code);
-  if (!flags.has_value()) return exit_code;
-  if (flags->print_config) {
-    std::cout << longhaul::coordinator::ConfigText(*flags);
-    return 0;
-  }
-  if (flags->check) return longhaul::coordinator::Check(flags->server.data_dir);
-  return longhaul::coordinator::Run(*flags);
+  return longhaul::ExitAfterOutput(longhaul::coordinator::Main(argc, argv), std::cout, std::cerr);
 }

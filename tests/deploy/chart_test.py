@@ -101,6 +101,15 @@ class ChartTest(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
         self.assertIn("pool.coordinator: HOST:PORT is required", result.stderr)
 
+    def test_a_pool_with_a_volume_keeps_its_tokens_there(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:
+            values.write("pool: {state: {enabled: true}}")
+            values.flush()
+            kept = render(values.name).stdout
+        self.assertIn("{name: LONGHAUL_WORK_DIR, value: /state/work}", kept)
+        self.assertIn("{name: state, mountPath: /state}", kept)
+        self.assertNotIn("LONGHAUL_WORK_DIR", render().stdout)
+
     def test_tokens_need_tls_and_keep_prometheus_out_without_one(self):
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:
             values.write("tokens: {secret: longhaul-tokens}")

@@ -6,6 +6,7 @@ packages chromium and fonts-dejavu-core.
 
 import base64
 import html.parser
+import http.server
 import json
 import os
 import pathlib
@@ -13,7 +14,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -103,11 +106,112 @@ class Browser:
         path.write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]))
 
 
+def chromium():
+    program = shutil.which("chromium")
+    if not program:
+        raise AssertionError("the Debian package chromium is not installed")
+    return program
+
+
+class FakeCoordinator(http.server.ThreadingHTTPServer):
+    """The page's files, and reports as a test writes them."""
+
+    def __init__(self, overview, details):
+        page = ROOT / "coordinator/service/page"
+        by_name = {name: detail for detail in details for name in (detail["job"]["id"], detail["job"].get("spec", {}).get("name"))}
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                path, _, query = self.path.partition("?")
+                name = urllib.parse.parse_qs(query).get("name", [""])[0]
+                if path == "/api/v1/overview":
+                    self.answer("application/json", json.dumps(overview).encode())
+                elif path == "/api/v1/job" and name in by_name:
+                    self.answer("application/json", json.dumps(by_name[name]).encode())
+                elif path == "/api/v1/job" and name == "busy-1":
+                    self.send_error(503)
+                elif path in ("/", "/status.css", "/status.js"):
+                    file = page / (path[1:] or "index.html")
+                    self.answer({".html": "text/html", ".css": "text/css", ".js": "text/javascript"}[file.suffix], file.read_bytes())
+                else:
+                    self.send_error(404)
+
+            def answer(self, kind, body):
+                self.send_response(200)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.shutdown()
+        self.server_close()
+
+
+class PartsTest(unittest.TestCase):
+    """Reports of which the page is not to expect too much."""
+
+    def show(self, overview, details):
+        server = FakeCoordinator(overview, details)
+        self.addCleanup(server.close)
+        self.browser = Browser(chromium(), f"http://127.0.0.1:{server.server_port}/")
+        self.addCleanup(self.browser.close)
+        self.await_title("runs running")
+
+    def text(self, name):
+        """Empty before the page is there."""
+        return self.browser.run(f"(document.getElementById('{name}') || {{}}).textContent") or ""
+
+    def await_title(self, words):
+        cluster.wait_until(lambda: self.text("job-title") == words, 30, words)
+        self.assertIn("ready", self.text("health"))
+
+    NOW = {"version": "1", "now": "2026-01-01T00:01:00Z", "started_at": "2026-01-01T00:00:00Z"}
+    RUNS = {"id": "runs-1", "state": "RUNNING", "spec": {"name": "runs", "train": {"steps": 10}}, "inner_step": "5"}
+
+    def test_a_job_without_a_readable_spec_hides_no_other(self):
+        hurt = {"id": "hurt-1", "state": "QUARANTINED", "error": {"message": "its spec is damaged"}}
+        named = {"id": "half-1", "state": "QUARANTINED", "spec": {"name": "half"}}
+        pools = [{"name": "site-a", "state": "IDLE", "set_aside": [{"job": "half"}]}]
+        rounds = [{"fragment": 0, "kind": "seed", "pools": [{"pool": "site-a"}]}]
+        self.show({**self.NOW, "jobs": [hurt, named, self.RUNS], "pools": pools},
+                  [{"job": self.RUNS, "rounds": rounds, "events": [{"message": "bare"}]}, {"job": {**named, "set_aside": [{"pool": "site-a"}]}}, {"job": hurt}])
+        self.assertIn("5 / 10", self.text("jobs"))
+        self.assertIn("half: no reason is known", self.text("pools"))
+        self.browser.run("location.hash = 'half'")
+        self.await_title("half quarantined")
+        self.browser.run("location.hash = 'hurt-1'")
+        self.await_title("hurt-1 quarantined")
+        self.assertEqual(self.text("notice"), "its spec is damaged")
+
+    def test_the_overview_is_shown_without_the_report_of_a_job(self):
+        server = FakeCoordinator({**self.NOW, "jobs": [{**self.RUNS, "id": "busy-1"}]}, [])
+        self.addCleanup(server.close)
+        self.browser = Browser(chromium(), f"http://127.0.0.1:{server.server_port}/")
+        self.addCleanup(self.browser.close)
+        cluster.wait_until(lambda: "does not answer" in self.text("health"), 30, "the failure")
+        self.assertIn("runs", self.text("jobs"))
+
+    def test_a_job_that_the_overview_leaves_out_has_its_address(self):
+        old = {"id": "old-1", "state": "COMPLETED", "spec": {"name": "old", "train": {"steps": 10}}}
+        self.show({**self.NOW, "jobs": [self.RUNS]}, [{"job": self.RUNS}, {"job": old}])
+        self.browser.run("location.hash = 'old'")
+        self.await_title("old completed")
+        # Of no job: as without it.
+        self.browser.run("location.hash = 'nobody'")
+        self.await_title("runs running")
+
+
 class PageTest(cluster.ClusterTest):
     def setUp(self):
         super().setUp()
-        self.browser = shutil.which("chromium")
-        self.assertTrue(self.browser, "the Debian package chromium is not installed")
+        self.browser = chromium()
         self.shots = pathlib.Path(os.environ.get("PAGE_SHOTS") or self.cluster.folder)
         self.shots.mkdir(parents=True, exist_ok=True)
 

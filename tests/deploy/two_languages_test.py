@@ -1,4 +1,5 @@
-"""What is written in C++ and again in Python says the same: the limits of a JSONL line, and who may read a secret's file."""
+"""What is written in C++ and again in Python says the same: the limits of a JSONL line, who may read a secret's file, and when
+a stream was open."""
 
 import importlib.util
 import itertools
@@ -56,6 +57,12 @@ class TwoLanguagesTest(unittest.TestCase):
             result = subprocess.run([*arguments, "--line-mib-max", above], capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual(result.returncode, 4, result.stderr)
             self.assertIn(f"1 to {in_cpp['kLineMibMax']}", result.stderr)
+
+    def test_how_long_a_stream_must_last_to_count_as_open(self):
+        header = (ROOT / "coordinator/cli/client.h").read_text(encoding="utf-8")
+        client = (ROOT / "deploy/python/longhaul/client.py").read_text(encoding="utf-8")
+        minutes = re.search(r"kConnectMax = absl::Minutes\((\d+)\);", header)[1]
+        self.assertEqual(float(re.search(r"^CONNECT_SECONDS_MAX = ([\d.]+)", client, re.MULTILINE)[1]), 60 * int(minutes))
 
     def cli_refuses(self, path):
         result = subprocess.run([BIN / "longhaul", "list", "--server", "127.0.0.1:1", "--tls-ca", self.folder / "ca/ca.pem", "--token-file", path],

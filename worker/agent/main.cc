@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <iostream>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "common/base/exit_code.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/stop_signals.h"
+#include "common/command_line/output_end.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
@@ -49,10 +51,6 @@ std::thread HandleSignals(Agent& agent, const sigset_t& signals) {
 int RunWorker(WorkerFlags flags) {
   AgentOptions options = std::move(flags.agent);
   StartLog(flags, options);
-  if (const absl::Status able = PrepareSite(flags.site, options); !able.ok()) {
-    options.log.Error(able.message());
-    return kExitBadArguments;
-  }
   SendProtobufLogTo(options.log);
   SendGrpcLogTo(options.log);
   signal(SIGPIPE, SIG_IGN);
@@ -65,10 +63,14 @@ int RunWorker(WorkerFlags flags) {
     return TlsExitCode(tls.status());
   }
   options.tls = *tls;
+  if (const absl::Status able = PrepareSite(flags.site, options); !able.ok()) {
+    options.log.Error(able.message());
+    return StartExitCode(able);
+  }
   const auto agent = Agent::Start(options);
   if (!agent.ok()) {
     options.log.Error(agent.status().message());
-    return kExitBadArguments;
+    return StartExitCode(agent.status());
   }
   HandleSignals(**agent, signals).detach();
   const absl::Status refused = (*agent)->Run();
@@ -83,6 +85,6 @@ int RunWorker(WorkerFlags flags) {
 int main(int argc, char** argv) {
   int exit_code = 0;
   std::optional<longhaul::WorkerFlags> flags = longhaul::ParseWorkerFlags(argc, argv, &exit_code);
-  if (!flags.has_value()) return exit_code;
+  if (!flags.has_value()) return longhaul::ExitAfterOutput(exit_code, std::cout, std::cerr);
   return longhaul::RunWorker(*std::move(flags));
 }

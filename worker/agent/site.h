@@ -24,8 +24,8 @@ struct SiteChoice {
 
 // Checks `options`, which begin as the flags say and with a log, and completes them: the host's name, the node,
 // its address in the pool, the ranks' cores, the capabilities. Call once, before the agent starts. May block for
-// kBusyWindow, in which it measures which cores are busy. Errors, all such that no retry corrects them:
-//   INVALID_ARGUMENT     a flag contradicts another one or this machine; the message names it
+// kBusyWindow, in which it measures which cores are busy. Errors:
+//   INVALID_ARGUMENT     a flag is wrong, or contradicts another one; no retry corrects it
 //   NOT_FOUND            a folder or program that a flag names is not there
 //   FAILED_PRECONDITION  --device cuda on a machine with fewer GPUs than ranks
 // Others: those of IdentifyNode, AddressTowards, InterfaceOf and NameInCertificate.

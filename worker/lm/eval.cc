@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
@@ -22,6 +20,7 @@
 #include "worker/lm/language_model.h"
 #include "worker/lm/model_source.h"
 #include "worker/lm/model_tokenizer.h"
+#include "worker/lm/work_folder.h"
 
 namespace longhaul {
 namespace {
@@ -69,31 +68,6 @@ absl::Status CheckMarks(const EvalArguments& arguments, SourceKind kind, bool do
 struct EvalData {
   std::unique_ptr<Dataset> tokens;
   double tokens_per_byte = 0;  // 0: not of text.
-};
-
-// A folder that is there while the object is.
-class WorkFolder {
- public:
-  static absl::StatusOr<WorkFolder> Make() {
-    std::error_code error;
-    std::string path = (std::filesystem::temp_directory_path(error) / "longhaul-eval-XXXXXX");
-    if (error || mkdtemp(path.data()) == nullptr) {
-      return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a folder for tokens in ", path,
-                                                     " (TMPDIR names another place)"));
-    }
-    return WorkFolder(std::move(path));
-  }
-  WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  WorkFolder& operator=(WorkFolder&&) = delete;
-  ~WorkFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit WorkFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
 };
 
 void SayWhatIsWaitedFor(const std::string& what) {

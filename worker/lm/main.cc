@@ -12,9 +12,11 @@
 #include "absl/strings/str_format.h"
 #include "common/base/jsonl_line.h"
 #include "common/command_line/help_page.h"
+#include "common/command_line/output_end.h"
 #include "common/command_line/usage_fault.h"
 #include "common/command_line/value_checks.h"
 #include "worker/lm/commands.h"
+#include "worker/lm/work_folder.h"
 
 namespace longhaul {
 namespace {
@@ -145,6 +147,15 @@ void AddLogits(CLI::App& app, LogitsArguments& arguments) {
       ->required();
 }
 
+void AddSharedOptions(CLI::App& command, Options& options) {
+  command.add_option("--threads", options.threads, "Of the computation (all cores)")
+      ->type_name("N")
+      ->check(WholeNumber(1, 1024));
+  command.add_option("-o,--output", options.form, "Form of the data: table or json")
+      ->type_name("FORM")
+      ->check(OneOf({"table", "json"}));
+}
+
 absl::StatusOr<Json> RunLm(const std::string& command, Options& options) {
   if (command == "eval") {
     options.eval.threads = options.threads;
@@ -217,8 +228,7 @@ int Tell(const std::string& command, const std::string& form, const absl::Status
     if (!value.is_null())
       std::cout << absl::StrFormat("%-18s", name) << "  " << CellOf(value) << "\n";
   }
-  std::cout << std::flush;
-  return std::cout.good() ? kOk : kFailed;
+  return kOk;
 }
 
 // Whether -o json is among words that may have any fault.
@@ -239,17 +249,12 @@ int Main(int argc, char** argv) {
   const bool of_cli = argc > 0 && absl::string_view(argv[0]) == "longhaul";
   CLI::App app{"Evaluates, samples and compares models.", of_cli ? "longhaul" : "longhaul-lm"};
   SetHelpPage(app);
-  app.fallthrough();
   app.require_subcommand(1);
-  app.add_option("--threads", options.threads, "Of the computation (all cores)")
-      ->type_name("N")
-      ->check(WholeNumber(1, 1024));
-  app.add_option("-o,--output", options.form, "Form of the data: table or json")
-      ->type_name("FORM")
-      ->check(OneOf({"table", "json"}));
   AddEval(app, options);
   AddSample(app, options.sample, options.greedy);
   AddLogits(app, options.logits);
+  // Each command's page shows them, since `longhaul --help` does not.
+  for (CLI::App* command : app.get_subcommands({})) AddSharedOptions(*command, options);
   const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   try {  // CLI11 reports by exceptions; this is the one call boundary.
     ParseCommandLine(app, args);
@@ -266,4 +271,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace longhaul
 
-int main(int argc, char** argv) { return longhaul::Main(argc, argv); }
+int main(int argc, char** argv) {
+  longhaul::EndOnStopSignals();
+  return longhaul::ExitAfterOutput(longhaul::Main(argc, argv), std::cout, std::cerr);
+}

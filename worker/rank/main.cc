@@ -23,6 +23,7 @@
 #include "common/base/mutex_checks.h"
 #include "common/base/thread_team.h"
 #include "common/codec/cuda/cuda_codec_module.h"
+#include "common/command_line/output_end.h"
 #include "common/io/digest.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
@@ -299,7 +300,7 @@ int main(int argc, char** argv) {
   longhaul::TuneAllocatorForBulk();
   int exit_code = 0;
   const std::optional<longhaul::RankFlags> flags = longhaul::ParseRankFlags(argc, argv, &exit_code);
-  if (!flags.has_value()) return exit_code;
+  if (!flags.has_value()) return longhaul::ExitAfterOutput(exit_code, std::cout, std::cerr);
   // The agent ended before this process could ask to end with it. (An agent may be process 1 of a
   // container.)
   if (flags->agent != 0 && getppid() != flags->agent) return 1;

@@ -47,7 +47,12 @@ const STATE_CLASS = {
   CANCELLED: "dim", IDLE: "dim", PENDING: "warn", SEEDING: "warn", FINISHING: "good", ASSIGNED: "warn",
   DRAINING: "warn", AWAY: "warn", FORMING: "warn",
 };
-const state = (word) => element("span", {class: STATE_CLASS[word] || "dim"}, word.toLowerCase());
+const state = (word = "UNKNOWN") => element("span", {class: STATE_CLASS[word] || "dim"}, word.toLowerCase());
+
+// A job whose spec cannot be read has no name, and one of an old coordinator may lack parts.
+const nameOf = (job) => (job.spec || {}).name || job.id || "?";
+const stepsOf = (job) => number(((job.spec || {}).train || {}).steps);
+const reasonOf = (thing) => (thing.error || {}).message || "no reason is known";
 
 // Cells: text, a node, or {n: number as text} for the right-hand side.
 function fillTable(id, rows, chosen = -1) {
@@ -127,7 +132,7 @@ function lossChart(detail, width) {
 
 function roundsChart(detail, width) {
   const now = time(detail.now);
-  const rounds = (detail.rounds || []).filter((r) => (r.pools || []).length > 0);
+  const rounds = (detail.rounds || []).filter((r) => (r.pools || []).some((p) => time(p.pushed_at)));
   if (rounds.length === 0) return element("p", {class: "dim"}, "No round has begun since the coordinator started.");
   const begin = (r) => Math.min(...r.pools.map((p) => time(p.pushed_at)).filter(isFinite));
   const end = (r) => Math.max(time(r.committed_at) || now, ...r.pools.map((p) => time(p.merged_at) || 0));
@@ -183,16 +188,16 @@ function showOverview(overview, chosen) {
   health.textContent = overview.not_ready ? `not ready: ${overview.not_ready}`
     : `ready, up ${duration(time(overview.now) - time(overview.started_at))}`;
   const jobs = overview.jobs || [], pools = overview.pools || [];
-  const nameOf = Object.fromEntries(jobs.map((j) => [j.id, j.spec.name]));
+  const nameOfId = Object.fromEntries(jobs.map((j) => [j.id, nameOf(j)]));
   $("jobs").hidden = jobs.length === 0;
   $("no-jobs").hidden = jobs.length > 0;
   fillTable("jobs", jobs.map((j) => [
-    element("a", {href: `#${encodeURIComponent(j.spec.name)}`}, j.spec.name), state(j.state),
-    {n: `${whole(j.inner_step)} / ${whole(j.spec.train.steps)}`}, {n: loss((j.eval_loss || {}).last)}, {n: short(j.tokens)}]),
-    jobs.findIndex((j) => j.spec.name === chosen));
+    element("a", {href: `#${encodeURIComponent(nameOf(j))}`}, nameOf(j)), state(j.state),
+    {n: `${whole(j.inner_step)} / ${stepsOf(j) ? whole(stepsOf(j)) : "?"}`}, {n: loss((j.eval_loss || {}).last)}, {n: short(j.tokens)}]),
+    jobs.findIndex((j) => j.id === chosen));
   $("pools").hidden = pools.length === 0;
   $("no-pools").hidden = pools.length > 0;
-  fillTable("pools", pools.map((p) => [p.name, state(p.state), nameOf[p.job_id] || p.job_id || "–", {n: whole(p.ranks)},
+  fillTable("pools", pools.map((p) => [p.name, state(p.state), nameOfId[p.job_id] || p.job_id || "–", {n: whole(p.ranks)},
     p.device === "CUDA" ? "GPU" : "CPU", p.host, p.version, {wide: describeNodes(p)}, {wide: describeSetAside(p)}]));
 }
 
@@ -203,7 +208,7 @@ function describeNodes(pool) {
 }
 
 function describeSetAside(pool) {
-  const jobs = (pool.set_aside || []).map((s) => `${s.job}: ${s.error.message}`);
+  const jobs = (pool.set_aside || []).map((s) => `${s.job}: ${reasonOf(s)}`);
   return jobs.length ? element("span", {class: "warn"}, jobs.join("; ")) : "–";
 }
 
@@ -214,7 +219,7 @@ function showFacts(job, pools) {
   const wire = job.wire_bytes || {}, evaluation = job.eval_loss || {};
   const moved = number(wire.up_total) + number(wire.down_total);
   const running = ["RUNNING", "SEEDING"].includes(job.state);
-  const tokensLeft = number(job.tokens) / Math.max(number(job.inner_step), 1) * (number(job.spec.train.steps) - number(job.inner_step));
+  const tokensLeft = number(job.tokens) / Math.max(number(job.inner_step), 1) * (stepsOf(job) - number(job.inner_step));
   const facts = [
     ["pools alive", alive.length],
     ["pools participating", mine.filter((p) => p.state === "PARTICIPATING").length],
@@ -222,7 +227,7 @@ function showFacts(job, pools) {
     ["eval loss", `${loss(evaluation.last)} (best ${loss(evaluation.best)})`],
     ["perplexity", loss(((evaluation.metrics || []).find((m) => m.name === "perplexity") || {}).value)],
     ["speed", running ? `${short(rate)} tokens/s` : "–"],
-    ["time left", running && rate > 0 ? duration(tokensLeft / rate) : "–"],
+    ["time left", running && rate > 0 && stepsOf(job) > 0 ? duration(tokensLeft / rate) : "–"],
     ["computing", `${(number(job.utilization) * 100).toFixed(1)} %`],
     ["stood still", duration(number(job.exposed_wait_seconds))],
     ["bytes up", bytes(wire.up_total)],
@@ -235,15 +240,14 @@ function showFacts(job, pools) {
 
 function showJob(detail, pools) {
   const job = detail.job;
-  $("job").hidden = false;
-  $("job-title").replaceChildren(job.spec.name + " ", state(job.state));
+  $("job-title").replaceChildren(nameOf(job) + " ", state(job.state));
   const error = job.error || {};
   const notice = $("notice");
   const words = [error.message, error.hint, job.waiting_for ? `waits for ${job.waiting_for}` : "", ...(job.warnings || [])].filter(Boolean);
   notice.hidden = words.length === 0;
   notice.className = error.message ? "bad" : "";
   notice.replaceChildren(...words.map((word) => element("p", word === error.hint ? {class: "next"} : {}, word)));
-  $("progress").value = number(job.inner_step) / number(job.spec.train.steps);
+  $("progress").value = stepsOf(job) ? number(job.inner_step) / stepsOf(job) : 0;
   showFacts(job, pools);
   // One unit is one pixel, so that words have their size on a phone as well.
   const width = Math.max($("job").clientWidth - 32, 280);
@@ -257,7 +261,7 @@ function showJob(detail, pools) {
   $("no-job-pools").hidden = (job.pools || []).length > 0;
   $("job-pools").hidden = (job.pools || []).length === 0;
   $("set-aside").replaceChildren(...(job.set_aside || []).map((s) => element("li", {class: "warn"},
-    `${s.pool} is set aside (${s.failures} failures in a row, again in ${s.retry_in}): ${s.error.message}`)));
+    `${s.pool} is set aside (${s.failures} failures in a row, again in ${s.retry_in}): ${reasonOf(s)}`)));
   showEvents(detail);
 }
 
@@ -266,8 +270,8 @@ const EVENTS_SHOWN = 100;
 function showEvents(detail) {
   const events = (detail.events || []).slice(-EVENTS_SHOWN).reverse();
   fillTable("events", events.map((e) => [new Date(e.at).toLocaleString(),
-    element("span", {class: {WARNING: "warn", ERROR: "bad"}[e.severity] || "dim"}, e.severity.toLowerCase()),
-    e.kind.toLowerCase().replaceAll("_", " "), e.pool || "", {wide: e.hint ? `${e.message}. ${e.hint}` : e.message}]));
+    element("span", {class: {WARNING: "warn", ERROR: "bad"}[e.severity] || "dim"}, (e.severity || "").toLowerCase()),
+    (e.kind || "").toLowerCase().replaceAll("_", " "), e.pool || "", {wide: e.hint ? `${e.message}. ${e.hint}` : e.message}]));
 }
 
 // A coordinator with tokens answers 401 without one. It is kept as long as the tab is open.
@@ -282,8 +286,16 @@ async function ask(path) {
     sessionStorage.removeItem(TOKEN);
     throw new TokenNeeded(token ? "This token is not accepted." : "This coordinator shows its jobs to those who have a token.");
   }
+  if (response.status === 404) return undefined;
   if (!response.ok) throw new Error((await response.text()).trim() || `HTTP ${response.status}`);
   return response.json();
+}
+
+// The overview has the newest jobs alone, this has any, by name or id. Undefined: there is no such job.
+async function askJob(name) {
+  if (!name) return undefined;
+  const detail = await ask(`/api/v1/job?name=${encodeURIComponent(name)}`);
+  return detail && detail.job ? detail : undefined;
 }
 
 // What follows the '#' of the address. People type there: it may be no name at all.
@@ -295,16 +307,22 @@ function nameInAddress() {
   }
 }
 
+// The job of the address, else one that runs, else the newest.
+async function askChosen(jobs) {
+  const usual = jobs.find((j) => j.state === "RUNNING") || jobs[0] || {};
+  return await askJob(nameInAddress()) || askJob(usual.id);
+}
+
 async function refresh() {
   try {
     const overview = await ask("/api/v1/overview");
-    const jobs = overview.jobs || [];
-    const wanted = nameInAddress();
-    const chosen = jobs.some((j) => j.spec.name === wanted) ? wanted
-      : (jobs.find((j) => j.state === "RUNNING") || jobs[0] || {spec: {}}).spec.name;
-    showOverview(overview, chosen);
-    $("job").hidden = chosen === undefined;
-    if (chosen !== undefined) showJob(await ask(`/api/v1/job?name=${encodeURIComponent(chosen)}`), overview.pools || []);
+    const chosen = askChosen(overview.jobs || []);
+    // The overview is shown even if the job's report does not come.
+    const known = await chosen.catch(() => undefined);
+    showOverview(overview, known && known.job.id);
+    const detail = await chosen;
+    $("job").hidden = !detail;
+    if (detail) showJob(detail, overview.pools || []);
     $("clock").textContent = `as of ${new Date(overview.now).toLocaleTimeString()}`;
     $("ask-token").hidden = true;
     document.body.dataset.drawn = "yes";

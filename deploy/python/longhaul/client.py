@@ -23,7 +23,7 @@ from longhaul.v1 import job_pb2, job_pb2_grpc, logs_pb2, logs_pb2_grpc, pool_pb2
 RESTING = frozenset({job_pb2.COMPLETED, job_pb2.FAILED, job_pb2.CANCELLED, job_pb2.QUARANTINED})
 RECONNECT_SECONDS = 1.0
 RECONNECT_FOR = 600.0  # How long a coordinator that has answered may be away.
-STOOD_SECONDS = 30.0  # A stream that took longer than any attempt to connect was open.
+CONNECT_SECONDS_MAX = 180.0  # As in the CLI (kConnectMax): a stream that ended after a longer time was open, even if nothing came.
 
 
 def _is_here(address: str) -> bool:
@@ -49,7 +49,7 @@ class _Absence:
 
     def may_try_again(self, error: LonghaulError) -> bool:
         now = time.monotonic()
-        if self._since is None or now - self._opened_at > STOOD_SECONDS:
+        if self._since is None or now - self._opened_at > CONNECT_SECONDS_MAX:
             self._since = now
         # A coordinator with too many streams says when to come back.
         away = error.code in ("UNAVAILABLE", "CANCELLED") or error.code == "RESOURCE_EXHAUSTED" and error.retry_after is not None

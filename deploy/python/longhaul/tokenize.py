@@ -8,7 +8,7 @@ Inputs are files, folders (the files directly in them) and patterns; gzip and zs
 one. Documents stream through three stages at once: reading, encoding (in parallel, by the tokenizers package) and writing; memory does not grow
 with the inputs but for 12 bytes a document. A document of JSONL is encoded whole, a text file in pieces of 64 KiB. The files appear whole or not at all. Needs the PyPI package `tokenizers`, and `zstandard` for zstd.
 
-Exit codes: 0 done; 1 damaged input, or it could not be written; 4 wrong arguments.
+Exit codes: 0 done; 1 damaged input, or files or standard output could not be written; 4 wrong arguments. A signal that ends it leaves no file.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import json
 import os
 import pathlib
 import queue
+import signal
 import struct
 import sys
 import threading
@@ -46,6 +47,29 @@ class Missing(Failure):
     """A package."""
 
     code = 4
+
+
+class Stopped(BaseException):
+    """A signal asks the program to end."""
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number = number
+
+    @classmethod
+    def come_by_signals(cls):
+        """A second one ends the program at once. One that is ignored stays ignored."""
+        for number in cls.SIGNALS:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, cls.come)
+
+    @classmethod
+    def come(cls, number, _):
+        for each in cls.SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
+        raise cls(number)
 
 
 def files_of(paths):
@@ -227,10 +251,14 @@ class Writer:
         folder = pathlib.Path(self.prefix).parent
         if not folder.is_dir():
             raise Failure(f"--out {self.prefix}: there is no folder {folder}: make it first")
-        self.bin = open(self.prefix + ".bin.tmp", "wb")
+        self.bin = None
         self.sequences = array.array("i")
         self.documents = array.array("q", [0])
         self.tokens = self.open_tokens = 0
+
+    def begin(self):
+        """From now on there is something to abandon."""
+        self.bin = open(self.prefix + ".bin.tmp", "wb")
 
     def append(self, ids):
         self.bin.write(array.array(self.form, ids).tobytes())
@@ -268,7 +296,8 @@ class Writer:
             os.replace(self.prefix + ending + ".tmp", self.prefix + ending)
 
     def abandon(self):
-        self.bin.close()
+        if self.bin is not None:
+            self.bin.close()
         for ending in (".bin.tmp", ".idx.tmp"):
             pathlib.Path(self.prefix + ending).unlink(missing_ok=True)
 
@@ -384,6 +413,7 @@ def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=N
 
     stage = Stage(write)
     try:
+        writer.begin()
         for texts, ends in read_ahead(batches(files, field, line_mib_max, progress)):
             stage.put(encode(texts, add_special_tokens=False), ends)
             progress.tell(progress.done, writer.tokens)
@@ -537,5 +567,21 @@ def main(arguments=None):
     return 0
 
 
+def run():
+    """main as a program. The exit code."""
+    Stopped.come_by_signals()
+    try:
+        code = main()
+        sys.stdout.flush()
+        return code
+    except Stopped as stopped:  # What was begun is removed. The shell is to see the signal.
+        signal.raise_signal(stopped.number)
+    except OSError as error:
+        print(f"longhaul.tokenize: standard output could not be written: {error}", file=sys.stderr)
+        # Python itself writes what is left at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

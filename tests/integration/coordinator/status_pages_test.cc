@@ -94,6 +94,17 @@ TEST_F(StatusPagesTest, ShowsWhatPoolsMeasuredOfTheirOwnParameters) {
   EXPECT_EQ(ended.pool_evaluations(0).points(0).loss(), 2.5);
 }
 
+TEST_F(StatusPagesTest, AnyJobHasAPageThoughTheOverviewHasTheNewest50) {
+  for (int i = 0; i <= 50; ++i) ASSERT_TRUE(Submit(Spec(absl::StrCat("job-", i))).ok());
+  const auto overview = Read<v1::Overview>("/api/v1/overview");
+  ASSERT_EQ(overview.jobs_size(), 50);
+  EXPECT_EQ(overview.jobs(0).spec().name(), "job-50");
+  EXPECT_EQ(overview.jobs(49).spec().name(), "job-1");
+  const v1::Job oldest = Read<v1::JobDetail>("/api/v1/job?name=job-0").job();
+  EXPECT_EQ(oldest.spec().name(), "job-0");
+  EXPECT_EQ(Read<v1::JobDetail>("/api/v1/job?name=" + oldest.id()).job().spec().name(), "job-0");
+}
+
 TEST_F(StatusPagesTest, UnknownJobsAndPathsAreNotFound) {
   EXPECT_NE(Get("/api/v1/job?name=nobody").find("HTTP/1.1 404"), std::string::npos);
   EXPECT_NE(Get("/api/v1/job").find("HTTP/1.1 404"), std::string::npos);

@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,7 +15,7 @@ import real_tools
 real_tools.use_environment()
 
 import zstandard
-from cluster import BIN, main
+from cluster import BIN, main, wait_until
 
 
 class TokenizeTest(unittest.TestCase):
@@ -107,6 +108,36 @@ class TokenizeTest(unittest.TestCase):
         self.run_tool("--line-mib-max", "257", "x", code=4)
         self.assertIn("give PATH", self.run_tool(code=4))
         self.assertIn("--pipe goes without", self.run_tool("--pipe", "x", code=4))
+
+    def start_tool(self, *arguments, **more):
+        process = subprocess.Popen([sys.executable, "-B", "-m", "longhaul.tokenize", "--tokenizer", self.path, "--out", self.folder / "out", *map(str, arguments)],
+                                   stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(real_tools.ROOT / "deploy/python")}, **more)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_signal_leaves_nothing(self):
+        # Minutes of work for one thread.
+        with open(self.folder / "long.txt", "w", encoding="utf-8") as file:
+            for _ in range(200):
+                file.write("\n".join(real_tools.sentences(10000)))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # Who started this test may ignore it, as nohup does.
+            process = self.start_tool(self.folder / "long.txt", "--threads", "1", "--quiet", preexec_fn=lambda n=number: signal.signal(n, signal.SIG_DFL))
+            wait_until(lambda p=process: (self.folder / "out.bin.tmp").exists() or p.poll() is not None, 60, "the first tokens")
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, errors), (-number, ""))
+            self.assertEqual(list(self.folder.glob("out*")), [])
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        (self.folder / "a.txt").write_text("words")
+        for arguments in ([self.folder / "a.txt", "--quiet"], ["--help"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                process = self.start_tool(*arguments, stdout=full)
+            _, errors = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 1, errors)
+            self.assertEqual(errors, "longhaul.tokenize: standard output could not be written: [Errno 28] No space left on device\n")
 
 
 if __name__ == "__main__":

@@ -183,7 +183,7 @@ class BadInputTest(unittest.TestCase):
             taken.listen()
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             code, error = self.run_program("longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", address)
-            self.assertEqual(code, 4, error)
+            self.assertEqual(code, 1, error)
             self.assertIn(f"--http-listen: cannot listen on {address}: Address already in use (another program listens there; end it, "
                           "or choose another port)", error)
 

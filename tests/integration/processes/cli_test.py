@@ -210,7 +210,9 @@ class CliTest(ClusterTest):
             self.assertEqual(helped.returncode, 0)
             self.assertIn(f"\nUsage: {program} ", helped.stdout)
             self.assertLessEqual(max(map(len, helped.stdout.splitlines()[1:])), 101)
-        self.assertIn("Usage: longhaul eval ", self.shell("longhaul help eval").stdout)
+        page = self.shell("longhaul help eval").stdout
+        for words in ("Usage: longhaul eval ", "--threads N", "--output FORM"):
+            self.assertIn(words, page)
 
     def test_every_program_explains_a_wrong_command_line(self):
         for command, *words in (
@@ -236,6 +238,20 @@ class CliTest(ClusterTest):
             self.assertEqual(answer["status"], "error")
             self.assertIn(answer["error"]["message"], result.stderr)
             self.assertEqual(set(answer["error"]) - {"reason"}, {"code", "message", "hint", "fields"})
+
+    def test_every_program_says_that_its_output_cannot_be_written(self):
+        told = "error: standard output could not be written (DATA_LOSS)\nhint: is its disk full, or its reader gone?\n"
+        (self.cluster.folder / "empty").mkdir()
+        for command in ("longhaul list", "longhaul --help", "longhaul eval --help", "longhaul help sample", "longhaul-lm --version", "longhaul-worker --help",
+                        "longhaul-rank --version", "longhaul-coordinator --help", "longhaul-coordinator --print-config",
+                        "longhaul-coordinator --check --data-dir empty"):
+            result = self.shell(f"{command} > /dev/full")
+            self.assertEqual((result.returncode, result.stderr), (1, told), command)
+        # What went wrong before keeps its code.
+        for command in ("eval nowhere --data nothing", "sample nowhere --prompt a", "eval --nonsense"):
+            result = self.shell(f"longhaul {command} -o json > /dev/full")
+            self.assertEqual(result.returncode, 4, result.stderr)
+            self.assertTrue(result.stderr.endswith(told), result.stderr)
 
     def test_terminals_of_20_and_80_columns(self):
         for pool in ("site-a", "site-b"):

@@ -22,9 +22,9 @@ TEXT = "/usr/share/common-licenses"
 RANK_BEHIND_A_SLOW_LINK = pathlib.Path(__file__).resolve().with_name("rank_behind_a_slow_link.sh")
 
 
-def slow_link(bytes_per_second, rank=BIN / "longhaul-rank"):
-    """For the environment of a worker with RANK_BEHIND_A_SLOW_LINK: what each rank may push."""
-    return {"RANK_PROGRAM": str(rank), "RANK_BYTES_PER_SECOND": str(bytes_per_second)}
+def slow_link(bytes_per_second, rank=None):
+    """For the environment of a worker with RANK_BEHIND_A_SLOW_LINK: what each rank may push. `rank`: the program, if it is not BIN's."""
+    return {"RANK_PROGRAM": str(rank or BIN / "longhaul-rank"), "RANK_BYTES_PER_SECOND": str(bytes_per_second)}
 
 
 TINY_JOB = """

@@ -1,7 +1,9 @@
 """Results of jobs: a download while the coordinator is killed, a job that begins with a checkpoint, deletion."""
 
 import json
+import os
 import pathlib
+import signal
 import subprocess
 
 from cluster import BIN, TEXT, ClusterTest, main, wait_until
@@ -132,6 +134,43 @@ class ResultsTest(ClusterTest):
         result = self.cluster.submit("own", steps=20, pools=1, sets=[f"model.hf.path={export}"], wait=True)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.cluster.wait_log("site-a", f"the model of model.hf.path {with_it}")
+
+    def test_eval_and_sample_with_output_that_cannot_be_written(self):
+        model = self.train_tiny()
+        for command in (["eval", model, "--data", TEXT, "--max-tokens", "100"], ["sample", model, "--prompt", "a", "--max-tokens", "3"]):
+            for form in ("table", "json"):
+                with open("/dev/full", "w", encoding="utf-8") as full:
+                    result = subprocess.run([BIN / "longhaul", *command, "-o", form], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("error: standard output could not be written (DATA_LOSS)", result.stderr)
+
+    def test_a_signal_ends_eval_and_leaves_no_folder(self):
+        model, temporary, programs = self.train_tiny(), self.cluster.folder / "temporary", self.cluster.folder / "programs"
+        for folder in (temporary, programs):
+            folder.mkdir()
+        # A tokenizer that never answers, and ends with the program that started it.
+        (programs / "python3").write_text("#!/bin/sh\nexec cat > /dev/null\n")
+        (programs / "python3").chmod(0o755)
+        (self.cluster.folder / "tokenizer.json").write_text("{}")
+        (self.cluster.folder / "a.jsonl").write_text('{"text": "words"}\n')
+        environment = {**os.environ, "TMPDIR": str(temporary), "PATH": f"{programs}:{os.environ['PATH']}"}
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            process = subprocess.Popen([BIN / "longhaul", "eval", model, "--data", self.cluster.folder / "a.jsonl", "--tokenizer", self.cluster.folder / "tokenizer.json"],
+                                       env=environment, preexec_fn=lambda n=number: signal.signal(n, signal.SIG_DFL))  # nohup ignores it.
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            wait_until(lambda p=process: list(temporary.iterdir()) or p.poll() is not None, 30, "the folder of its tokens")
+            process.send_signal(number)
+            self.assertEqual(process.wait(timeout=30), -number)
+            self.assertEqual(list(temporary.iterdir()), [])
+
+    def train_tiny(self):
+        """The folder of a checkpoint."""
+        self.cluster.start_worker("site-a")
+        self.assertEqual(self.cluster.submit("tiny", steps=20, pools=1, wait=True).returncode, 0)
+        model = self.cluster.folder / "model"
+        self.assertEqual(self.cluster.cli("download", "tiny", "--out", model).returncode, 0)
+        return model
 
     def test_an_export_from_another_machine(self):
         """Paths that the coordinator reports do not exist on another machine."""

@@ -45,7 +45,7 @@ TEST_F(TlsFilesTest, ReturnsTheNameInTheCertificate) {
   files_ = WriteTlsFiles(folder_.path(), authority_.certificate(),
                          authority_.Issue("a", "IP:127.0.0.1"));
   const absl::Status none = NameInCertificate(files_).status();
-  EXPECT_TRUE(absl::IsFailedPrecondition(none));
+  EXPECT_TRUE(absl::IsInvalidArgument(none));
   EXPECT_THAT(none.message(), HasSubstr("no DNS name"));
 }
 

@@ -454,6 +454,9 @@ TEST_F(CliTest, HelpGoesToStandardOutput) {
   EXPECT_THAT(result.out, AllOf(HasSubstr("submit"), HasSubstr("Exit codes")));
   EXPECT_EQ(result.err, "");
   EXPECT_THAT(run_({"submit", "--help"}).out, HasSubstr("--dry-run"));
+  // Where its options are that others have, too.
+  EXPECT_THAT(run_({"get", "--help"}).out, HasSubstr("`longhaul --help` shows"));
+  EXPECT_THAT(run_({"certs", "issue", "--help"}).out, HasSubstr("`longhaul certs --help` shows"));
 }
 
 TEST_F(CliTest, CompletionKnowsEveryCommandAndOption) {

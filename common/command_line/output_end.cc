@@ -1,0 +1,15 @@
+#include "common/command_line/output_end.h"
+
+#include "common/base/exit_code.h"
+
+namespace longhaul {
+
+int ExitAfterOutput(int exit, std::ostream& out, std::ostream& err) {
+  if (out.flush()) return exit;
+  err << "error: standard output could not be written (DATA_LOSS)\n"
+         "hint: is its disk full, or its reader gone?\n"
+      << std::flush;
+  return exit == 0 ? kExitFailed : exit;
+}
+
+}  // namespace longhaul
