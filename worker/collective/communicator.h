@@ -19,7 +19,8 @@
 //                        do so (`nccl` cannot tell this from UNAVAILABLE)
 //   FAILED_PRECONDITION  the ranks called different operations or sizes (reported by `thread`
 //                        and `stream`; with the others this ends in DEADLINE_EXCEEDED)
-// After any of these but INVALID_ARGUMENT the communicator is aborted on this rank, and its peers
+// DEADLINE_EXCEEDED, UNAVAILABLE and CANCELLED are marked as faults of peers (MarkPeerFault). After
+// any of these but INVALID_ARGUMENT the communicator is aborted on this rank, and its peers
 // soon fail with UNAVAILABLE (after CANCELLED with CANCELLED). Output buffers hold unspecified
 // values, and a new group must be made.
 #pragma once

@@ -17,6 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "common/io/digest.h"
 #include "worker/data/document_encoder.h"
 #include "worker/data/documents.h"
@@ -95,9 +96,9 @@ absl::Status AwaitLock(const FolderLock& lock, const std::string& growing,
       grew = absl::Now();
     }
     if (absl::Now() - grew > work.patience) {
-      return absl::DeadlineExceededError(
+      return MarkPeerFault(absl::DeadlineExceededError(
           absl::StrCat(source, ": another process has made no tokens of it for ",
-                       absl::FormatDuration(work.patience), " (", growing, ")"));
+                       absl::FormatDuration(work.patience), " (", growing, ")")));
     }
     if (work.on_wait && absl::Now() - told > kTell) {
       told = absl::Now();

@@ -135,8 +135,8 @@ absl::Status EmulatedMovement::Wait(const MoveToken& token, absl::string_view wh
   const absl::Time deadline = absl::Now() + options_.timeout;
   while (!IsDone(token)) {
     if (!changed_.WaitWithDeadline(&mutex_, deadline) || IsDone(token)) continue;
-    return absl::DeadlineExceededError(
-        absl::StrCat(what, ": not done after ", absl::FormatDuration(options_.timeout)));
+    return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after ",
+                                                    absl::FormatDuration(options_.timeout)));
   }
   return error();
 }

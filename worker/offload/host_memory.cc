@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/base/status_marks.h"
 #include "common/io/system_file.h"
 
 namespace longhaul {
@@ -68,22 +69,23 @@ absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root) {
 
 absl::Status CheckHostMemory(const OffloadNeed& need, int ranks, int64_t available) {
   if (ranks * need.total() <= available) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "offload: this node needs %s of host memory and has %s left: %d ranks of %s (masters %s, "
-      "weights %s, moments and gradients %s, emulated device %s); use more nodes, or a partition "
-      "that splits the optimizer state over more ranks",
+  const std::string message = absl::StrFormat(
+      "this node needs %s of host memory and has %s left: %d ranks of %s (masters %s, weights %s, "
+      "moments and gradients %s, emulated device %s); use more nodes, or a partition that splits "
+      "the optimizer state over more ranks",
       Size(ranks * need.total()), Size(available), ranks, Size(need.total()), Size(need.masters),
-      Size(need.weights), Size(need.optimizer), Size(need.emulated)));
+      Size(need.weights), Size(need.optimizer), Size(need.emulated));
+  return AboutField("offload", absl::FailedPreconditionError(message));
 }
 
 absl::Status CheckEvaluationMemory(const EvaluationNeed& need, int ranks, int64_t available) {
   if (ranks * need.total() <= available) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "evaluation.beside_training: this node needs %s of memory for it and has %s left: %d ranks "
-      "of "
-      "%s (%d copies of the weights of %s, activations %s); leave it out, or use a smaller batch",
+  const std::string message = absl::StrFormat(
+      "this node needs %s of memory for it and has %s left: %d ranks of %s (%d copies of the "
+      "weights of %s, activations %s); leave it out, or use a smaller batch",
       Size(ranks * need.total()), Size(available), ranks, Size(need.total()), need.copies,
-      Size(need.copy), Size(need.activations)));
+      Size(need.copy), Size(need.activations));
+  return AboutField("evaluation.beside_training", absl::FailedPreconditionError(message));
 }
 
 }  // namespace longhaul

@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/overloaded.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "common/io/digest.h"
 #include "common/io/posix_filesystem.h"
 #include "worker/session/core/session.h"
@@ -285,8 +286,8 @@ Outcome RankSession::Impl::Run() {
 // Whether a collective failed because the pool drains and another rank has ended before this one.
 // That rank may be on another node, and only that node was asked to stop.
 bool RankSession::Impl::StopsWithPeers(const absl::Status& status) {
+  if (!IsPeerFault(status)) return false;
   if (!absl::IsCancelled(status)) {
-    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return false;
     absl::MutexLock lock(&mutex_);
     if (!drain_asked_) return false;
   }

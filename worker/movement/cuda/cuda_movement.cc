@@ -100,8 +100,8 @@ class CudaMovement : public Movement {
     const absl::Time deadline = absl::Now() + options_.timeout;
     while (!Done(token)) {
       if (absl::Now() > deadline) {
-        return absl::DeadlineExceededError(
-            absl::StrCat(what, ": not done after ", absl::FormatDuration(options_.timeout)));
+        return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after ",
+                                                        absl::FormatDuration(options_.timeout)));
       }
       absl::SleepFor(kPoll);
     }
