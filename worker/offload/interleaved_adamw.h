@@ -132,6 +132,12 @@ class InterleavedAdamW : public Optimizer {
     Buffer buffer;
     MoveToken free;
   };
+  // Where some elements of m or v lie: in float32 if `wide`, otherwise in bf16.
+  struct StatePart {
+    Place place = Place::kHost;
+    bool wide = true;
+    absl::Span<std::byte> memory;
+  };
   // A part of the state on its way between a piece of host memory and the device.
   struct StagedState;
 
@@ -170,10 +176,10 @@ class InterleavedAdamW : public Optimizer {
   void RunHost(size_t waiting_max);
   absl::Status UpdateOnHost(State& state);
   void Note(const absl::Status& status);
-  // Waits for the copy of a part of the state. If the wait fails, the copy may still run, so
-  // `staged` is kept until the movement has ended.
-  absl::Status WaitFor(const MoveToken& copied, absl::string_view what,
-                       std::unique_ptr<StagedState>& staged) const;
+  StatePart PartOf(OptimizerState state, int subgroup, int64_t first, size_t count) const;
+  // Copies `host` to the part, or the part to `host`, and waits. If the wait fails, the copy may
+  // still run, so `host` is taken and kept until the movement has ended.
+  absl::Status Transfer(MoveQueue queue, const StatePart& part, std::vector<std::byte>& host) const;
 
   const Options options_;
   const UpdateSchedule schedule_;
