@@ -119,7 +119,12 @@ class StateKeeper {
   bool CanUse(const SavedStates& saved, const SaveId& save) const;
   std::vector<InnerStateSlot> SlotsOf(absl::Span<const NamedValue> phase) const;
   void TellPlan() const;
-  void TellZero(int64_t start_step);
+  void TellZero(const SavedStates& saved, int64_t start_step);
+  // What of `save` could not be put back, although the optimizer can go on without it.
+  void TellLeftOut(const SaveId& save, absl::Span<const InnerStateSlot> slots,
+                   const InnerState& state) const;
+  // What lies at this node of the newest save, for a pool that cannot use it.
+  std::string DescribeNewest(const SavedStates& saved) const;
   // Whether the data has other sizes than when `saved` was saved.
   void TellChangedData(const std::vector<NamedValue>& saved) const;
   absl::Status Save(int64_t step, bool alone);
