@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "common/device/cuda_memory.h"
@@ -89,9 +90,9 @@ class CudaMovement : public Movement {
   }
   // Polls with sleeps: the runtime has no wait with a deadline that leaves the core to others.
   absl::Status Wait(const MoveToken& token, absl::string_view what) override {
-    const absl::Time deadline = absl::Now() + options_.timeout;
+    const absl::Time deadline = SteadyTime() + options_.timeout;
     while (!Done(token)) {
-      if (absl::Now() > deadline) {
+      if (SteadyTime() > deadline) {
         return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after ",
                                                         absl::FormatDuration(options_.timeout)));
       }
