@@ -3,8 +3,10 @@
 // arXiv 2410.21316). Every subgroup is updated once, by the same arithmetic, whatever the schedule.
 // If the device has the host's kernel, the result equals that of AdamW bit for bit.
 //
-//   gradients  lie on the device; those of host subgroups are copied to the host, best during backward
-//   state      of interleaved subgroups is copied into one of a few slots on the device before its use, and back
+//   gradients  lie on the device; those of host subgroups are copied to the host, best during
+//              backward
+//   state      of interleaved subgroups is copied into one of a few slots on the device before its
+//              use, and back
 //   masters    are all in host memory when Finish returns, also those of resident subgroups
 //   shadow     lies on the device; that of host subgroups is copied there
 //

@@ -123,8 +123,9 @@ bool StateKeeper::CanUse(const SavedStates& saved, const SaveId& save) const {
   return saved.Covers(save, SlotsOf(saved.PhaseOf(save)));
 }
 
-// Each rank tells whether it keeps state, how often, and which saves it could take up. Nodes may have
-// been told different paces. All save at the slowest one, so that they gather after the same steps.
+// Each rank tells whether it keeps state, how often, and which saves it could take up. Nodes may
+// have been told different paces. All save at the slowest one, so that they gather after the same
+// steps.
 absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates& saved) {
   std::vector<SaveId> own;
   for (const SaveId& save : saved.saves()) {
@@ -270,8 +271,8 @@ void StateKeeper::TellZero(const SavedStates& saved, int64_t start_step) {
 
 absl::Status StateKeeper::AfterStep(int64_t step, bool last) {
   if (!keeps_ || (step < next_ && !last)) return absl::OkStatus();
-  // To settle the ranks at other steps would make what they train depend on the clock. No step follows
-  // the last one.
+  // To settle the ranks at other steps would make what they train depend on the clock. No step
+  // follows the last one.
   if (last) LH_RETURN_IF_ERROR(replica_->Settle().status());
   if (!replica_->settled()) return absl::OkStatus();
   if (last) Finish();

@@ -55,8 +55,8 @@ TEST(HostMemoryTest, Version1OfCgroupsHasAHierarchyForMemory) {
   EXPECT_EQ(*AvailableHostMemory(root.path()), 5500);
 }
 
-// The system gives back the pages of files before it refuses memory. A container that has read its data
-// once is full of them.
+// The system gives back the pages of files before it refuses memory. A container that has read its
+// data once is full of them.
 TEST(HostMemoryTest, PagesOfFilesDoNotCountAsUsed) {
   const TempDir root;
   const std::string cgroup = root.path() + "/sys/fs/cgroup/";

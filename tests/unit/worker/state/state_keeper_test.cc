@@ -22,7 +22,8 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 
-// Steps of ten seconds, of which the first shows the pace: saves are after steps 7, 13, 19 and so on.
+// Steps of ten seconds, of which the first shows the pace: saves are after steps 7, 13, 19 and so
+// on.
 constexpr absl::Duration kStepTime = absl::Seconds(10);
 
 struct Life {
