@@ -12,8 +12,8 @@ inline constexpr int kExitRefused = 2;
 // A flag is wrong, or a file that a flag names.
 inline constexpr int kExitBadArguments = 4;
 
-// The exit code of a program that cannot start. A wrong command line stays wrong. Everything else may
-// pass (a folder that is not mounted yet, a port in use), so it makes sense to start it again.
+// The exit code of a program that cannot start. A wrong command line stays wrong. Everything else
+// may pass (a folder that is not mounted yet, a port in use), so it makes sense to start it again.
 inline int StartExitCode(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? kExitBadArguments : kExitFailed;
 }

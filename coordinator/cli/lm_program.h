@@ -22,8 +22,8 @@ CliError BecomeLm(std::vector<std::string> args);
 bool AsksForLmHelp(const std::vector<std::string>& args);
 
 // Lets longhaul-lm write that page to standard output, then writes the examples of help_examples.h
-// to `out`, which is standard output too. Returns the exit code of longhaul-lm, which has told why if
-// it is not 0; or that there is no longhaul-lm. Blocks.
+// to `out`, which is standard output too. Returns the exit code of longhaul-lm, which has told why
+// if it is not 0; or that there is no longhaul-lm. Blocks.
 std::variant<ExitCode, CliError> ShowLmHelp(std::vector<std::string> args, std::ostream& out);
 
 }  // namespace longhaul::cli

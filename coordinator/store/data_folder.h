@@ -47,8 +47,9 @@ struct Adoption {
 
 // Makes records of the jobs whose folders the database does not know, from their manifests, in the
 // order in which they were submitted. A record has state RUNNING, no status and no participants; if
-// the log was removed (job_log_removal.h), it has COMPLETED or CANCELLED. A folder is left alone if its manifest is damaged or belongs to another folder, or if the id, name
-// or token is taken. Changes no folder.
+// the log was removed (job_log_removal.h), it has COMPLETED or CANCELLED. A folder is left alone if
+// its manifest is damaged or belongs to another folder, or if the id, name or token is taken.
+// Changes no folder.
 absl::StatusOr<Adoption> AdoptJobs(FileSystem& fs, const std::string& data_dir, MetaStore& meta);
 
 }  // namespace longhaul
