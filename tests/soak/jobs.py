@@ -127,10 +127,11 @@ class Jobs:
         if job.state != "COMPLETED":
             job.verified = True
             return
-        most = POOLS * job.steps * BATCH * CONTEXT
+        # Steps that a pool makes again after a restart do not count again.
+        tokens, most = int(seen["contributed_tokens"]), POOLS * job.steps * BATCH * CONTEXT
         loss = seen["eval_loss"]
         for broken, what in ((seen["inner_step"] != job.steps, f"ended at step {seen['inner_step']} of {job.steps}"),
-                             (not 0 < int(seen["tokens"]) <= most, f"counts {seen['tokens']} tokens of at most {most}"),
+                             (not 0 < tokens <= most, f"counts {tokens} contributed tokens of at most {most}"),
                              (loss["last_step"] != job.steps, f"has no evaluation of its end: {loss}"),
                              (not (loss["last"] or 9e9) < (loss["first"] or 9e9), f"did not learn: {loss}")):
             if broken:
