@@ -75,7 +75,7 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
   if (!valid.ok()) return Answered(context, valid);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Fragments* fragments = &service_.performer->fragments();
-  const bool accepted = service_.beside->Submit([fragments, reactor, request, response] {
+  const bool accepted = service_.bulk.executor->Submit([fragments, reactor, request, response] {
     absl::StatusOr<v1::GetContributionResponse> found = fragments->FindContribution(*request);
     if (found.ok()) *response = *std::move(found);
     reactor->Finish(ToGrpcStatus(found.status()));

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "common/hf/hf_parameters.h"
+#include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "tests/testing/failing_filesystem.h"
 #include "tests/testing/temp_dir.h"
@@ -215,6 +217,17 @@ TEST_F(HfParametersTest, RefusesValuesThatAreNotFinite) {
   const auto parameters = OpenHfParameters(Path("m"), layout_);
   float value;
   const absl::Status status = (*parameters)->Read(0, 0, {&value, 1});
+// Minutes, if each name were compared with all before it.
+TEST_F(HfParametersTest, ReadsAnIndexOfManyTensors) {
+  ASSERT_TRUE(fs_->CreateDir(Path("m")).ok());
+  std::string index = R"({"weight_map":{)";
+  for (int i = 0; i < 200'000; ++i)
+    absl::StrAppend(&index, i == 0 ? "" : ",", "\"", i, "\":\"", i % 3, ".safetensors\"");
+  ASSERT_TRUE(WriteFileAtomically(*fs_, Path("m/model.safetensors.index.json"), index + "}}").ok());
+  EXPECT_THAT(*HfFilesOf(Path("m")), ElementsAre("0.safetensors", "1.safetensors", "2.safetensors",
+                                                 "model.safetensors.index.json", "config.json"));
+}
+
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(status.message(), HasSubstr("model.embed_tokens.weight has values"));
 }
