@@ -59,6 +59,7 @@ class PullReactor final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
   absl::Status Admit(const grpc::ByteBuffer& request) {
     LH_RETURN_IF_ERROR(CheckBulkDeadline(*context_, resources_.deadline_max));
     LH_RETURN_IF_ERROR(ParseFromByteBuffer(request, &request_));
+    if (handler_.on_admit) LH_RETURN_IF_ERROR(handler_.on_admit(request_));
     LH_ASSIGN_OR_RETURN(ticket_, resources_.admission->Admit(request_.pool(), BytesHeld()));
     return absl::OkStatus();
   }
