@@ -367,6 +367,14 @@ TEST(JobSpecTest, WarnsOfAnIntervalThatIsNeverReached) {
   EXPECT_THAT(job->warnings, Contains(HasSubstr("synchronise at least every 30 steps")));
 }
 
+TEST(JobSpecTest, TheHintForAScaleBlockCanBeFollowed) {
+  std::vector<SpecViolation> violations;
+  (void)ResolveJobSpec(Small({"inner.onebit_adam={scale_block: 5}"}), &violations);
+  ASSERT_EQ(violations.size(), 1u);
+  EXPECT_THAT(violations[0].hint, HasSubstr("2^30: one scale for each tensor"));
+  EXPECT_THAT(FaultsWith({"inner.onebit_adam={scale_block: 1073741824}"}), IsEmpty());
+}
+
 TEST(JobSpecTest, RefusesWhatOneBitAdamCannotDo) {
   for (const auto& [assignment, field] : std::vector<std::pair<std::string, std::string>>{
            {"inner.onebit_adam.lr=-1", "inner.onebit_adam.lr"},
