@@ -16,8 +16,6 @@ namespace {
 constexpr int64_t kStepsMax = 1'000'000'000;
 constexpr int64_t kBatchMax = 1 << 20;
 constexpr double kInnerLearningRateMax = 10;
-// Updates are computed in float32.
-constexpr double kFloatMin = std::numeric_limits<float>::min();
 constexpr int64_t kScaleBlockMin = 64, kScaleBlockMax = 1 << 30;
 constexpr int kVarianceScalerMax = 1 << 20;
 constexpr int64_t kLocalStepClipperMax = 1 << 16;

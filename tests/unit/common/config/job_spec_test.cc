@@ -548,6 +548,8 @@ TEST(JobSpecTest, RefusesOptionsThatACodecLacks) {
     EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
   }
 }
+           // It would be 0 in float32.
+           {"sync.up={codec: topk2, feedback_decay: 1e-60}", "sync.up.feedback_decay"},
 
 TEST(JobSpecTest, EveryCodecIsTakenWithItsDefaults) {
   for (const char* codec : {"fp32", "bf16", "e3m0", "int8", "int6", "int4", "sign1", "topk2"}) {
