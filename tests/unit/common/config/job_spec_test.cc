@@ -360,11 +360,16 @@ TEST(JobSpecTest, LocalStepsHaveThePapersInterval) {
               IsEmpty());
 }
 
+// Each of the fragments is pushed once in sync.h steps, and there the ranks synchronise.
 TEST(JobSpecTest, WarnsOfAnIntervalThatIsNeverReached) {
-  const auto job =
-      ResolveJobSpec(Small({"inner.onebit_adam={local_step_scaler: 100, local_step_clipper: 32}"}));
-  ASSERT_TRUE(job.ok()) << job.status();
-  EXPECT_THAT(job->warnings, Contains(HasSubstr("synchronise at least every 30 steps")));
+  const auto job = [](int clipper) {
+    return ResolveJobSpec(Small({absl::StrCat(
+        "inner.onebit_adam={local_step_scaler: 100, local_step_clipper: ", clipper, "}")}));
+  };
+  ASSERT_TRUE(job(9).ok()) << job(9).status();
+  ASSERT_EQ(job(9)->fragments.size(), 4u);
+  EXPECT_THAT(job(9)->warnings, Contains(HasSubstr("synchronise at least every 8 steps")));
+  EXPECT_THAT(job(8)->warnings, IsEmpty());
 }
 
 TEST(JobSpecTest, TheHintForAScaleBlockCanBeFollowed) {
@@ -543,13 +548,13 @@ TEST(JobSpecTest, RefusesOptionsThatACodecLacks) {
            {"sync.up={codec: int8, rms_scale: true}", "sync.up.rms_scale"},
            {"sync.up={codec: int8, feedback_decay: 0.9}", "sync.up.feedback_decay"},
            {"sync.up={codec: topk2, feedback_decay: 1.5}", "sync.up.feedback_decay"},
+           // It would be 0 in float32.
+           {"sync.up={codec: topk2, feedback_decay: 1e-60}", "sync.up.feedback_decay"},
            {"sync.down={codec: e3m0, error_feedback: false}", "sync.down.error_feedback"},
            {"sync.down.codec=topk2", "sync.down.codec"}}) {
     EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
   }
 }
-           // It would be 0 in float32.
-           {"sync.up={codec: topk2, feedback_decay: 1e-60}", "sync.up.feedback_decay"},
 
 TEST(JobSpecTest, EveryCodecIsTakenWithItsDefaults) {
   for (const char* codec : {"fp32", "bf16", "e3m0", "int8", "int6", "int4", "sign1", "topk2"}) {
