@@ -11,5 +11,7 @@ namespace longhaul {
 // Line ends and tabs become \n, \r and \t; of other controls, of what turns round or hides the text beside it, and of
 // what is no UTF-8, each byte becomes \xHH; quotes and \ get a \ before them.
 std::string EscapedText(absl::string_view text);
+// The same for text that is not quoted: quotes and \ stay as they are.
+std::string EscapedLine(absl::string_view text);
 
 }  // namespace longhaul
