@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/retry.h"
 #include "grpc/compression.h"
 #include "grpc/grpc.h"
@@ -17,6 +18,18 @@ namespace {
 // A stop request is noticed after at most this time, since a watch of the channel's state cannot be
 // cancelled.
 constexpr absl::Duration kWatch = absl::Milliseconds(100);
+
+// `end` is of SteadyTime: a wall clock that is set back does not prolong the wait.
+bool AwaitConnectedUntil(grpc::Channel& channel, absl::Time end, const std::stop_token& stop) {
+  for (;;) {
+    const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
+    if (state == GRPC_CHANNEL_READY) return true;
+    const absl::Duration left = end - SteadyTime();
+    if (stop.stop_requested() || left <= absl::ZeroDuration()) return false;
+    // The watch polls the channel's sockets, which makes the connection progress.
+    channel.WaitForStateChange(state, absl::ToChronoTime(absl::Now() + std::min(left, kWatch)));
+  }
+}
 
 }  // namespace
 
@@ -48,24 +61,17 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
 }
 
 bool AwaitConnected(grpc::Channel& channel, absl::Time deadline, const std::stop_token& stop) {
-  for (;;) {
-    const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
-    if (state == GRPC_CHANNEL_READY) return true;
-    const absl::Time now = absl::Now();
-    if (stop.stop_requested() || now >= deadline) return false;
-    // The watch polls the channel's sockets, which makes the connection progress.
-    channel.WaitForStateChange(state, absl::ToChronoTime(std::min(deadline, now + kWatch)));
-  }
+  return AwaitConnectedUntil(channel, SteadyTime() + (deadline - absl::Now()), stop);
 }
 
 void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
                       absl::Duration wait, const std::stop_token& stop) {
-  const absl::Time deadline = absl::Now() + kReconnectPatience;
+  const absl::Time end = SteadyTime() + kReconnectPatience;
   bool connected = true;
   for (const std::shared_ptr<grpc::Channel>& channel : channels) {
     if (channel->GetState(true) == GRPC_CHANNEL_READY) continue;
     connected = false;
-    if (!AwaitConnected(*channel, deadline, stop)) return;
+    if (!AwaitConnectedUntil(*channel, end, stop)) return;
   }
   if (connected) WaitUnlessStopped(wait, stop);
 }
