@@ -81,6 +81,13 @@ TEST_F(HfExportTest, OneFileInBf16) {
   EXPECT_TRUE(absl::IsAlreadyExists(Write("m").status()));
 }
 
+TEST_F(HfExportTest, AFileInThePlaceOfTheFolderIsSeenBeforeAnythingIsWritten) {
+  std::ofstream(Path("m")) << "notes";
+  const absl::Status status = Write("m").status();
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  EXPECT_THAT(*fs_->List(folder_.path()), ElementsAre("m"));
+}
+
 TEST_F(HfExportTest, TokenizerAndTokensAreCarriedAlong) {
   ASSERT_TRUE(Write("like").ok());
   HfConfig config{.shape = kShape, .eos = "[2, 7]"};
@@ -210,13 +217,6 @@ TEST_F(HfParametersTest, AFileThatIsCutOffWhileItIsReadIsAnError) {
   }
 }
 
-TEST_F(HfParametersTest, RefusesValuesThatAreNotFinite) {
-  Ramp ramp;
-  ramp.limit = -std::numeric_limits<float>::infinity();
-  ASSERT_TRUE(ExportHf(*fs_, layout_, ramp, {.config = {.shape = kShape}}, Path("m")).ok());
-  const auto parameters = OpenHfParameters(Path("m"), layout_);
-  float value;
-  const absl::Status status = (*parameters)->Read(0, 0, {&value, 1});
 // Minutes, if each name were compared with all before it.
 TEST_F(HfParametersTest, ReadsAnIndexOfManyTensors) {
   ASSERT_TRUE(fs_->CreateDir(Path("m")).ok());
@@ -228,6 +228,13 @@ TEST_F(HfParametersTest, ReadsAnIndexOfManyTensors) {
                                                  "model.safetensors.index.json", "config.json"));
 }
 
+TEST_F(HfParametersTest, RefusesValuesThatAreNotFinite) {
+  Ramp ramp;
+  ramp.limit = -std::numeric_limits<float>::infinity();
+  ASSERT_TRUE(ExportHf(*fs_, layout_, ramp, {.config = {.shape = kShape}}, Path("m")).ok());
+  const auto parameters = OpenHfParameters(Path("m"), layout_);
+  float value;
+  const absl::Status status = (*parameters)->Read(0, 0, {&value, 1});
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(status.message(), HasSubstr("model.embed_tokens.weight has values"));
 }
