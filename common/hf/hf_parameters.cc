@@ -15,6 +15,7 @@
 #include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "common/hf/bounded_json.h"
+#include "common/io/file_util.h"
 #include "common/io/read_only_file.h"
 #include "common/safetensors/safetensors_file.h"
 
@@ -40,10 +41,8 @@ absl::StatusOr<std::vector<std::string>> FilesOfIndex(const std::string& path) {
   for (const auto& [tensor, value] : (*json)["weight_map"].items()) {
     if (!value.is_string()) return Bad(path, absl::StrCat("'", tensor, "' has no file"));
     const auto name = value.get<std::string>();
-    if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos ||
-        name.find('\0') != std::string::npos) {
+    if (!IsPlainFileName(name))
       return Bad(path, absl::StrCat("'", tensor, "' lies outside the folder"));
-    }
     names.insert(name);
   }
   if (names.size() > kFilesMax) return Bad(path, "names more than 4096 files");
