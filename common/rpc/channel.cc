@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/base/host_port.h"
 #include "common/rpc/retry.h"
 #include "grpc/compression.h"
 #include "grpc/grpc.h"
@@ -77,15 +77,10 @@ void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
 }
 
 absl::Status CheckAddress(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 || port > 65535 ||
-      address.find_first_of(" \t\n/") != absl::string_view::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", address, "' is not HOST:PORT with a port from 1 to 65535"));
-  }
-  return absl::OkStatus();
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (parsed.ok() && parsed->port != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", address, "' is not HOST:PORT with a port from 1 to 65535"));
 }
 
 }  // namespace longhaul
