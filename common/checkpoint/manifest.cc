@@ -89,7 +89,7 @@ absl::Status CheckFileBytes(const v1::CheckpointFragment& fragment, int64_t byte
 absl::Status CheckFileDigest(const v1::CheckpointFragment& fragment, const Digest128& digest,
                              const std::string& path) {
   if (digest == DigestOf(fragment)) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, " is damaged: its digest differs (at byte 0)"));
+  return absl::DataLossError(absl::StrCat(path, " is damaged: its digest differs"));
 }
 
 int64_t FileBytes(const v1::CheckpointFragment& fragment) {
