@@ -139,9 +139,8 @@ class StopWaker {
     const int connection =
         socket(target_->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (connection < 0) return;
-    connect(connection, target_->ai_addr,
-            // It does not matter whether the connection is accepted.
-            target_->ai_addrlen);
+    // It does not matter whether the connection is accepted.
+    connect(connection, target_->ai_addr, target_->ai_addrlen);
     close(connection);
   }
 
