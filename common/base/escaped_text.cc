@@ -21,9 +21,7 @@ bool DrivesTerminal(absl::string_view character) {
          (byte(1) == 0x81 && byte(2) >= 0xA0 && byte(2) <= 0xAF);
 }
 
-}  // namespace
-
-std::string EscapedText(absl::string_view text) {
+std::string Escaped(absl::string_view text, bool quoted) {
   constexpr char kDigits[] = "0123456789abcdef", kNames[] = "nrt";
   constexpr absl::string_view kNamed = "\n\r\t";
   std::string result;
@@ -42,10 +40,16 @@ std::string EscapedText(absl::string_view text) {
       }
       continue;
     }
-    if (character == "\\" || character == "'" || character == "\"") result.push_back('\\');
+    if (quoted && (character == "\\" || character == "'" || character == "\""))
+      result.push_back('\\');
     result.append(character.data(), character.size());
   }
   return result;
 }
+
+}  // namespace
+
+std::string EscapedText(absl::string_view text) { return Escaped(text, /*quoted=*/true); }
+std::string EscapedLine(absl::string_view text) { return Escaped(text, /*quoted=*/false); }
 
 }  // namespace longhaul

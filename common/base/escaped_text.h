@@ -12,5 +12,7 @@ namespace longhaul {
 // round or hides the text beside it, and of what is no UTF-8, each byte becomes \xHH; quotes and
 // \ get a \ before them.
 std::string EscapedText(absl::string_view text);
+// The same for text that is not quoted: quotes and \ stay as they are.
+std::string EscapedLine(absl::string_view text);
 
 }  // namespace longhaul

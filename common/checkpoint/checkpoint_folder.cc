@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/transformer_spec.h"
@@ -124,13 +125,20 @@ absl::Status CheckpointFolder::FindTensors(const std::string& folder) {
 
 absl::Status CheckpointFolder::Read(int unit, int64_t offset, absl::Span<float> out) const {
   const int64_t end = offset + static_cast<int64_t>(out.size());
-  for (const Place& place : places_[unit]) {
+  for (size_t i = 0; i < places_[unit].size(); ++i) {
+    const Place& place = places_[unit][i];
     const int64_t from = std::max(offset, place.offset),
                   to = std::min(end, place.offset + place.elements);
     if (from >= to) continue;
-    auto* const values = reinterpret_cast<uint8_t*>(out.data() + (from - offset));
-    LH_RETURN_IF_ERROR(files_[place.file].Read(place.begin + 4 * (from - place.offset),
-                                               {values, static_cast<size_t>(4 * (to - from))}));
+    const absl::Span<float> values = out.subspan(from - offset, to - from);
+    LH_RETURN_IF_ERROR(
+        files_[place.file].Read(place.begin + 4 * (from - place.offset),
+                                {reinterpret_cast<uint8_t*>(values.data()), 4 * values.size()}));
+    if (!AllFinite(values)) {
+      return absl::DataLossError(absl::StrCat(files_[place.file].path(), ": ",
+                                              layout_.units[unit].tensors[i].name,
+                                              " has values that are not finite"));
+    }
   }
   return absl::OkStatus();
 }

@@ -48,7 +48,7 @@ class CheckpointFolder : public InitialParameters {
   ModelLayout layout_;
   // By fragment.
   std::vector<ReadOnlyFile> files_;
-  // By unit, in the order of their offsets.
+  // By unit, in the order of its tensors.
   std::vector<std::vector<Place>> places_;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -14,23 +13,17 @@
 #include "common/checkpoint/reader.h"
 #include "common/hf/hf_model.h"
 #include "common/hf/hf_parameters.h"
+#include "common/io/file_util.h"
 #include "common/io/sha256.h"
 
 namespace longhaul {
 namespace {
 
-constexpr size_t kFileNameMax = 255;
 constexpr char kConfigFile[] = "config.json";
 
 absl::Status Malformed(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
 }  // namespace
-
-bool IsPlainFileName(absl::string_view name) {
-  return !name.empty() && name.size() <= kFileNameMax && name[0] != '.' &&
-         std::none_of(name.begin(), name.end(),
-                      [](char c) { return c == '/' || c == '\\' || absl::ascii_iscntrl(c); });
-}
 
 absl::Status CheckFolderFiles(absl::Span<const FolderFile> files) {
   if (files.empty()) return Malformed("names no files");
@@ -39,7 +32,7 @@ absl::Status CheckFolderFiles(absl::Span<const FolderFile> files) {
   std::set<absl::string_view> names;
   int64_t sum = 0;
   for (const FolderFile& file : files) {
-    const std::string shown = absl::StrCat("'", ClipUtf8(file.name, kFileNameMax), "'");
+    const std::string shown = absl::StrCat("'", ClipUtf8(file.name, kFileNameBytesMax), "'");
     if (!IsPlainFileName(file.name)) return Malformed(shown + " is no plain name of a file");
     if (!names.insert(file.name).second) return Malformed(shown + " comes twice");
     const std::optional<int64_t> total = CheckedAdd(sum, file.bytes);

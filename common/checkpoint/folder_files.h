@@ -28,10 +28,6 @@ struct FolderFile {
   friend bool operator==(const FolderFile&, const FolderFile&) = default;
 };
 
-// Whether it can only be a file directly in a folder: no slash, no dot at its beginning, at most
-// 255 bytes, no control characters.
-bool IsPlainFileName(absl::string_view name);
-
 // INVALID_ARGUMENT, in words: too many files or none; a name that is not plain, or comes twice; an
 // impossible size or digest; neither manifest.json nor config.json. Pure.
 absl::Status CheckFolderFiles(absl::Span<const FolderFile> files);

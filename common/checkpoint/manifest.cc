@@ -5,21 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "common/io/file_util.h"
 #include "common/layout/model_layout.h"
 #include "common/wire/proto_values.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace longhaul {
 namespace {
-
-// No file system allows longer names.
-constexpr size_t kFileNameBytesMax = 255;
-
-bool IsPlainName(absl::string_view name) {
-  return !name.empty() && name.size() <= kFileNameBytesMax && name[0] != '.' &&
-         name.find('/') == absl::string_view::npos && name.find('\0') == absl::string_view::npos &&
-         name != kManifestFile;
-}
 
 // The number of elements, or nothing if the shape is impossible.
 std::optional<int64_t> ElementsOf(const v1::CheckpointTensor& tensor) {
@@ -43,7 +35,8 @@ absl::Status CheckFragments(const v1::CheckpointManifest& manifest) {
     if (fragment.elements() < 1 || fragment.elements() > kMaxModelElements - elements)
       return absl::DataLossError(absl::StrCat("fragment ", f, " has an impossible size"));
     elements += fragment.elements();
-    if (!IsPlainName(fragment.file()) || !files.insert(fragment.file()).second)
+    if (!IsPlainFileName(fragment.file()) || fragment.file() == kManifestFile ||
+        !files.insert(fragment.file()).second)
       return absl::DataLossError(absl::StrCat("fragment ", f, " names a file elsewhere: ",
                                               fragment.file().substr(0, kFileNameBytesMax)));
   }
@@ -96,7 +89,7 @@ absl::Status CheckFileBytes(const v1::CheckpointFragment& fragment, int64_t byte
 absl::Status CheckFileDigest(const v1::CheckpointFragment& fragment, const Digest128& digest,
                              const std::string& path) {
   if (digest == DigestOf(fragment)) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, " is damaged: its digest differs (at byte 0)"));
+  return absl::DataLossError(absl::StrCat(path, " is damaged: its digest differs"));
 }
 
 int64_t FileBytes(const v1::CheckpointFragment& fragment) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/io/digest.h"
@@ -148,10 +149,15 @@ absl::StatusOr<FloatArray> CheckpointReader::Read(int64_t elements,
       const std::string& name = manifest_.fragments(source.fragment()).file();
       LH_ASSIGN_OR_RETURN(file, fs_->Open(JoinPath(folder_, name)));
     }
-    LH_RETURN_IF_ERROR(
-        file->ReadExactly(source.offset() * static_cast<int64_t>(sizeof(float)),
-                          absl::MakeSpan(reinterpret_cast<char*>(values.data() + tensor.offset()),
-                                         count * sizeof(float))));
+    const absl::Span<float> wanted(values.data() + tensor.offset(), count);
+    LH_RETURN_IF_ERROR(file->ReadExactly(
+        source.offset() * static_cast<int64_t>(sizeof(float)),
+        absl::MakeSpan(reinterpret_cast<char*>(wanted.data()), count * sizeof(float))));
+    if (!AllFinite(wanted)) {
+      return absl::DataLossError(
+          absl::StrCat(JoinPath(folder_, manifest_.fragments(source.fragment()).file()), ": ",
+                       tensor.name(), " has values that are not finite"));
+    }
   }
   return values;
 }

@@ -44,7 +44,7 @@ class CheckpointReader {
   // Makes a fragment of `elements` from these tensors, each with name, shape and offset in the
   // fragment. Elements between them are zero. Blocks on the disk. NOT_FOUND: the checkpoint has no
   // such tensor, or it has another shape. INVALID_ARGUMENT: a tensor lies outside the fragment.
-  // DATA_LOSS: a file is damaged.
+  // DATA_LOSS: a file is damaged, or has a value that is not finite.
   absl::StatusOr<FloatArray> Read(int64_t elements, absl::Span<const v1::CheckpointTensor> tensors);
 
  private:

@@ -31,9 +31,8 @@ inline constexpr int32_t kScaleIndexMin = 8 << 3;
 // s = 1.875 * 2^127.
 inline constexpr int32_t kScaleIndexMax = (254 << 3) | 7;
 inline constexpr int32_t kBaseExponentMin = -119, kBaseExponentMax = 127;
-inline constexpr int32_t kSearchBelow = 8,
-                         // How many candidates below and above the nearest scale the search tries.
-    kSearchAbove = 7;
+// How many candidates below and above the nearest scale the search tries.
+inline constexpr int32_t kSearchBelow = 8, kSearchAbove = 7;
 
 // The scale index for a block whose largest magnitude has these bits: the nearest scale, ties up.
 // It is 0 (a zero block) if that scale is below 2^-119.

@@ -26,8 +26,10 @@ CLI::Validator WholeNumber(int64_t least, int64_t most) {
   return CLI::Validator(
       [=](const std::string& text) -> std::string {
         int64_t number;
-        if (absl::SimpleAtoi(text, &number) && number >= least && number <= most) return "";
-        return absl::StrCat("'", text, "' is no whole number from ", least, " to ", most);
+        const bool within = absl::SimpleAtoi(text, &number) && number >= least && number <= most;
+        if (within && absl::StrCat(number) == text) return "";
+        return absl::StrCat("'", text, "' is no whole number from ", least, " to ", most,
+                            within ? absl::StrCat("; write ", number) : "");
       },
       "");
 }

@@ -16,7 +16,8 @@ namespace longhaul {
 // "'fish' is none of bash, zsh"
 CLI::Validator OneOf(std::vector<std::string> values);
 
-// "'abc' is no whole number from 1 to 256"
+// "'abc' is no whole number from 1 to 256". Nor is 010: CLI11 would read it in base 8. So every
+// option that is a whole number needs this check.
 CLI::Validator WholeNumber(int64_t least, int64_t most);
 
 // "'10s' is no number from 0 to 86400"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@
 #include "common/config/violation_list.h"
 
 namespace longhaul {
+
+// The least number that float32 can hold precisely: for what is computed in it, and must not be 0.
+inline constexpr double kFloatMin = std::numeric_limits<float>::min();
 
 // Requires low <= value <= high.
 void RequireInteger(ViolationList& violations, const std::string& field, int64_t value, int64_t low,

@@ -118,7 +118,7 @@ absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
   if (violations != nullptr) *violations = found.all();
   if (!found.empty()) return ViolationsToStatus(found.all());
   Schedule(job);
-  job.warnings = WarningsOf(job.spec);
+  job.warnings = WarningsOf(job.spec, static_cast<int>(job.fragments.size()));
   WarnOfMissingCycle(job);
   return job;
 }

@@ -24,7 +24,8 @@ void ValidateTraining(const v1::JobSpec& spec, ViolationList& violations);
 // Checks sync, pools, checkpoint, evaluation (validate_exchange.cc).
 void ValidateExchange(const v1::JobSpec& spec, ViolationList& violations);
 
-// Settings that are legal but probably mistakes (warnings.cc). For a spec without violations.
-std::vector<std::string> WarningsOf(const v1::JobSpec& spec);
+// Settings that are legal but probably mistakes (warnings.cc). For a spec without violations, whose
+// model is cut into so many fragments.
+std::vector<std::string> WarningsOf(const v1::JobSpec& spec, int fragments);
 
 }  // namespace longhaul

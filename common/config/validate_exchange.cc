@@ -36,7 +36,7 @@ void ValidateCodec(const std::string& field, const v1::CodecSpec& spec, Violatio
   if (spec.rms_scale() && codec != v1::SIGN1)
     refuse("rms_scale", "found true, expected codec sign1 with it");
   RequireNumber(violations, absl::StrCat(field, ".feedback_decay"), spec.feedback_decay(),
-                {.low = 0, .high = 1, .open_low = true});
+                {.low = kFloatMin, .high = 1});
   if (spec.feedback_decay() != 1 && !spec.error_feedback())
     refuse("feedback_decay", "expected error_feedback with it: nothing is fed back");
 }

@@ -16,8 +16,6 @@ namespace {
 constexpr int64_t kStepsMax = 1'000'000'000;
 constexpr int64_t kBatchMax = 1 << 20;
 constexpr double kInnerLearningRateMax = 10;
-// Updates are computed in float32.
-constexpr double kFloatMin = std::numeric_limits<float>::min();
 constexpr int64_t kScaleBlockMin = 64, kScaleBlockMax = 1 << 30;
 constexpr int kVarianceScalerMax = 1 << 20;
 constexpr int64_t kLocalStepClipperMax = 1 << 16;
@@ -182,10 +180,8 @@ void ValidateOneBitAdam(const v1::JobSpec& spec, ViolationList& violations) {
                  std::max<int64_t>(0, spec.train().steps() - 1), "less than train.steps");
   RequireNumber(violations, path + ".freeze_ratio", onebit.freeze_ratio(),
                 {.low = 0, .high = 1, .open_low = true});
-  if (onebit.scale_block() != 0) {
-    RequireInteger(violations, path + ".scale_block", onebit.scale_block(), kScaleBlockMin,
-                   kScaleBlockMax, "0: one scale for each tensor");
-  }
+  RequireInteger(violations, path + ".scale_block", onebit.scale_block(), kScaleBlockMin,
+                 kScaleBlockMax, "2^30: one scale for each tensor");
   RequireInteger(violations, path + ".var_update_scaler", onebit.var_update_scaler(), 0,
                  kVarianceScalerMax, "0: the variance stays frozen");
   RequireInteger(violations, path + ".var_freeze_step", onebit.var_freeze_step(), 0, kStepsMax,

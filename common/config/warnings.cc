@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/checked_math.h"
 #include "common/config/data_sources.h"
 #include "common/config/job_spec.h"
 #include "common/config/validate.h"
@@ -61,14 +62,15 @@ void WarnOfDocuments(const v1::DataSpec& data, std::vector<std::string>& warning
   }
 }
 
-// Each fragment is pushed once in h steps, and there the ranks synchronise.
-void WarnOfLocalSteps(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
+// Each fragment is pushed once in h steps, evenly distributed, and there the ranks synchronise.
+void WarnOfLocalSteps(const v1::JobSpec& spec, int fragments, std::vector<std::string>& warnings) {
   const int64_t clipper = spec.inner().onebit_adam().local_step_clipper();
-  if (clipper <= spec.sync().h()) return;
+  const int64_t longest = CeilDiv(spec.sync().h(), fragments);
+  if (clipper <= longest) return;
   warnings.push_back(
       absl::StrFormat("inner.onebit_adam.local_step_clipper: %d is never reached: the pool's ranks "
-                      "synchronise at least every %d steps (sync.h)",
-                      clipper, spec.sync().h()));
+                      "synchronise at least every %d steps (sync.h: %d, %d fragments)",
+                      clipper, longest, spec.sync().h(), fragments));
 }
 
 void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
@@ -96,7 +98,7 @@ std::string WarningOfDocuments(const std::string& field, bool trained_separate,
                       " to go on as before");
 }
 
-std::vector<std::string> WarningsOf(const v1::JobSpec& spec) {
+std::vector<std::string> WarningsOf(const v1::JobSpec& spec, int fragments) {
   std::vector<std::string> warnings;
   WarnOfMomentum(spec, warnings);
   WarnOfUplink(spec.sync().up(), warnings);
@@ -110,7 +112,7 @@ std::vector<std::string> WarningsOf(const v1::JobSpec& spec) {
   WarnOfDocuments(spec.data(), warnings);
   if (spec.inner().has_onebit_adam()) {
     WarnOfFreeze(spec, warnings);
-    WarnOfLocalSteps(spec, warnings);
+    WarnOfLocalSteps(spec, fragments, warnings);
   }
   if (spec.model().has_synthetic()) WarnOfSynthetic(spec, warnings);
   return warnings;

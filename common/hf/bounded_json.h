@@ -11,9 +11,9 @@
 namespace longhaul {
 
 // INVALID_ARGUMENT: larger than `bytes_max`; not JSON; not an object; deeper than eight levels.
-inline absl::StatusOr<nlohmann::ordered_json> ParseJsonObject(absl::string_view text,
-                                                              int64_t bytes_max) {
-  using Json = nlohmann::ordered_json;
+// Not an ordered_json: that looks at all keys of an object for each new one.
+inline absl::StatusOr<nlohmann::json> ParseJsonObject(absl::string_view text, int64_t bytes_max) {
+  using Json = nlohmann::json;
   constexpr int kDepthMax = 8;
   if (static_cast<int64_t>(text.size()) > bytes_max)
     return absl::InvalidArgumentError(absl::StrCat("is larger than ", bytes_max, " bytes"));

@@ -15,7 +15,7 @@
 namespace longhaul {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr char kSeparateDocuments[] = "longhaul_separate_documents";
 constexpr char kLlama[] = "LlamaForCausalLM", kQwen3[] = "Qwen3ForCausalLM";
@@ -268,30 +268,32 @@ std::vector<std::string> DifferencesFrom(const HfConfig& config, const Transform
 std::string WriteHfConfig(const HfConfig& config, ElementType type) {
   const TransformerShape& shape = config.shape;
   const char* const dtype = type == ElementType::kBf16 ? "bfloat16" : "float32";
-  Json json = {{"architectures", {shape.qk_norm ? kQwen3 : kLlama}},
-               {"model_type", shape.qk_norm ? "qwen3" : "llama"},
-               {"attention_bias", false},
-               {"attention_dropout", 0.0},
-               {"bos_token_id", Json::parse(config.bos)},
-               {"eos_token_id", Json::parse(config.eos)},
-               {"pad_token_id", Json::parse(config.pad)},
-               {"head_dim", shape.head_width()},
-               {"hidden_act", "silu"},
-               {"hidden_size", shape.dim},
-               {"initializer_range", 0.02},
-               {"intermediate_size", shape.ff_dim},
-               {"max_position_embeddings", shape.positions != 0 ? shape.positions : shape.context},
-               {"num_attention_heads", shape.heads},
-               {"num_hidden_layers", shape.layers},
-               {"num_key_value_heads", shape.kv_heads},
-               {"rms_norm_eps", shape.norm_eps},
-               {"rope_theta", shape.rope_theta},
-               {"rope_scaling", nullptr},
-               {"tie_word_embeddings", shape.tie_embeddings},
-               {"torch_dtype", dtype},
-               {"dtype", dtype},
-               {"use_cache", true},
-               {"vocab_size", shape.vocab}};
+  using OrderedJson = nlohmann::ordered_json;
+  OrderedJson json = {
+      {"architectures", {shape.qk_norm ? kQwen3 : kLlama}},
+      {"model_type", shape.qk_norm ? "qwen3" : "llama"},
+      {"attention_bias", false},
+      {"attention_dropout", 0.0},
+      {"bos_token_id", OrderedJson::parse(config.bos)},
+      {"eos_token_id", OrderedJson::parse(config.eos)},
+      {"pad_token_id", OrderedJson::parse(config.pad)},
+      {"head_dim", shape.head_width()},
+      {"hidden_act", "silu"},
+      {"hidden_size", shape.dim},
+      {"initializer_range", 0.02},
+      {"intermediate_size", shape.ff_dim},
+      {"max_position_embeddings", shape.positions != 0 ? shape.positions : shape.context},
+      {"num_attention_heads", shape.heads},
+      {"num_hidden_layers", shape.layers},
+      {"num_key_value_heads", shape.kv_heads},
+      {"rms_norm_eps", shape.norm_eps},
+      {"rope_theta", shape.rope_theta},
+      {"rope_scaling", nullptr},
+      {"tie_word_embeddings", shape.tie_embeddings},
+      {"torch_dtype", dtype},
+      {"dtype", dtype},
+      {"use_cache", true},
+      {"vocab_size", shape.vocab}};
   if (shape.qk_norm) {
     json["use_sliding_window"] = false;
   } else {

@@ -165,6 +165,8 @@ absl::StatusOr<HfExport> ExportHf(FileSystem& fs, const ModelLayout& layout,
   const auto there = fs.List(target);
   if (there.ok() && !there->empty())
     return absl::AlreadyExistsError(absl::StrCat(target, ": is there, and not empty"));
+  if (!there.ok() && !absl::IsNotFound(there.status()))
+    return absl::AlreadyExistsError(absl::StrCat(target, ": is there, and no folder"));
   const TransformerShape& shape = options.config.shape;
   if (!shape.qk_norm && shape.dim % shape.heads != 0) {
     return absl::FailedPreconditionError(absl::StrCat(

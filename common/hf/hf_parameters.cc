@@ -1,7 +1,6 @@
 #include "common/hf/hf_parameters.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -13,8 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "common/hf/bounded_json.h"
+#include "common/io/file_util.h"
 #include "common/io/read_only_file.h"
 #include "common/safetensors/safetensors_file.h"
 
@@ -40,10 +41,8 @@ absl::StatusOr<std::vector<std::string>> FilesOfIndex(const std::string& path) {
   for (const auto& [tensor, value] : (*json)["weight_map"].items()) {
     if (!value.is_string()) return Bad(path, absl::StrCat("'", tensor, "' has no file"));
     const auto name = value.get<std::string>();
-    if (name.empty() || name[0] == '.' || name.find('/') != std::string::npos ||
-        name.find('\0') != std::string::npos) {
+    if (!IsPlainFileName(name))
       return Bad(path, absl::StrCat("'", tensor, "' lies outside the folder"));
-    }
     names.insert(name);
   }
   if (names.size() > kFilesMax) return Bad(path, "names more than 4096 files");
@@ -80,13 +79,6 @@ void AddNames(const char* what, const std::vector<std::string>& names,
       names.size() > kNamedMax ? absl::StrCat(", and ", names.size() - kNamedMax, " more") : ""));
 }
 
-bool IsFinite(absl::Span<const float> values) {
-  bool finite = true;
-  for (const float value : values)
-    finite &= (std::bit_cast<uint32_t>(value) & 0x7f800000) != 0x7f800000;
-  return finite;
-}
-
 class HfParameters : public InitialParameters {
  public:
   struct Place {
@@ -109,7 +101,7 @@ class HfParameters : public InitialParameters {
       if (from >= to) continue;
       const absl::Span<float> values = out.subspan(from - offset, to - from);
       LH_RETURN_IF_ERROR(place.file->Read(tensor, from - place.offset, values));
-      if (!IsFinite(values)) {
+      if (!AllFinite(values)) {
         return absl::DataLossError(
             absl::StrCat(place.file->path(), ": ", tensor.name, " has values that are not finite"));
       }

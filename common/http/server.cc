@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "common/base/host_port.h"
 #include "common/base/listen_fault.h"
+#include "common/base/token_size.h"
 
 namespace longhaul {
 namespace {
@@ -28,7 +29,7 @@ namespace {
 // does not hold a thread for long.
 constexpr int kConnectionsServed = 64;
 constexpr absl::Duration kRequestTime = absl::Seconds(1);
-constexpr int kRequestBytesMax = 4096;
+constexpr int kRequestBytesMax = 4096 + kTokenBytesMax;
 constexpr char kContentPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
@@ -138,9 +139,8 @@ class StopWaker {
     const int connection =
         socket(target_->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (connection < 0) return;
-    connect(connection, target_->ai_addr,
-            // It does not matter whether the connection is accepted.
-            target_->ai_addrlen);
+    // It does not matter whether the connection is accepted.
+    connect(connection, target_->ai_addr, target_->ai_addrlen);
     close(connection);
   }
 

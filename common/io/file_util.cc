@@ -1,10 +1,19 @@
 #include "common/io/file_util.h"
 
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/io/new_file.h"
 
 namespace longhaul {
+
+bool IsPlainFileName(absl::string_view name) {
+  return !name.empty() && name.size() <= kFileNameBytesMax && name[0] != '.' &&
+         std::none_of(name.begin(), name.end(),
+                      [](char c) { return c == '/' || c == '\\' || absl::ascii_iscntrl(c); });
+}
 
 std::string JoinPath(absl::string_view folder, absl::string_view name) {
   return absl::StrCat(folder, "/", name);

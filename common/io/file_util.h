@@ -11,6 +11,13 @@
 
 namespace longhaul {
 
+// No file system allows longer names.
+inline constexpr size_t kFileNameBytesMax = 255;
+
+// Whether a name from outside can only be that of a file directly in a folder: no slash, no dot at
+// its beginning, at most 255 bytes, no control characters.
+bool IsPlainFileName(absl::string_view name);
+
 std::string JoinPath(absl::string_view folder, absl::string_view name);
 // The folder of `path`, or "." if it names none.
 std::string ParentOf(absl::string_view path);

@@ -6,9 +6,8 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "common/base/escaped_text.h"
 #include "nlohmann/json.hpp"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/base_sink.h"
@@ -46,23 +45,11 @@ std::string JsonMembers(absl::string_view message, const LogFields& fields) {
   return text.substr(1, text.size() - 2);
 }
 
-// Makes one line of any text, so that a message from outside cannot forge another line.
-void AppendEscaped(std::string* out, absl::string_view text) {
-  for (char c : text) {
-    if (absl::ascii_iscntrl(c)) {
-      absl::StrAppendFormat(out, "\\x%02x", static_cast<unsigned char>(c));
-    } else {
-      out->push_back(c);
-    }
-  }
-}
-
+// A message from outside cannot forge another line, or drive the terminal.
 std::string TextLine(absl::string_view message, const LogFields& fields) {
-  std::string line;
-  AppendEscaped(&line, message);
+  std::string line = EscapedLine(message);
   const auto append = [&](const char* name, absl::string_view value) {
-    absl::StrAppend(&line, " ", name, "=");
-    AppendEscaped(&line, value);
+    absl::StrAppend(&line, " ", name, "=", EscapedLine(value));
   };
   if (!fields.job.empty()) append("job", fields.job);
   if (!fields.job_id.empty()) append("job_id", fields.job_id);

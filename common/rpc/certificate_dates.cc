@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "common/rpc/openssl_ptr.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/pem_file.h"
 #include "openssl/err.h"
-#include "openssl/pem.h"
 
 namespace longhaul {
 namespace {
@@ -29,13 +29,9 @@ std::string SubjectOf(X509* certificate) {
 }  // namespace
 
 absl::StatusOr<CertificateDates> DatesOfCertificate(const std::string& path) {
-  const BioPtr file(BIO_new_file(path.c_str(), "r"));
-  if (file == nullptr) {
-    ERR_clear_error();
-    return absl::NotFoundError(absl::StrCat(path, " cannot be read"));
-  }
+  LH_ASSIGN_OR_RETURN(const BioPtr file, OpenPem(path, path));
   std::optional<CertificateDates> first;
-  while (const CertificatePtr next{PEM_read_bio_X509(file.get(), nullptr, nullptr, nullptr)}) {
+  while (const CertificatePtr next = NextCertificate(file.get())) {
     const auto from = TimeOf(X509_get0_notBefore(next.get()));
     const auto until = TimeOf(X509_get0_notAfter(next.get()));
     if (!from || !until)

@@ -16,7 +16,7 @@ struct CertificateDates {
 
 // The dates of the certificate that ends first, of those in the PEM file. Blocks on the file
 // system.
-//   NOT_FOUND         there is no such file
+//   NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE  it cannot be opened
 //   INVALID_ARGUMENT  it has no certificate in PEM, or one with an invalid date
 absl::StatusOr<CertificateDates> DatesOfCertificate(const std::string& path);
 

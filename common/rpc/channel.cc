@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
+#include "common/base/host_port.h"
 #include "common/rpc/retry.h"
 #include "grpc/compression.h"
 #include "grpc/grpc.h"
@@ -17,6 +18,18 @@ namespace {
 // A stop request is noticed after at most this time, since a watch of the channel's state cannot be
 // cancelled.
 constexpr absl::Duration kWatch = absl::Milliseconds(100);
+
+// `end` is of SteadyTime: a wall clock that is set back does not prolong the wait.
+bool AwaitConnectedUntil(grpc::Channel& channel, absl::Time end, const std::stop_token& stop) {
+  for (;;) {
+    const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
+    if (state == GRPC_CHANNEL_READY) return true;
+    const absl::Duration left = end - SteadyTime();
+    if (stop.stop_requested() || left <= absl::ZeroDuration()) return false;
+    // The watch polls the channel's sockets, which makes the connection progress.
+    channel.WaitForStateChange(state, absl::ToChronoTime(absl::Now() + std::min(left, kWatch)));
+  }
+}
 
 }  // namespace
 
@@ -48,38 +61,26 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
 }
 
 bool AwaitConnected(grpc::Channel& channel, absl::Time deadline, const std::stop_token& stop) {
-  for (;;) {
-    const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
-    if (state == GRPC_CHANNEL_READY) return true;
-    const absl::Time now = absl::Now();
-    if (stop.stop_requested() || now >= deadline) return false;
-    // The watch polls the channel's sockets, which makes the connection progress.
-    channel.WaitForStateChange(state, absl::ToChronoTime(std::min(deadline, now + kWatch)));
-  }
+  return AwaitConnectedUntil(channel, SteadyTime() + (deadline - absl::Now()), stop);
 }
 
 void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
                       absl::Duration wait, const std::stop_token& stop) {
-  const absl::Time deadline = absl::Now() + kReconnectPatience;
+  const absl::Time end = SteadyTime() + kReconnectPatience;
   bool connected = true;
   for (const std::shared_ptr<grpc::Channel>& channel : channels) {
     if (channel->GetState(true) == GRPC_CHANNEL_READY) continue;
     connected = false;
-    if (!AwaitConnected(*channel, deadline, stop)) return;
+    if (!AwaitConnectedUntil(*channel, end, stop)) return;
   }
   if (connected) WaitUnlessStopped(wait, stop);
 }
 
 absl::Status CheckAddress(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 || port > 65535 ||
-      address.find_first_of(" \t\n/") != absl::string_view::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", address, "' is not HOST:PORT with a port from 1 to 65535"));
-  }
-  return absl::OkStatus();
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (parsed.ok() && parsed->port != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", address, "' is not HOST:PORT with a port from 1 to 65535"));
 }
 
 }  // namespace longhaul

@@ -77,6 +77,9 @@ struct PullSource {
   CodedSource source;
 };
 struct PullHandler {
+  // Optional: decides whether the stream may come. Called on a gRPC thread before it counts for the
+  // pool that the request names; must return at once.
+  std::function<absl::Status(const v1::PullRequest&)> on_admit = nullptr;
   // Called on the executor; may block. The request's `blocks` are not checked yet
   // (CheckBlocksField).
   std::function<absl::StatusOr<PullSource>(const v1::PullRequest&)> on_request;

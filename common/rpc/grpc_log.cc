@@ -1,14 +1,15 @@
 #include "common/rpc/grpc_log.h"
 
 #include <atomic>
+#include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
+#include "common/logging/line_limit.h"
 #include "grpc/support/log.h"
 
 namespace longhaul {
@@ -24,16 +25,9 @@ class GrpcLog {
     if (absl::StrContains(line, "No address added out of total")) return log_.Debug(line);
     {
       absl::MutexLock lock(&mutex_);
-      const absl::Time now = absl::Now();
-      if (now - begun_ >= kGrpcLogInterval) {
-        begun_ = now;
-        lines_ = 0;
-      }
-      if (++lines_ > kGrpcLogLinesMax) {
-        ++dropped_;
-        return;
-      }
-      if (dropped_ > 0) absl::StrAppend(&line, " (and ", std::exchange(dropped_, 0), " before)");
+      const std::optional<int64_t> dropped = limit_.Take(SteadyTime());
+      if (!dropped.has_value()) return;
+      if (*dropped > 0) absl::StrAppend(&line, " (and ", *dropped, " before)");
     }
     log_.Log(args.severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kDebug, line);
   }
@@ -41,9 +35,7 @@ class GrpcLog {
  private:
   const Logger log_;
   absl::Mutex mutex_;
-  absl::Time begun_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  int lines_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
+  LineLimit limit_ ABSL_GUARDED_BY(mutex_){kGrpcLogLinesMax, kGrpcLogInterval};
 };
 
 // gRPC's callback has no argument for our own data. The object is never destroyed, since gRPC's

@@ -23,7 +23,7 @@ namespace {
 constexpr int kCalls = 5;
 constexpr char kWmemPath[] = "/proc/sys/net/ipv4/tcp_wmem";
 
-// A health check of the whole server. Any answer is good.
+// A health check of the whole server. Only OK is an answer.
 absl::Status Check(grpc::ChannelInterface* channel, absl::Time deadline) {
   using grpc::internal::RpcMethod;
   grpc::ClientContext context;

@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
+#include "common/logging/line_limit.h"
 #include "google/protobuf/stubs/logging.h"
 
 namespace longhaul {
@@ -19,29 +19,23 @@ class ProtobufLog {
   void SendTo(const Logger& log) {
     absl::MutexLock lock(&mutex_);
     log_ = log;
-    next_ = absl::InfinitePast();
-    dropped_ = 0;
+    limit_ = LineLimit(1, kProtobufLogInterval);
   }
 
   void Take(google::protobuf::LogLevel level, const std::string& message) {
     if (level < google::protobuf::LOGLEVEL_WARNING) return;
     absl::MutexLock lock(&mutex_);
-    const absl::Time now = absl::Now();
-    if (now < next_ && level != google::protobuf::LOGLEVEL_FATAL) {
-      ++dropped_;
-      return;
-    }
-    next_ = now + kProtobufLogInterval;
+    const std::optional<int64_t> dropped = limit_.Take(SteadyTime());
+    if (!dropped.has_value() && level != google::protobuf::LOGLEVEL_FATAL) return;
     std::string line = absl::StrCat("protobuf: ", message);
-    if (dropped_ > 0) absl::StrAppend(&line, " (and ", std::exchange(dropped_, 0), " like it)");
+    if (dropped.value_or(0) > 0) absl::StrAppend(&line, " (and ", *dropped, " like it)");
     log_->Warning(line);
   }
 
  private:
   absl::Mutex mutex_;
   std::optional<Logger> log_ ABSL_GUARDED_BY(mutex_);
-  absl::Time next_ ABSL_GUARDED_BY(mutex_);
-  int64_t dropped_ ABSL_GUARDED_BY(mutex_) = 0;
+  LineLimit limit_ ABSL_GUARDED_BY(mutex_){1, kProtobufLogInterval};
 };
 
 // protobuf's handler has no argument for our own data. The object is never destroyed, since gRPC's

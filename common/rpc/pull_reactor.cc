@@ -55,6 +55,7 @@ class PullReactor final : public BulkWriteReactor {
   absl::Status Take(const grpc::ByteBuffer& request) {
     LH_RETURN_IF_ERROR(CheckDeadline(*context_));
     LH_RETURN_IF_ERROR(ParseFromByteBuffer(request, &request_));
+    if (handler_.on_admit) LH_RETURN_IF_ERROR(handler_.on_admit(request_));
     return Admit(request_.pool(), BytesHeld());
   }
 

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/token_size.h"
 
 namespace longhaul {
 
@@ -19,7 +20,6 @@ namespace longhaul {
 absl::StatusOr<std::string> ReadSecretFile(const std::string& flag, const std::string& path,
                                            int64_t bytes_max);
 
-inline constexpr int64_t kTokenBytesMin = 16, kTokenBytesMax = 4096;
 // Reads a file with one bearer token, on one line. Also INVALID_ARGUMENT: it is not one token of 16
 // to 4096 visible ASCII characters.
 absl::StatusOr<std::string> ReadTokenFile(const std::string& flag, const std::string& path);

@@ -2,9 +2,12 @@
 // between their owners (pools). A stream costs the bytes that it may hold. The number of streams
 // does not matter.
 //
-// The rule: an owner may hold as much as is free beside it. So a single owner takes half of the
-// budget, and n busy ones take 1 / (n + 1) each. A new owner always finds room, whatever the others
-// hold (dynamic thresholds of shared-memory switches: Choudhury and Hahne, 1998).
+// The rule: an owner may hold as much as is free beside it (dynamic thresholds of shared-memory
+// switches: Choudhury and Hahne, 1998). So a single owner takes half of the budget, and n busy ones
+// 1 / (n + 1) each, once the streams of those that came first have ended. A stream of b bytes of a
+// new owner needs 2 b that are free: beside n such shares it finds room if b is at most
+// 1 / (2 n + 2) of the budget. With 512 MiB and the 2 MiB and 64 KiB of a push, n is up to 123.
+// Where it finds none it comes back later.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
 #include "common/rpc/tls_files.h"
 
-#include <cerrno>
-#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/openssl_ptr.h"
+#include "common/rpc/pem_file.h"
 #include "common/rpc/secret_file.h"
 #include "openssl/crypto.h"
 #include "openssl/err.h"
@@ -23,30 +23,13 @@ absl::Status CheckGiven(const std::string& flag, const std::string& path) {
       absl::StrCat("TLS needs ", flag, " too: the authority's, this end's certificate, its key"));
 }
 
-absl::StatusOr<BioPtr> Open(const std::string& flag, const std::string& path) {
-  LH_RETURN_IF_ERROR(CheckGiven(flag, path));
-  errno = 0;
-  BioPtr file(BIO_new_file(path.c_str(), "r"));
-  if (file != nullptr) return file;
-  const int error = errno;
-  ERR_clear_error();
-  const std::string message = absl::StrCat(flag, " ", path, ": ", std::strerror(error));
-  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
-  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(message);
-  return absl::UnavailableError(message);
-}
-
-// Returns no password. OpenSSL's own callback would wait at the terminal.
-int NoPassword(char*, int, int, void*) { return 0; }
-
 // All certificates of a file, at least one.
 absl::StatusOr<std::vector<CertificatePtr>> ReadCertificates(const std::string& flag,
                                                              const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const BioPtr file, Open(flag, path));
+  LH_RETURN_IF_ERROR(CheckGiven(flag, path));
+  LH_ASSIGN_OR_RETURN(const BioPtr file, OpenPem(path, absl::StrCat(flag, " ", path)));
   std::vector<CertificatePtr> result;
-  while (X509* next = PEM_read_bio_X509(file.get(), nullptr, NoPassword, nullptr)) {
-    result.emplace_back(next);
-  }
+  while (CertificatePtr next = NextCertificate(file.get())) result.push_back(std::move(next));
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
   if (result.empty()) {

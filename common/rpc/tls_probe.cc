@@ -15,8 +15,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/base/host_port.h"
 #include "common/base/status_macros.h"
 
 namespace longhaul {
@@ -99,15 +99,14 @@ absl::StatusOr<bool> Ask(int fd, absl::Time deadline) {
 // Connects to one of the addresses of HOST:PORT. `host` receives the name.
 absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socket,
                   std::string& host) {
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return absl::UnavailableError(address + " is not HOST:PORT");
-  absl::string_view name(address.data(), colon);
-  if (absl::ConsumePrefix(&name, "[")) absl::ConsumeSuffix(&name, "]");
-  host = std::string(name);
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok()) return absl::UnavailableError(parsed.status().message());
+  host = parsed->host;
+  const std::string port = absl::StrCat(parsed->port);
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), address.c_str() + colon + 1, &hints, &found) != 0) {
+  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) {
     return absl::UnavailableError(absl::StrCat("the name ", host, " is not known"));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);

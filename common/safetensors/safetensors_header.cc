@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kMetadata[] = "__metadata__";
 
-// A tensor while it is being read.
+// A tensor while it is being read. A whole one has all its fields, and two offsets.
 struct Draft {
   std::string name;
   std::optional<std::string> dtype;
@@ -52,7 +52,10 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
   }
   bool end_object() override {
     --depth_;
-    return true;
+    if (depth_ != 1 || in_metadata_) return true;
+    const Draft& draft = drafts.back();
+    if (draft.dtype && draft.shape && draft.offsets && draft.offsets->size() == 2) return true;
+    return Refuse(absl::StrCat("'", draft.name, "' needs dtype, shape and two data_offsets"));
   }
   bool start_array(size_t) override {
     if (depth_ != 2 || in_metadata_ || list_ != nullptr) return Unexpected("a list");
@@ -119,8 +122,6 @@ absl::StatusOr<StoredTensor> TensorOf(const Draft& draft) {
   const auto bad = [&](absl::string_view what) {
     return Bad(absl::StrCat("'", draft.name, "' ", what));
   };
-  if (!draft.dtype || !draft.shape || !draft.offsets || draft.offsets->size() != 2)
-    return bad("needs dtype, shape and two data_offsets");
   const std::optional<ElementType> type = ElementTypeOf(*draft.dtype);
   if (!type) return bad(absl::StrCat("has an unknown dtype '", *draft.dtype, "'"));
   StoredTensor tensor{.name = draft.name,

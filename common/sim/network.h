@@ -60,9 +60,8 @@ class Network {
  private:
   struct Link {
     LinkOptions options;
-    absl::Time free_at[2] = {absl::InfinitePast(),
-                             // When each direction has sent all that it has.
-                             absl::InfinitePast()};
+    // When each direction has sent all that it has.
+    absl::Time free_at[2] = {absl::InfinitePast(), absl::InfinitePast()};
   };
   using Pair = std::pair<int, int>;
   static Pair PairOf(int a, int b) { return a < b ? Pair{a, b} : Pair{b, a}; }

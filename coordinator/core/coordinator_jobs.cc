@@ -80,6 +80,10 @@ void Coordinator::On(const OpenFailed& event) {
 void Coordinator::On(const ApplyFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->store != StoreState::kOpen) return;
+  if (event.fault.fails_job) {
+    job->fault = event.fault.fault;
+    return End(*job, JobState::kFailed);
+  }
   if (!event.fault.retry) return Quarantine(*job, event.fault.fault);
   const FragmentProgress& fragment = job->exchange->fragment(event.fragment);
   ApplyRound again{.job = job->id,

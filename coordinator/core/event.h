@@ -121,6 +121,8 @@ struct ContributionComplete {
 struct WorkFault {
   bool retry = false;
   JobFault fault;
+  // What the job begins with cannot be used: the job fails.
+  bool fails_job = false;
 };
 
 struct StoreOpened {

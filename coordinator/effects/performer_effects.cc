@@ -23,6 +23,14 @@ JobFault FaultOf(const absl::Status& status, absl::string_view what) {
 }
 
 WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
+  if (IsBadSeed(status)) {
+    return {.fault = {.code = absl::StatusCodeToString(status.code()),
+                      .message = std::string(status.message()),
+                      .field = "init",
+                      .hint = "begin with a folder or checkpoint whose files are whole and whose "
+                              "values are finite"},
+            .fails_job = true};
+  }
   return {.retry = Passes(status), .fault = FaultOf(status, what)};
 }
 

@@ -147,7 +147,7 @@ absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragme
                    .evaluator = round.evaluator};
   std::vector<Round::Contributor> contributors = round.contributors;
   if (round.kind == RoundKind::kSeed && contributors.empty()) {
-    LH_RETURN_IF_ERROR(LogSeed(*job, round.fragment));
+    LH_RETURN_IF_ERROR(LogSeed(job, round.fragment));
     contributors.push_back({kCheckpointPool, kCheckpointPool});
   }
   for (const Round::Contributor& c : contributors) {

@@ -53,6 +53,10 @@ struct OpenedStore {
 // pool has this name.
 inline constexpr char kCheckpointPool[] = "@checkpoint";
 
+// Whether a round failed because the checkpoint or folder that the job begins with cannot be used:
+// it is damaged or malformed, or has a value that is not finite or beyond 2^64.
+bool IsBadSeed(const absl::Status& status);
+
 struct Round {
   int fragment = 0;
   // The version that the round makes.
@@ -101,7 +105,7 @@ class Fragments {
   // snapshots again. `create`: makes the store if it was never made. Other errors: those of
   // JobStore.
   void Open(const std::string& job, bool create, Done<OpenedStore> done);
-  // Performs a round. OK: it is durable.
+  // Performs a round. OK: it is durable. Other errors: those of JobStore, and IsBadSeed.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);
   // Writes a checkpoint of these versions (JobStore::WriteCheckpoint). The manifest has job_id,
   // job_name, step, final, created_at and tensors.
@@ -166,8 +170,9 @@ class Fragments {
   std::set<int64_t> Pinned(const std::string& job) const;
   // Whether works or streams still hold a closed job.
   bool IsHeld(const std::string& job) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // In seeding.cc: writes the blocks of a fragment from the initial checkpoint to the log.
-  absl::Status LogSeed(JobFragments& job, int fragment);
+  // In seeding.cc: writes the blocks of a fragment from the initial checkpoint to the log, verified
+  // like those of a pool.
+  absl::Status LogSeed(const std::shared_ptr<JobFragments>& job, int fragment);
   std::string InitialFolder(const InitialCheckpoint& initial) const;
 
   const Options options_;

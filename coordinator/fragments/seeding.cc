@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/hf/hf_model.h"
 #include "coordinator/fragments/fragments.h"
+#include "coordinator/fragments/part_intake.h"
 #include "coordinator/store/checkpoint.h"
 #include "coordinator/store/uploads.h"
 
@@ -17,7 +19,8 @@ namespace longhaul::coordinator {
 namespace {
 
 // A part is 4 tiles: 1 MiB.
-constexpr int64_t kTilesOfPart = 4;
+constexpr int64_t kPartBlocks = 4 * kTileBlocks;
+constexpr char kBadSeedUrl[] = "longhaul.fragments.bad_seed";
 
 // Reads these tensors of a Hugging Face folder into a fragment.
 absl::StatusOr<FloatArray> ReadHfSeed(const std::string& folder, int64_t elements,
@@ -71,23 +74,16 @@ absl::StatusOr<FloatArray> ReadSeed(JobFragments& job, FileSystem* fs, const std
   return source.reader->Read(job.elements(fragment), tensors);
 }
 
-absl::StatusOr<StoredPart> AppendBlocks(JobStore& store, int fragment, const FloatArray& values,
-                                        const BlockRange& blocks) {
-  const int64_t elements = values.size();
-  PartInfo part{.fragment = fragment,
-                .version = 0,
-                .kind = RoundKind::kSeed,
-                .pool = kCheckpointPool,
-                .codec = CodecKind::kFp32,
-                .segments = CutSegments({blocks}, elements),
-                .incarnation = kCheckpointPool};
-  const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
-  const absl::Span<const uint8_t> payload(bytes + blocks.first * kBlockElements * sizeof(float),
-                                          ElementsOf(blocks, elements) * sizeof(float));
-  return store.AppendPart(part, Log::Pieces(&payload, 1));
+absl::Status SeedError(const absl::Status& cause) {
+  absl::Status status(cause.code(), absl::StrCat("the initial checkpoint: ", cause.message()));
+  if (absl::IsDataLoss(cause) || absl::IsInvalidArgument(cause))
+    status.SetPayload(kBadSeedUrl, absl::Cord());
+  return status;
 }
 
 }  // namespace
+
+bool IsBadSeed(const absl::Status& status) { return status.GetPayload(kBadSeedUrl).has_value(); }
 
 std::string Fragments::InitialFolder(const InitialCheckpoint& initial) const {
   if (!initial.upload.empty()) return UploadFolder(options_.data_dir, initial.upload);
@@ -105,42 +101,26 @@ absl::Status Fragments::CheckInitial(const JobFragments& job) const {
   return absl::FailedPreconditionError(absl::StrCat("there is no checkpoint ", folder));
 }
 
-absl::Status Fragments::LogSeed(JobFragments& job, int fragment) {
-  const std::string folder = InitialFolder(*job.initial());
+absl::Status Fragments::LogSeed(const std::shared_ptr<JobFragments>& job, int fragment) {
+  const std::string folder = InitialFolder(*job->initial());
   const ContributionKey key{fragment, 0, kCheckpointPool, kCheckpointPool};
-  const int64_t elements = job.elements(fragment);
-  const BlockRange all{0, CeilDiv(elements, kBlockElements)};
-  // Blocks that an attempt before a crash logged are not missing.
-  const std::vector<BlockRange> missing = job.contributions().Reserve(key, {all});
-  if (missing.empty()) return absl::OkStatus();
-  absl::StatusOr<FloatArray> values = ReadSeed(job, parts_.fs, folder, fragment);
-  if (!values.ok()) {
-    job.contributions().Release(key, missing);
-    return absl::Status(values.status().code(),
-                        absl::StrCat("the initial checkpoint: ", values.status().message()));
+  if (job->contributions().Whole(key)) return absl::OkStatus();
+  const absl::StatusOr<FloatArray> values = ReadSeed(*job, parts_.fs, folder, fragment);
+  if (!values.ok()) return SeedError(values.status());
+  const int64_t elements = values->size(), end = CeilDiv(elements, kBlockElements);
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(values->data());
+  // Blocks that an attempt before a crash logged are dropped there.
+  PartIntake intake(job, key, RoundKind::kSeed);
+  for (int64_t at = 0; at < end; at += kPartBlocks) {
+    const BlockRange blocks{at, std::min(kPartBlocks, end - at)};
+    const absl::Span<const uint8_t> payload(bytes + at * kBlockElements * sizeof(float),
+                                            ElementsOf(blocks, elements) * sizeof(float));
+    const absl::Status taken = intake.Take({.segments = CutSegments({blocks}, elements),
+                                            .pieces = {payload},
+                                            .payload_bytes = static_cast<int64_t>(payload.size())});
+    if (!taken.ok()) return absl::IsInvalidArgument(taken) ? SeedError(taken) : taken;
   }
-  absl::Status status;
-  for (const BlockRange& range : missing) {
-    for (int64_t at = range.first; at < range.end();) {
-      // Parts end at the ends of tiles.
-      const int64_t tile = at / kTileBlocks;
-      const int64_t end = std::min(range.end(), (tile + kTilesOfPart) * kTileBlocks);
-      const BlockRange blocks{at, end - at};
-      at = end;
-      if (!status.ok()) {
-        job.contributions().Release(key, {blocks});
-        continue;
-      }
-      absl::StatusOr<StoredPart> part = AppendBlocks(*job.store(), fragment, *values, blocks);
-      status = part.status();
-      if (part.ok()) {
-        job.contributions().Confirm(key, {blocks}, *std::move(part));
-      } else {
-        job.contributions().Release(key, {blocks});
-      }
-    }
-  }
-  return status;
+  return intake.Finish();
 }
 
 }  // namespace longhaul::coordinator

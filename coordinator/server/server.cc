@@ -113,6 +113,7 @@ class CoordinatorServer::Impl {
     (void)owner_->Submit([this] { performer_->SaveCounters(); });
     owner_->Stop();
     bulk_.reset();
+    beside_.reset();
     apply_.reset();
     opening_.reset();
     background_.reset();
@@ -133,6 +134,7 @@ class CoordinatorServer::Impl {
         std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
     bulk_ = std::make_unique<Executor>(
         Executor::Options{.threads = options.bulk_threads, .queue_max = 1024});
+    beside_ = std::make_unique<Executor>(Executor::Options{.threads = 4, .queue_max = 1024});
     fragments_ = std::make_unique<Fragments>(Fragments::Options{.data_dir = options.data_dir},
                                              Fragments::Parts{.fs = fs_,
                                                               .arbiter = &arbiter_,
@@ -246,7 +248,7 @@ class CoordinatorServer::Impl {
                                  .performer = performer_.get(),
                                  .plan_streams = &plan_streams_,
                                  .watchers = &watchers_,
-                                 .beside = bulk_.get(),
+                                 .beside = beside_.get(),
                                  .bulk = {.executor = bulk_.get(), .admission = &admission_},
                                  .uploads = uploads_.get(),
                                  .certificates = options.tls != nullptr,
@@ -329,7 +331,7 @@ class CoordinatorServer::Impl {
   std::atomic<bool> sweeping_ = false;  // A removal of uploads is queued or runs.
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
-  std::unique_ptr<Executor> apply_, opening_, background_, bulk_;
+  std::unique_ptr<Executor> apply_, opening_, background_, bulk_, beside_;
   std::unique_ptr<OwnerThread> owner_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<UploadService> upload_service_;

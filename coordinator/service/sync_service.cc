@@ -75,7 +75,7 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
   if (!valid.ok()) return Answered(context, valid);
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   Fragments* fragments = &service_.performer->fragments();
-  const bool accepted = service_.beside->Submit([fragments, reactor, request, response] {
+  const bool accepted = service_.bulk.executor->Submit([fragments, reactor, request, response] {
     absl::StatusOr<v1::GetContributionResponse> found = fragments->FindContribution(*request);
     if (found.ok()) *response = *std::move(found);
     reactor->Finish(ToGrpcStatus(found.status()));
@@ -100,10 +100,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* SyncService::PullFragment(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
   LH_RETURN_IF_REFUSED(service_.door, context);
   PullHandler handler = service_.performer->fragments().MakePullHandler();
-  handler.on_request = [read = std::move(handler.on_request), caller = service_.CallerOf(*context)](
-                           const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
-    return read(request);
+  handler.on_admit = [caller = service_.CallerOf(*context)](const v1::PullRequest& request) {
+    return CheckPool(caller, request.pool(), request.incarnation());
   };
   return SendPull(context, request, std::move(handler), service_.bulk);
 }

@@ -209,8 +209,12 @@ Lines CoordinatorScenario::Checkpointed(const Command& c) {
 namespace {
 
 coordinator::WorkFault FaultOf(const Command& c) {
-  const bool full = c.Has("full");
-  return {.retry = full, .fault = {.message = full ? "no space left" : "input/output error"}};
+  const bool full = c.Has("full"), not_finite = c.Has("not-finite");
+  return {.retry = full,
+          .fault = {.message = full         ? "no space left"
+                               : not_finite ? "a value is not finite"
+                                            : "input/output error"},
+          .fails_job = not_finite};
 }
 
 }  // namespace

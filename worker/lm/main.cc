@@ -2,6 +2,7 @@
 // ranks the only program that loads torch; `longhaul eval` and `longhaul sample` start it.
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -129,7 +130,8 @@ void AddSample(CLI::App& app, SampleArguments& arguments, bool& greedy) {
   sample
       ->add_option("--seed", arguments.seed,
                    absl::StrCat("Seed of the random choice (", arguments.seed, ")"))
-      ->type_name("N");
+      ->type_name("N")
+      ->check(WholeNumber(0, std::numeric_limits<int64_t>::max()));
 }
 
 void AddLogits(CLI::App& app, LogitsArguments& arguments) {
@@ -141,7 +143,8 @@ void AddLogits(CLI::App& app, LogitsArguments& arguments) {
   logits
       ->add_option("--eos", arguments.eos,
                    "Token behind each document, to which attention keeps then")
-      ->type_name("TOKEN");
+      ->type_name("TOKEN")
+      ->check(WholeNumber(-1, int64_t{1} << 40));
   logits->add_option("--out", arguments.out, "float32 [tokens, vocab], little-endian")
       ->type_name("FILE")
       ->required();

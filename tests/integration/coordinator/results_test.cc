@@ -338,7 +338,7 @@ TEST_F(ResultsTest, WhatCannotBeBegunWithIsRefusedByField) {
   EXPECT_THAT(refusal(spec, "base"), HasSubstr("does not fit the model"));
 }
 
-TEST_F(ResultsTest, ADamagedFolderQuarantinesTheJobAlone) {
+TEST_F(ResultsTest, AJobFailsWhoseFolderIsDamaged) {
   Complete("base");
   if (HasFatalFailure()) return;
   const std::string folder = imports_.Join("pretrained");
@@ -350,8 +350,9 @@ TEST_F(ResultsTest, ADamagedFolderQuarantinesTheJobAlone) {
   for (auto& member : members) ASSERT_TRUE(member->pool.Join().ok());
   for (auto& member : members) ASSERT_TRUE(member->pool.AwaitAssignment(id).ok());
   for (auto& member : members) (void)member->pool.OpenPlan(id);
-  const auto job = Await("next", v1::QUARANTINED);
+  const auto job = Await("next", v1::FAILED);
   ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->error().field(), "init");
   EXPECT_THAT(job->error().message(), HasSubstr("fragment-000.f32 is damaged"));
 }
 

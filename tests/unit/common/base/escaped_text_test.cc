@@ -10,6 +10,10 @@ TEST(EscapedTextTest, CharactersOfAnyScriptStay) {
     EXPECT_EQ(EscapedText(text), text);
 }
 
+TEST(EscapedTextTest, OutsideOfQuotesTheseStay) {
+  EXPECT_EQ(EscapedLine("a\\'\"\nb\u009b"), "a\\'\"\\nb\\xc2\\x9b");
+}
+
 TEST(EscapedTextTest, NothingDrivesATerminal) {
   EXPECT_EQ(EscapedText("a\x1b[2J\x7f"), "a\\x1b[2J\\x7f");
   EXPECT_EQ(EscapedText("a\r\n\tb"), "a\\r\\n\\tb");

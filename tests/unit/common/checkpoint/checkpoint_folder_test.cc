@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <limits>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "common/config/transformer_spec.h"
 #include "common/io/posix_filesystem.h"
 #include "common/layout/fragment_layout.h"
@@ -26,10 +29,13 @@ const TransformerShape kShape{.layers = 3,
                               .vocab = 20,
                               .qk_norm = true};
 
-// Written by the coordinator's own writer. Element i of fragment f is 1000 f + i.
+// Written by the coordinator's own writer. Element i of fragment f is 1000 f + i; the first may be
+// another value.
 class CheckpointFolderTest : public testing::Test {
  protected:
-  void Write(const std::function<void(v1::CheckpointManifest&)>& change = [](auto&) {}) {
+  void Write(
+      const std::function<void(v1::CheckpointManifest&)>& change = [](auto&) {},
+      std::optional<float> first = std::nullopt) {
     v1::CheckpointManifest manifest;
     manifest.set_job_name("job");
     manifest.set_step(30);
@@ -55,6 +61,7 @@ class CheckpointFolderTest : public testing::Test {
     for (size_t f = 0; f < fragments.size(); ++f) {
       std::vector<float> values(fragments[f].elements);
       std::iota(values.begin(), values.end(), 1000.0f * f);
+      values[0] = first.value_or(values[0]);
       ASSERT_TRUE(writer->AddFragment(3, DigestOf(BytesOf(values)), values).ok());
     }
     ASSERT_TRUE(writer->Finish(3).ok());
@@ -109,6 +116,22 @@ TEST_F(CheckpointFolderTest, AFileThatIsCutWhileItIsReadIsAnError) {
   const absl::Status cut = (*checkpoint)->Read(0, 0, absl::MakeSpan(&value, 1));
   EXPECT_TRUE(absl::IsDataLoss(cut)) << cut;
   EXPECT_THAT(cut.message(), HasSubstr(".f32 ends at byte "));
+}
+
+TEST_F(CheckpointFolderTest, RefusesValuesThatAreNotFinite) {
+  Write([](auto&) {}, -std::numeric_limits<float>::infinity());
+  const auto checkpoint = CheckpointFolder::Open(Path());
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const auto& [name, first] = *std::find_if(firsts_.begin(), firsts_.end(),
+                                            [](const auto& entry) { return entry.second == 0; });
+  absl::Status status;
+  for (int unit = 0; unit < static_cast<int>(layout_.units.size()); ++unit) {
+    std::vector<float> values(layout_.units[unit].elements);
+    status.Update((*checkpoint)->Read(unit, 0, absl::MakeSpan(values)));
+  }
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr(absl::StrCat("fragment-000.f32: ", name)));
+  EXPECT_THAT(status.message(), HasSubstr("has values that are not finite"));
 }
 
 TEST_F(CheckpointFolderTest, RefusesAManifestWithoutItsModel) {

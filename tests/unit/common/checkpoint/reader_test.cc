@@ -1,5 +1,6 @@
 #include "common/checkpoint/reader.h"
 
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -33,6 +34,9 @@ class CheckpointReaderTest : public testing::Test {
     ASSERT_TRUE(fs_.CreateDir("c").ok());
     std::vector<float> values(200);
     std::iota(values.begin(), values.end(), 0.0f);
+    Write(values);
+  }
+  void Write(const std::vector<float>& values) {
     ASSERT_TRUE(WriteFileAtomically(fs_, "c/f.f32", BytesOf(values)).ok());
     v1::CheckpointManifest manifest;
     manifest.set_format_version(1);
@@ -69,6 +73,17 @@ TEST_F(CheckpointReaderTest, ReturnsNothingFromADamagedFile) {
   const absl::Status damaged = reader.Read(10, {Tensor("b", {4}, 0, 0)}).status();
   EXPECT_TRUE(absl::IsDataLoss(damaged));
   EXPECT_THAT(std::string(damaged.message()), HasSubstr("c/f.f32"));
+}
+
+TEST_F(CheckpointReaderTest, RefusesValuesThatAreNotFinite) {
+  std::vector<float> values(200);
+  values[130] = std::numeric_limits<float>::quiet_NaN();
+  Write(values);
+  auto reader = *CheckpointReader::Open(&fs_, "c");
+  EXPECT_TRUE(reader.Read(10, {Tensor("a", {2, 3}, 0, 0)}).ok());
+  const absl::Status status = reader.Read(10, {Tensor("b", {4}, 0, 0)}).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_EQ(status.message(), "c/f.f32: b has values that are not finite");
 }
 
 TEST_F(CheckpointReaderTest, TellsByTheirSizesThatFilesAreNotWhole) {

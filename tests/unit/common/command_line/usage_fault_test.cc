@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/value_checks.h"
 
@@ -82,6 +83,12 @@ TEST(UsageFaultTest, AWrongValueIsQuotedWithWhatIsPossible) {
   EXPECT_EQ(FaultOf({"get", "j", "--share=2"}).message, "--share: '2' is no number from 0 to 1");
   EXPECT_EQ(FaultOf({"--ranks", "1.5", "get", "j"}).message,
             "--ranks: '1.5' is no whole number from 1 to 256");
+  // CLI11 reads numbers that begin with 0 in base 8.
+  for (const char* const octal : {"010", "08", "+8", " 8"}) {
+    EXPECT_EQ(FaultOf({"--ranks", octal, "get", "j"}).message,
+              absl::StrCat("--ranks: '", octal, "' is no whole number from 1 to 256; write ",
+                           octal[1] == '1' ? "10" : "8"));
+  }
   setenv("LONGHAUL_TEST_RANKS", "0", 1);
   EXPECT_EQ(FaultOf({"get", "j"}).message,
             "--ranks: '0' is no whole number from 1 to 256 (from LONGHAUL_TEST_RANKS)");

@@ -8,7 +8,9 @@
 #include <fstream>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "common/hf/hf_parameters.h"
+#include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "tests/testing/failing_filesystem.h"
 #include "tests/testing/temp_dir.h"
@@ -77,6 +79,13 @@ TEST_F(HfExportTest, OneFileInBf16) {
               ElementsAre("config.json", "generation_config.json", "model.safetensors"));
   EXPECT_THAT(DifferencesFrom(*ReadHfConfig(Path("m")), kShape), IsEmpty());
   EXPECT_TRUE(absl::IsAlreadyExists(Write("m").status()));
+}
+
+TEST_F(HfExportTest, AFileInThePlaceOfTheFolderIsSeenBeforeAnythingIsWritten) {
+  std::ofstream(Path("m")) << "notes";
+  const absl::Status status = Write("m").status();
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  EXPECT_THAT(*fs_->List(folder_.path()), ElementsAre("m"));
 }
 
 TEST_F(HfExportTest, TokenizerAndTokensAreCarriedAlong) {
@@ -206,6 +215,17 @@ TEST_F(HfParametersTest, AFileThatIsCutOffWhileItIsReadIsAnError) {
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("model.safetensors"));
   }
+}
+
+// Minutes, if each name were compared with all before it.
+TEST_F(HfParametersTest, ReadsAnIndexOfManyTensors) {
+  ASSERT_TRUE(fs_->CreateDir(Path("m")).ok());
+  std::string index = R"({"weight_map":{)";
+  for (int i = 0; i < 200'000; ++i)
+    absl::StrAppend(&index, i == 0 ? "" : ",", "\"", i, "\":\"", i % 3, ".safetensors\"");
+  ASSERT_TRUE(WriteFileAtomically(*fs_, Path("m/model.safetensors.index.json"), index + "}}").ok());
+  EXPECT_THAT(*HfFilesOf(Path("m")), ElementsAre("0.safetensors", "1.safetensors", "2.safetensors",
+                                                 "model.safetensors.index.json", "config.json"));
 }
 
 TEST_F(HfParametersTest, RefusesValuesThatAreNotFinite) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/token_size.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/tcp.h"
@@ -79,6 +80,17 @@ TEST(HttpServerTest, AHeadRequestGetsTheAnswerOfAGetWithoutThePage) {
   EXPECT_THAT(head("/healthz"), EndsWith("\r\n\r\n"));
   EXPECT_THAT(head("/secret"), StartsWith("HTTP/1.1 401 "));
   EXPECT_THAT(head("/other"), StartsWith("HTTP/1.1 404 "));
+}
+
+TEST(HttpServerTest, TheLongestTokenFits) {
+  const std::string longest = "Bearer " + std::string(kTokenBytesMax, 'x');
+  Pages pages = Probes();
+  pages.Add("/secret", [](const PageRequest&) { return Page{.body = "secret"}; });
+  pages.SetGate([&](absl::string_view authorization) {
+    return authorization == longest ? absl::OkStatus() : absl::UnauthenticatedError("another");
+  });
+  const auto server = HttpServer::Start({}, pages).value();
+  EXPECT_THAT(HttpGet(server->port(), "/secret", longest), EndsWith("\r\nsecret"));
 }
 
 TEST(HttpServerTest, TakesAddressesAndLocalhost) {

@@ -50,7 +50,16 @@ TEST(LoggingTest, TextLineEndsWithItsFieldsAndStaysOneLine) {
   const Logger logger({.format = LogFormat::kText, .stream = &out});
   logger.With({.job = "a\nb", .round = 3}).Error("lost\npool");
   EXPECT_THAT(out.str(), HasSubstr("error"));
-  EXPECT_THAT(out.str(), EndsWith(" lost\\x0apool job=a\\x0ab round=3\n"));
+  EXPECT_THAT(out.str(), EndsWith(" lost\\npool job=a\\nb round=3\n"));
+}
+
+TEST(LoggingTest, NothingInATextLineDrivesTheTerminal) {
+  std::ostringstream out;
+  const Logger logger({.format = LogFormat::kText, .stream = &out});
+  // U+009B is ESC [ in one character, U+202E turns round what follows, ff is no UTF-8.
+  logger.With({.pool = "a\u2028b"}).Warning("x\u009b2J\u202ey\xff \\ \"j\u00f6b\"");
+  EXPECT_THAT(out.str(), EndsWith(" x\\xc2\\x9b2J\\xe2\\x80\\xaey\\xff \\ \"j\u00f6b\" "
+                                  "pool=a\\xe2\\x80\\xa8b\n"));
 }
 
 TEST(LoggingTest, StandardErrorGetsTheSameLines) {

@@ -22,6 +22,12 @@ TEST(CertificateDatesTest, ReadsACertificateAndRefusesOtherFiles) {
   EXPECT_GT(dates->until, absl::Now());
   EXPECT_TRUE(absl::IsInvalidArgument(DatesOfCertificate(files.key).status()));
   EXPECT_TRUE(absl::IsNotFound(DatesOfCertificate(folder.Join("none")).status()));
+  // OpenSSL would ask for a password, if it were let.
+  std::ofstream(folder.Join("locked")) << "-----BEGIN CERTIFICATE-----\nProc-Type: 4,ENCRYPTED\n"
+                                          "DEK-Info: AES-128-CBC,00112233445566778899AABBCCDDEEFF\n"
+                                          "\nAAAAAAAAAAAAAAAAAAAAAA==\n"
+                                          "-----END CERTIFICATE-----\n";
+  EXPECT_TRUE(absl::IsInvalidArgument(DatesOfCertificate(folder.Join("locked")).status()));
 }
 
 }  // namespace

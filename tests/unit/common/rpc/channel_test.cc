@@ -99,7 +99,7 @@ TEST(CheckAddressTest, NeedsAHostAndAPort) {
   }
   for (const char* bad :
        {"", "localhost", ":7070", "host:", "host:0", "host:65536", "host:x", "host:-1", "ho st:1",
-        "http://host", "http://host:7070", "host:99999999999"}) {
+        "http://host", "http://host:7070", "host:99999999999", "::1:7070", "a:b:70", "host:+70"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(CheckAddress(bad))) << bad;
   }
 }

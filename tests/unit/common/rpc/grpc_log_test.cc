@@ -23,7 +23,7 @@ TEST(GrpcLogTest, LinesGoToTheLogAndAreBounded) {
   grpc_shutdown();
   const std::string text = out.str();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), kGrpcLogLinesMax);
-  EXPECT_THAT(text, ::testing::HasSubstr("warning grpc: broken\\x0apipe\n"));
+  EXPECT_THAT(text, ::testing::HasSubstr("warning grpc: broken\\npipe\n"));
 }
 
 }  // namespace

@@ -58,6 +58,22 @@ TEST_F(PullReactorTest, PullsBeyondAdmissionAreToldWhenToReturn) {
   go_.Notify();
 }
 
+TEST_F(PullReactorTest, WhoMayNotPullTakesNoShare) {
+  service_.pull.on_admit = [](const v1::PullRequest& request) {
+    return request.pool() == "b" ? absl::PermissionDeniedError("not yours") : absl::OkStatus();
+  };
+  // There is room for none.
+  Serve(1000, {.bytes_max = 0});
+  v1::PullRequest request;
+  request.set_pool("b");
+  request.add_blocks()->set_count(8);
+  EXPECT_TRUE(
+      absl::IsPermissionDenied(FragmentPull(request, 1, check_, {}).Attempt(OneChannel(), Call())));
+  request.set_pool("a");
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      FragmentPull(request, 1, check_, {}).Attempt(OneChannel(), Call())));
+}
+
 TEST_F(PullReactorTest, ACallIsToldThatTheExecutorIsFull) {
   Serve(1000, {}, {.threads = 1, .queue_max = 0});
   const absl::Status status = Pull(OneChannel(), {{0, 8}}).status();

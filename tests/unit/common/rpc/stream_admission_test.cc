@@ -84,5 +84,20 @@ TEST(StreamAdmissionTest, AnEndedStreamGivesItsShareBackOnce) {
   EXPECT_TRUE(admission.Admit("b", 5).ok());
 }
 
+TEST(StreamAdmissionTest, AStreamOfANewOwnerFindsRoomBesideSoManyBusyOnes) {
+  constexpr int64_t kStream = (2 << 20) + (64 << 10);
+  StreamAdmission admission({});
+  std::vector<Ticket> tickets;
+  // They take turns until there is no room for any of them.
+  for (size_t before = 1; before != tickets.size();) {
+    before = tickets.size();
+    for (int owner = 0; owner < 123; ++owner) {
+      auto ticket = admission.Admit(absl::StrCat(owner), kStream);
+      if (ticket.ok()) tickets.push_back(*std::move(ticket));
+    }
+  }
+  EXPECT_TRUE(admission.Admit("new", kStream).ok());
+}
+
 }  // namespace
 }  // namespace longhaul

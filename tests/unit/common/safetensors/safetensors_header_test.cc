@@ -87,6 +87,8 @@ TEST(SafetensorsHeaderTest, RefusesOtherBytes) {
   EXPECT_THAT(ErrorOf("{\"a\":", 0), HasSubstr("is not JSON at byte"));
   EXPECT_THAT(ErrorOf("{\"a\":" + std::string(100000, '['), 0), HasSubstr("a list"));
   EXPECT_THAT(ErrorOf("{\"__metadata__\":{\"a\":1}}", 0), HasSubstr("a number"));
+  // Before others are read, so that they take no memory.
+  EXPECT_THAT(ErrorOf("{\"a\":{},\"b\":[", 0), HasSubstr("'a' needs dtype, shape"));
   EXPECT_THAT(ErrorOf("{" + std::string(kSafetensorsHeaderMax, ' ') + "}", 0),
               HasSubstr("too large"));
 }

@@ -285,6 +285,17 @@ TEST_F(CoordinatorTest, AFailedStoreQuarantinesItsJobAndThatIsNotStored) {
   EXPECT_EQ(View().fault->message, "bad bytes");
 }
 
+TEST_F(CoordinatorTest, AJobFailsIfWhatItBeginsWithCannotBeUsed) {
+  BeginJob();
+  const Decision decision =
+      Do(ApplyFailed{"j", 0, 0, {false, {.message = "not finite", .field = "init"}, true}});
+  EXPECT_EQ(One<StoreJobState>(decision.records).state, JobState::kFailed);
+  EXPECT_EQ(One<EndJob>(decision.notices).fault->message, "not finite");
+  EXPECT_FALSE(core_.pools()[0].assignment.has_value());
+  // That of another fragment.
+  EXPECT_TRUE(Nothing(Do(ApplyFailed{"j", 0, 0, {false, {.message = "as well"}, true}})));
+}
+
 TEST_F(CoordinatorTest, AQuarantinedJobBeginsNothingAgain) {
   RunJob();
   Complete(1);

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <sstream>
 
 #include "absl/strings/match.h"
+#include "common/checkpoint/manifest.h"
+#include "common/io/digest.h"
 #include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
 #include "common/wire/proto_values.h"
@@ -276,6 +279,72 @@ TEST_F(FragmentsTest, WhatAJobBeginsWithIsLookedForUnlessItIsTheUsersFolder) {
   ASSERT_TRUE(Apply("job", Seed()).ok());
   ASSERT_TRUE(Checkpoint("job").ok());
   EXPECT_TRUE(check({.job = "job", .step = 60}).ok());
+}
+
+// A folder that a user sent, with a file of equal values.
+class SeedTest : public FragmentsTest {
+ protected:
+  static constexpr char kFolder[] = "sent";
+
+  void Send(float value) {
+    const std::vector<float> values(kElements, value);
+    v1::CheckpointManifest manifest;
+    manifest.set_format_version(kManifestFormat);
+    v1::CheckpointFragment& fragment = *manifest.add_fragments();
+    fragment.set_elements(kElements);
+    fragment.set_file("f.f32");
+    *fragment.mutable_digest() = ToProto(DigestOf(BytesOf(values)));
+    v1::CheckpointTensor& tensor = *manifest.add_tensors();
+    tensor.set_name("w");
+    tensor.add_shape(kElements);
+    EXPECT_TRUE(CreateDirs(disk_, kFolder).ok());
+    EXPECT_TRUE(WriteFileAtomically(disk_, JoinPath(kFolder, "f.f32"), BytesOf(values)).ok());
+    EXPECT_TRUE(
+        WriteFileAtomically(disk_, JoinPath(kFolder, kManifestFile), *ManifestToJson(manifest))
+            .ok());
+    fragments_.Add(*JobFragments::Create(
+        {.manifest = {.id = "next",
+                      .name = "next",
+                      .options = {.fragment_elements = {kElements}, .log_file_bytes = 1 << 20}},
+         .initial = InitialCheckpoint{.folder = kFolder, .tensors = {tensor}}}));
+    EXPECT_TRUE(Open("next", true).ok());
+  }
+  absl::StatusOr<CommitRecord> Begin() { return Apply("next", {.kind = RoundKind::kSeed}); }
+};
+
+TEST_F(SeedTest, AJobBeginsWithAFolder) {
+  Send(0.5f);
+  const absl::StatusOr<CommitRecord> seeded = Begin();
+  ASSERT_TRUE(seeded.ok()) << seeded.status();
+  EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), 0);
+}
+
+TEST_F(SeedTest, ValuesThatAreNotFiniteDoNotBecomeAVersion) {
+  Send(std::numeric_limits<float>::quiet_NaN());
+  const absl::Status status = Begin().status();
+  EXPECT_TRUE(IsBadSeed(status)) << status;
+  EXPECT_EQ(status.message(),
+            "the initial checkpoint: sent/f.f32: w has values that are not finite");
+  EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), -1);
+}
+
+// As of pools: the outer steps that follow stay finite.
+TEST_F(SeedTest, HugeValuesDoNotBecomeAVersion) {
+  Send(0x1p65f);
+  const absl::Status status = Begin().status();
+  EXPECT_TRUE(IsBadSeed(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "a value beyond 2^64")) << status;
+  EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), -1);
+  EXPECT_TRUE(arbiter_.failed.empty());
+}
+
+// A disk that is not there now may be there later.
+TEST_F(SeedTest, AMissingFolderIsNoBadSeed) {
+  Send(0.5f);
+  ASSERT_TRUE(disk_.Remove(JoinPath(kFolder, "f.f32")).ok());
+  const absl::Status status = Begin().status();
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_FALSE(IsBadSeed(status));
 }
 
 TEST_F(FragmentsTest, AStreamThatEndsAfterItsJobIsForgottenMakesNoSeriesOfIt) {
