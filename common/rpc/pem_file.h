@@ -9,8 +9,8 @@
 
 namespace longhaul {
 
-// Messages begin with `shown`. Blocks on the file system. NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE:
-// the file cannot be opened.
+// Messages begin with `shown`. Blocks on the file system. NOT_FOUND, PERMISSION_DENIED,
+// UNAVAILABLE: the file cannot be opened.
 absl::StatusOr<BioPtr> OpenPem(const std::string& path, absl::string_view shown);
 
 // Null at the end of the file, or if what follows is damaged; OpenSSL's queue of errors has why.

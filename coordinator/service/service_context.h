@@ -23,8 +23,8 @@ struct ServiceContext {
   Performer* performer = nullptr;
   PlanStreams* plan_streams = nullptr;
   JobWatchers* watchers = nullptr;
-  // Reads files, so that the owner thread does not wait for the disk. A user's folder may take long,
-  // so the executor of the bulk streams is another one.
+  // Reads files, so that the owner thread does not wait for the disk. A user's folder may take
+  // long, so the executor of the bulk streams is another one.
   TaskRunner* beside = nullptr;
   BulkResources bulk;
   Uploads* uploads = nullptr;  // Blocks on the disk.
