@@ -1,5 +1,5 @@
-// Headers that many sources include, precompiled for all of them (longhaul_headers). A source includes what it uses
-// nevertheless: -DLONGHAUL_PRECOMPILE=OFF shows what is missing.
+// Headers that many sources include, precompiled for all of them (longhaul_headers). A source
+// includes what it uses nevertheless: -DLONGHAUL_PRECOMPILE=OFF shows what is missing.
 #pragma once
 
 #include <algorithm>

@@ -7,8 +7,8 @@
 namespace longhaul {
 namespace {
 
-// Whether a character of UTF-8 drives a terminal, or hides or turns round the text beside it: controls, marks of
-// direction, spaces without width, separators of lines.
+// Whether a character of UTF-8 drives a terminal, or hides or turns round the text beside it:
+// controls, marks of direction, spaces without width, separators of lines.
 bool DrivesTerminal(absl::string_view character) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
   if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;

@@ -7,8 +7,8 @@
 
 namespace longhaul {
 
-// UNAVAILABLE: says what the system answers when it is asked again, and what to do. Asks with a socket
-// of its own, which is closed again.
+// UNAVAILABLE: says what the system answers when it is asked again, and what to do. Asks with a
+// socket of its own, which is closed again.
 absl::Status ListenFault(const HostPort& address);
 
 }  // namespace longhaul

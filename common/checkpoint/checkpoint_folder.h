@@ -1,6 +1,6 @@
 // Reads a checkpoint's folder (coordinator/store/FORMAT.md) without a coordinator: the outer
-// parameters of a job, and the model to which they belong. A file that is changed, cut off or fails meanwhile is an
-// error of the call that reads it.
+// parameters of a job, and the model to which they belong. A file that is changed, cut off or fails
+// meanwhile is an error of the call that reads it.
 #pragma once
 
 #include <memory>

@@ -33,7 +33,8 @@ struct ResolvedJob {
 // Resolving a resolved spec gives the same spec. On error `violations`, if not null, receives every
 // wrong field, and the status is that of ViolationsToStatus:
 //   INVALID_ARGUMENT  a field is missing, impossible or contradicts another
-//   UNIMPLEMENTED     all fields are well formed, but at least one needs something that is not built
+//   UNIMPLEMENTED     all fields are well formed, but one or more need something that is not
+//                     built
 absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
                                            std::vector<SpecViolation>* violations = nullptr);
 

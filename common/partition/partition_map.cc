@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 
 namespace longhaul {
 namespace {
@@ -137,8 +138,9 @@ absl::Status CheckTopology(const PartitionMap& map, const Topology& topology) {
   const auto check = [&](const char* field, Level level) {
     const absl::Status even = topology.CheckEven(level);
     if (even.ok()) return even;
-    return absl::FailedPreconditionError(
-        absl::StrCat("partition: ", field, " over the ", LevelName(level), ": ", even.message()));
+    return AboutField("partition",
+                      absl::FailedPreconditionError(absl::StrCat(
+                          field, " over the ", LevelName(level), ": ", even.message())));
   };
   LH_RETURN_IF_ERROR(check("weights", map.weights.level));
   if (map.secondary.has_value()) LH_RETURN_IF_ERROR(check("secondary", map.secondary->level));

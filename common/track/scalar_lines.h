@@ -2,9 +2,10 @@
 //
 //   {"step":120,"time":1767225600.25,"train/loss":2.31,"train/tokens_per_second":81234.5}
 //   {"step":0,"time":...,"spec":"name: quickstart\n..."}     text
-//   {"step":90,"time":...,"session":"...","rewind":true}     the training started; its first step is
-//                                                            90. rewind: earlier lines of step 90 and
-//                                                            later steps are not valid any more
+//   {"step":90,"time":...,"session":"...","rewind":true}     the training started; its first step
+//                                                            is 90. rewind: earlier lines of step
+//                                                            90 and later ones are not valid any
+//                                                            more
 //
 // A number that is not finite is null. Otherwise as event_file.h.
 #pragma once

@@ -86,7 +86,8 @@ std::string InnerStateText(const v1::Job& job) {
             : absl::StrCat("that of step ", p.inner_state_taken_up_step()),
         p.inner_state_losses() == 0
             ? ""
-            : absl::StrCat("; ", p.inner_state_losses(), " time(s) there was none to begin with"),
+            : absl::StrCat("; ", p.inner_state_losses(),
+                           " time(s) none could be used, and its moments began at zero"),
         "\n");
   }
   return text;

@@ -24,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/random.h"
+#include "common/base/status_marks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/collective/communicator.h"
@@ -353,6 +354,7 @@ TYPED_TEST_P(CommunicatorSuite, AbortWakesEveryWaitingRank) {
         const absl::Status status =
             communicator.AllReduceSum(data.span(), TypeParam::Options(kAmple));
         EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+        EXPECT_TRUE(IsPeerFault(status));
         EXPECT_THAT(std::string(status.message()), testing::HasSubstr("all-reduce"));
       }
       const absl::Status later = communicator.Barrier(TypeParam::Options(kAmple));
@@ -376,6 +378,7 @@ TYPED_TEST_P(CommunicatorSuite, AbortFromAnotherThreadWakesItsOwnRank) {
     about_to_wait.Notify();
     const absl::Status status = group[0]->Barrier(TypeParam::Options(kAmple));
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_TRUE(IsPeerFault(status));
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr("stop"));
     aborter.join();
   });
@@ -395,11 +398,13 @@ TYPED_TEST_P(CommunicatorSuite, ARankThatNeverComesEndsInADeadlineWithItsName) {
       const absl::Status status = communicator.Barrier(TypeParam::Options(timeout));
       if (communicator.rank() == 0) {
         EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+        EXPECT_TRUE(IsPeerFault(status));
         EXPECT_THAT(std::string(status.message()),
                     testing::HasSubstr(absl::StrCat("rank ", size - 1)));
         EXPECT_THAT(std::string(status.message()), testing::HasSubstr("barrier"));
       } else {
         EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+        EXPECT_TRUE(IsPeerFault(status));
       }
       expired.fetch_add(1);
       EXPECT_EQ(communicator.Barrier(TypeParam::Options(kAmple)).code(),
@@ -438,6 +443,7 @@ TYPED_TEST_P(CommunicatorSuite, ARankThatHasLeftIsReported) {
       EXPECT_EQ(status.code(), TypeParam::kTellsWhoLeft ? absl::StatusCode::kCancelled
                                                         : absl::StatusCode::kUnavailable)
           << status;
+      EXPECT_TRUE(IsPeerFault(status));
       EXPECT_THAT(std::string(status.message()),
                   testing::HasSubstr(TypeParam::kTellsWhoLeft ? "has left" : "lost rank"));
       // A rank that sees it leaves normally, too.

@@ -1,6 +1,7 @@
-// Trains a Hugging Face model on given tokens, on ranks that are threads of this process, and writes
-// it as one again: what training_test.py compares with PyTorch.
-//   train_from_hf MODEL --tokens FILE --batch N --context N --steps N --preset P --ranks N --out DIR [--eos TOKEN]
+// Trains a Hugging Face model on given tokens, on ranks that are threads of this process, and
+// writes it as one again: what training_test.py compares with PyTorch.
+//   train_from_hf MODEL --tokens FILE --batch N --context N --steps N --preset P --ranks N
+//                 --out DIR [--eos TOKEN]
 // Prints the loss of each step, in nats a token. Tokens: int64, steps * batch * (context + 1).
 #include <cstdio>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// Losses of trainings that differ by rounding. Any change of rounding, also by another processor, changes the loss of
-// one seed by 1 to 2 %. So the bounds of papers hold for means of kEnoughSeeds seeds (LONGHAUL_SEEDS=16). Fewer seeds
-// only show that nothing is broken.
+// Losses of trainings that differ by rounding. Any change of rounding, also by another processor,
+// changes the loss of one seed by 1 to 2 %. So the bounds of papers hold for means of kEnoughSeeds
+// seeds (LONGHAUL_SEEDS=16). Fewer seeds only show that nothing is broken.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ inline double BoundFor(int seeds, double bound) {
   return seeds < kEnoughSeeds ? std::max(bound, kFewSeedsBound) : bound;
 }
 
-// The mean over seeds 1, 2, ... of loss(seed) / reference(seed) - 1. Prints it with its standard error.
+// The mean over seeds 1, 2, ... of loss(seed) / reference(seed) - 1. Prints it with its standard
+// error.
 template <typename Loss, typename Reference>
 double MeanExcess(const char* name, int seeds, Loss&& loss, Reference&& reference) {
   double sum = 0, squares = 0;

@@ -1,4 +1,5 @@
-// One line of text for each decision and action of the cores: what transcripts compare and traces print.
+// One line of text for each decision and action of the cores: what transcripts compare and traces
+// print.
 #pragma once
 
 #include <string>

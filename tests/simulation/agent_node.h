@@ -22,7 +22,8 @@ namespace longhaul::simulation {
 
 struct AgentOptions {
   std::string pool;
-  // How many nodes the pool has, and the number of this one. Empty: the coordinator chooses the number.
+  // How many nodes the pool has, and the number of this one. Empty: the coordinator chooses the
+  // number.
   int nodes = 1;
   std::optional<int> node = std::nullopt;
   int machine = 1;  // Its place on the network.
@@ -101,7 +102,8 @@ class AgentNode {
   std::string token_, rendezvous_address_;
   std::unique_ptr<RendezvousNode> rendezvous_;
   std::unique_ptr<MembershipNode> membership_;
-  // The part of this node in its group, from the last complete answer. A pool of one node has all ranks.
+  // The part of this node in its group, from the last complete answer. A pool of one node has all
+  // ranks.
   NodePlace place_;
   std::unique_ptr<RankGroup> ranks_;
   // Counts groups of ranks: events of earlier ones are ignored.

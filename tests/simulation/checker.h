@@ -42,8 +42,8 @@ class Checker {
   // Invariant 2. A push begins, with these words and the error feedback that was added to them.
   void Pushes(const RankId& who, int fragment, int64_t version, const Words& words,
               const Words& residual, const Words& error);
-  // A version was merged. Before that, error feedback has not changed. After it, error feedback is the
-  // residual of the push that counted, if one did.
+  // A version was merged. Before that, error feedback has not changed. After it, error feedback is
+  // the residual of the push that counted, if one did.
   void Merged(const RankId& who, int fragment, int64_t version, const Words& before,
               const Words& after);
   // A commit became durable. Also checks invariant 4: no fragment is seeded twice.
@@ -67,8 +67,8 @@ class Checker {
   // The contents of a store at this moment.
   void Opened(const std::string& job, int fragment, int64_t version);
 
-  // Lockstep: a round is applied only with the contributions of all live pools that take part in it.
-  // `view`: the pools when the round began.
+  // Lockstep: a round is applied only with the contributions of all live pools that take part in
+  // it. `view`: the pools when the round began.
   void Applies(const coordinator::JobView& view, int fragment, int64_t version, RoundKind kind,
                const std::vector<std::string>& pools, int64_t push_step);
   // Liveness: every job has ended as it should. Without faults, every job was also evaluated.

@@ -1,5 +1,5 @@
-// One run of a cluster. One seed determines its shape, jobs and faults. After a time the faults stop
-// and everything is repaired. Then every job must end.
+// One run of a cluster. One seed determines its shape, jobs and faults. After a time the faults
+// stop and everything is repaired. Then every job must end.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
+#include "common/base/status_marks.h"
 
 namespace longhaul::simulation {
 namespace {
@@ -109,7 +110,7 @@ void Communicator::Fail(Meeting& meeting) {
   if (!meeting.met) return;
   world_->loop.After(world_->Between(absl::ZeroDuration(), kNoticed),
                      [met = std::exchange(meeting.met, nullptr)] {
-                       met(absl::UnavailableError("another rank is gone"));
+                       met(MarkPeerFault(absl::UnavailableError("another rank is gone")));
                      });
 }
 

@@ -31,13 +31,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Ranks whose machines cannot reach each other are lost for each other.
   void Connect();
 
-  // Every rank calls this with the same names in the same order. `met` runs `takes` after the values
-  // of the last rank have arrived, or gets UNAVAILABLE if a rank is lost. If this is the last rank to
-  // call, returns the time of the first call.
+  // Every rank calls this with the same names in the same order. `met` runs `takes` after the
+  // values of the last rank have arrived, or gets UNAVAILABLE if a rank is lost. If this is the
+  // last rank to call, returns the time of the first call.
   std::optional<absl::Time> Collective(int rank, const std::string& name,
                                        std::vector<int64_t> values, absl::Duration takes, Met met);
-  // The process of that rank has ended. The others are told, except with `silently`: then its machine
-  // lost power.
+  // The process of that rank has ended. The others are told, except with `silently`: then its
+  // machine lost power.
   void Leave(int rank, bool silently);
 
  private:
@@ -57,7 +57,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   };
 
   int size() const { return static_cast<int>(ranks_.size()); }
-  // Runs `deliver` for each rank: at once on the same machine, and on others when the message arrives.
+  // Runs `deliver` for each rank: at once on the same machine, and on others when the message
+  // arrives.
   void Tell(int from, const std::function<void(int to)>& deliver);
   void Arrive(int to, int64_t order, int from, const std::string& name,
               const std::vector<int64_t>& values);

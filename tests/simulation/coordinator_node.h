@@ -1,6 +1,6 @@
 // The simulated coordinator: the product's performer, core, fragments and stores, over a database
-// and a disk in memory, in virtual time. What surrounds them is simulated: the runners of tasks, the
-// streams, and crashes, which may fall before and after each effect.
+// and a disk in memory, in virtual time. What surrounds them is simulated: the runners of tasks,
+// the streams, and crashes, which may fall before and after each effect.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Checks the groups of nodes of a simulated run by its own records: which agent has which number, and
-// that a pool trains under one incarnation at a time, with all of its ranks.
+// Checks the groups of nodes of a simulated run by its own records: which agent has which number,
+// and that a pool trains under one incarnation at a time, with all of its ranks.
 #pragma once
 
 #include <map>
@@ -30,9 +30,9 @@ class GroupChecker {
   // process has each rank's number, and that a group of several nodes begins a job once.
   void Starts(const RankId& who, int machine, int nodes);
   void Ends(const RankId& who);
-  // All ranks of this incarnation did a step. The first rank did it at `since`: a process that stood
-  // still may do its last step late. Checks that no earlier incarnation of the pool trains after that,
-  // and that the ranks of all nodes took part.
+  // All ranks of this incarnation did a step. The first rank did it at `since`: a process that
+  // stood still may do its last step late. Checks that no earlier incarnation of the pool trains
+  // after that, and that the ranks of all nodes took part.
   void Trains(const RankId& who, absl::Time since, absl::Time now);
 
   // Liveness: after the faults every pool of several nodes has all its nodes.

@@ -1,5 +1,5 @@
-// The lease of a simulated agent: the product's decisions (worker/agent/agent_membership.h), in virtual time and over
-// the simulated network.
+// The lease of a simulated agent: the product's decisions (worker/agent/agent_membership.h), in
+// virtual time and over the simulated network.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class MembershipNode {
 
   void Start() { Turn(); }
 
-  // What the next heartbeats say about the assigned job. It is not sent if it is about another subject
-  // than the last answer.
+  // What the next heartbeats say about the assigned job. It is not sent if it is about another
+  // subject than the last answer.
   void SetProgress(const Subject& of, int64_t inner_step);
   void AddEvaluation(const Subject& of, const coordinator::Evaluation& evaluation);
   void ReportFailure(const Subject& of, const JobFault& fault);

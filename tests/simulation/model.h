@@ -35,8 +35,8 @@ struct OuterRule {
   float lr = 1, momentum = 0;
 };
 
-// The outer step of FORMAT.md on the contributions in this order. Downlinks are exact. SEED: the only
-// contribution becomes the parameters.
+// The outer step of FORMAT.md on the contributions in this order. Downlinks are exact. SEED: the
+// only contribution becomes the parameters.
 void ApplyContributions(RoundKind kind, const OuterRule& rule,
                         const std::vector<Words>& contributions, Outer& outer);
 

@@ -16,8 +16,8 @@ struct PoolOptions {
   int nodes = 1;
   // Who numbers the nodes: the coordinator; the user, all nodes; or the user, all except node 0.
   enum class Numbers { kGiven, kFixed, kMixed } numbers = Numbers::kGiven;
-  // Whether there is a spare machine. It gets a place only while another machine is lost. If numbers
-  // are fixed, it has the number of the last machine.
+  // Whether there is a spare machine. It gets a place only while another machine is lost. If
+  // numbers are fixed, it has the number of the last machine.
   bool spare = false;
   int first_machine = 1;  // Its place on the network. The others have the next ones.
   absl::Duration step_takes = absl::Milliseconds(100);
@@ -35,8 +35,8 @@ class Pool {
   // A random other machine. Only for a pool of several machines.
   AgentNode* OtherThan(const AgentNode* agent) const;
 
-  // Whether all its nodes are in one group, each with a number of its own. True for a pool of one node
-  // and for one that has left.
+  // Whether all its nodes are in one group, each with a number of its own. True for a pool of one
+  // node and for one that has left.
   bool whole() const;
   void LeaveForGood();
   // Each machine comes back after at most `time`.

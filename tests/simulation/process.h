@@ -1,5 +1,5 @@
-// A simulated process. It runs functions. While it stands still (as after SIGSTOP), functions wait, and
-// keep their order. After its end no function runs.
+// A simulated process. It runs functions. While it stands still (as after SIGSTOP), functions wait,
+// and keep their order. After its end no function runs.
 #pragma once
 
 #include <deque>

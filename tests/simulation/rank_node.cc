@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_marks.h"
 #include "tests/scenarios/core_text.h"
 #include "worker/session/error_reason.h"
 
@@ -59,7 +60,7 @@ void RankNode::Report() {
   host_->Reported(id_.rank, monitor_.Status());
   Later(kRankStatusEach, [this] { Report(); });
   if (collective_ == 0 || world_->loop.now() < collective_until_) return;
-  PeersAreGone(absl::DeadlineExceededError("a collective took too long"));
+  PeersAreGone(MarkPeerFault(absl::DeadlineExceededError("a collective took too long")));
 }
 
 void RankNode::Kill(bool silently) {

@@ -1,8 +1,8 @@
-// One simulated rank process. First it meets the pool's other ranks at a rendezvous. Then it runs the
-// product's session core, with a simulated shell that performs the core's actions, and its share of
-// every fragment. Foreground actions run one after another; collectives wait for the other ranks;
-// other actions run at once. The product's monitor makes its reports; the product's rank_end decides
-// how it ends.
+// One simulated rank process. First it meets the pool's other ranks at a rendezvous. Then it runs
+// the product's session core, with a simulated shell that performs the core's actions, and its
+// share of every fragment. Foreground actions run one after another; collectives wait for the other
+// ranks; other actions run at once. The product's monitor makes its reports; the product's rank_end
+// decides how it ends.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,9 @@
 
 namespace longhaul::simulation {
 
-// Much shorter than a run, and much longer than a rank needs between two reports. The supervisor does
-// not notice that its agent was stopped for less than 2 s, and must not find its ranks silent then.
+// Much shorter than a run, and much longer than a rank needs between two reports. The supervisor
+// does not notice that its agent was stopped for less than 2 s, and must not find its ranks silent
+// then.
 inline constexpr ProgressLimits kProgress{
     .at_least = absl::Seconds(5), .factor = 20, .first = absl::Seconds(10)};
 // How long an agent that is asked to stop lets its ranks drain.
@@ -58,7 +59,8 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
     int nodes = 1;    // Nodes of the pool.
     Meeting meeting;
     absl::Duration prepare, step_takes;
-    // After so many steps it finds that this site cannot do the job. 0: it finds it before the first step.
+    // After so many steps it finds that this site cannot do the job. 0: it finds it before the
+    // first step.
     std::optional<int64_t> fails_after;
   };
   RankNode(World* world, CoordinatorNode* coordinator, Site* site, RankHost* host, Options options);
@@ -149,7 +151,8 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   std::shared_ptr<Communicator> communicator_;
   // Whether the session has begun, and whether the training thread is busy or waits.
   bool begun_ = false, busy_ = false, waits_ = false;
-  // Whether the pool was asked to stop, and whether another rank has stopped: then no collective works.
+  // Whether the pool was asked to stop, and whether another rank has stopped: then no collective
+  // works.
   bool drain_ = false, peers_stopped_ = false;
   session::Session session_;
   sim::ConnectionPtr connection_;

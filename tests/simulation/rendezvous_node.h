@@ -30,8 +30,9 @@ class RendezvousNode {
   ~RendezvousNode();
 
   void StartGeneration(uint64_t generation, int size);
-  // A call from `machine`. `answer` runs there once, with UNAVAILABLE if the connection ends. Returns
-  // the connection; the caller uses it to end the call. Null: the rendezvous cannot be reached.
+  // A call from `machine`. `answer` runs there once, with UNAVAILABLE if the connection ends.
+  // Returns the connection; the caller uses it to end the call. Null: the rendezvous cannot be
+  // reached.
   sim::ConnectionPtr Exchange(int machine, const std::string& token,
                               const RendezvousRound::Request& request, Answer answer);
 

@@ -36,8 +36,8 @@ enum class Mutation {
   kLostRequest,
   // Deletions of jobs are not durable.
   kLostDeletion,
-  // Effects in the wrong order: the records of a decision become durable with those of the next one,
-  // after its own answer and notices.
+  // Effects in the wrong order: the records of a decision become durable with those of the next
+  // one, after its own answer and notices.
   kLateRecords,
   // A new group of nodes gets the name of the pool's previous group.
   kReusedGroup,

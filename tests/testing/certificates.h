@@ -31,7 +31,8 @@ class TestAuthority {
   std::string certificate_;
 };
 
-// Writes ca.pem, certificate.pem and key.pem into the folder. Each is replaced atomically, and its owner's alone.
+// Writes ca.pem, certificate.pem and key.pem into the folder. Each is replaced atomically, and its
+// owner's alone.
 TlsFiles WriteTlsFiles(const std::string& folder, const std::string& ca, const Identity& identity);
 
 }  // namespace longhaul

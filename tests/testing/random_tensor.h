@@ -1,5 +1,5 @@
-// Normal random numbers for tests. They depend on the seed alone, not on the tests that ran before in the process, as
-// those of torch's own generator do.
+// Normal random numbers for tests. They depend on the seed alone, not on the tests that ran before
+// in the process, as those of torch's own generator do.
 #pragma once
 
 #include <cstdint>

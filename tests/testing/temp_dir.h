@@ -36,8 +36,8 @@ class TempDir {
   std::string path_;
 };
 
-// Path of a file in a folder of the process. The first call of a name writes it; later ones leave it as
-// it is, since another test may have it mapped. Thread-safe.
+// Path of a file in a folder of the process. The first call of a name writes it; later ones leave
+// it as it is, since another test may have it mapped. Thread-safe.
 inline std::string WrittenOnce(const std::string& name,
                                const std::function<void(std::ostream&)>& write) {
   static const TempDir folder;

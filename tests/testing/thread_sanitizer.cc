@@ -217,15 +217,16 @@ extern "C" const char* __tsan_default_options() { return "ignore_noninstrumented
 // What is reported and is right. Each with its reason.
 extern "C" const char* __tsan_default_suppressions() {
   return
-      // gRPC hands its calls from thread to thread with atomics of its library, which are not seen. Its
-      // headers are compiled with the program. What our handlers do is looked at.
+      // gRPC hands its calls from thread to thread with atomics of its library, which are not seen.
+      // Its headers are compiled with the program. What our handlers do is looked at.
       "race_top:grpc::\n"
       "race:grpc::internal::CallbackWithSuccessTag::Set\n"
       "race:grpc::internal::CallbackWithSuccessTag::Clear\n"
       "race:grpc::internal::CallOpSendMessage\n"
       "race:grpc::internal::CallOpRecvMessage\n"
       "race:grpc::internal::InterceptorBatchMethodsImpl::InterceptorBatchMethodsImpl\n"
-      // The message of a stream that gRPC fills again when the handler has taken it, on another thread.
+      // The message of a stream that gRPC fills again when the handler has taken it, on another
+      // thread.
       "race:longhaul::v1::ServeLogsRequest::\n"
       // It comes behind everything else of its call, and ends the handler's object.
       "race:CallOnDone\n"

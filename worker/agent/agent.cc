@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/http/openness.h"
 #include "common/io/posix_filesystem.h"
@@ -100,7 +101,7 @@ Agent::Agent(AgentOptions options)
                    .progress = options_.progress,
                    .drain = options_.drain,
                    .nodes = options_.nodes},
-                  absl::Now()),
+                  SteadyTime()),
       fs_(MakePosixFileSystem()),
       tracks_(options_.track_dir, options_.pool, options_.log) {
   place_.set_ranks(options_.ranks);
@@ -153,13 +154,13 @@ std::optional<Agent::Event> Agent::Next() {
 void Agent::Drain() { Post(DrainAsked{}); }
 
 absl::Status Agent::Run() {
-  for (absl::Time tick = absl::Now() + kTick; !done_;) {
+  for (absl::Time tick = SteadyTime() + kTick; !done_;) {
     if (const std::optional<Event> event = Next()) {
       std::visit([this](const auto& e) { On(e); }, *event);
     }
     // A tick comes after the events that came meanwhile, since this process may have been stopped
     // for a while.
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyTime();
     if (now < tick) continue;
     tick = now + kTick;
     Perform(supervisor_.Tick(now));
@@ -182,7 +183,7 @@ void Agent::On(const Assigned& event) {
   if (standing.node.ranks() > 0) place_ = standing.node;
   Perform(supervisor_.Assigned(
       {standing.incarnation, assignment_.job_id(), assignment_.ordinal(), place_.first_rank()},
-      absl::Now()));
+      SteadyTime()));
 }
 
 void Agent::On(const Reported& event) {
@@ -191,7 +192,7 @@ void Agent::On(const Reported& event) {
   if (supervisor_.state() == PoolSupervisor::State::kLeaving) return;
   if (const auto* status = std::get_if<RankStatus>(&event.report)) {
     metrics_.RankReported(place_.first_rank() + event.rank, ranks_->pid(event.rank), *status);
-    Perform(supervisor_.Reported(event.rank, *status, absl::Now()));
+    Perform(supervisor_.Reported(event.rank, *status, SteadyTime()));
   } else {
     PassOn(std::get<v1::HeartbeatRequest>(event.report));
   }
@@ -239,7 +240,7 @@ void Agent::On(const Exited& event) {
   if (event.group != ranks_->group()) return;
   metrics_.RankExited(event.code);
   tracks_.Close();
-  Perform(supervisor_.Exited(event.rank, event.code, absl::Now()));
+  Perform(supervisor_.Exited(event.rank, event.code, SteadyTime()));
   if (!supervisor_.completed()) return;
   membership_->SetFinished(Subject());
   OfJob(options_.log, assignment_).Info("its ranks have ended: they have done all steps");
@@ -252,7 +253,7 @@ void Agent::On(const Refused& event) {
 
 void Agent::On(const DrainAsked&) {
   options_.log.Info("asked to stop");
-  Perform(supervisor_.Drain(absl::Now()));
+  Perform(supervisor_.Drain(SteadyTime()));
 }
 
 void Agent::On(const JobsEnded& event) { ended_jobs_ = event.jobs; }

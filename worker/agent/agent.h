@@ -44,9 +44,9 @@ class Agent {
   // its status, see MembershipClient::OnRefused. Call on the main thread, since the ranks end with
   // the thread that started them.
   absl::Status Run();
-  // The ranks finish their current step and send their contributions, within options.drain. Then Run
-  // gives the lease back and returns. Thread-safe. Must not be called in a signal handler, but in a
-  // thread that waits for signals.
+  // The ranks finish their current step and send their contributions, within options.drain. Then
+  // Run gives the lease back and returns. Thread-safe. Must not be called in a signal handler, but
+  // in a thread that waits for signals.
   void Drain();
 
  private:

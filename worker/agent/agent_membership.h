@@ -1,6 +1,6 @@
-// What the membership of an agent decides: under which incarnation it joins, which reports count, and what
-// follows an answer or an error. It knows no network, thread or clock. MembershipClient runs it over gRPC, the
-// simulation in virtual time.
+// What the membership of an agent decides: under which incarnation it joins, which reports count,
+// and what follows an answer or an error. It knows no network, thread or clock. MembershipClient
+// runs it over gRPC, the simulation in virtual time.
 //
 // Externally synchronised.
 #pragma once
@@ -31,12 +31,13 @@ class AgentMembership {
     kNone,
     // The reports were refused, and would be again until the lease ends.
     kDropReports,
-    // The coordinator restarted, or the lease ended: join again at once. The same incarnation keeps its place,
-    // if it still has one.
+    // The coordinator restarted, or the lease ended: join again at once. The same incarnation keeps
+    // its place, if it still has one.
     kJoin,
     // Another incarnation took the place: BeginAnew.
     kBeginAnew,
-    // Another agent has this node's number, so the group has ended: any other number will do. The ranks end.
+    // Another agent has this node's number, so the group has ended: any other number will do. The
+    // ranks end.
     kLeaveGroup,
   };
 
@@ -51,8 +52,8 @@ class AgentMembership {
   // What Join says, so that the ranks of the group continue while that exists. Nothing: none run.
   std::optional<Place> running() const;
 
-  // A lease was granted, with this job (or ""). Returns whether the subject is another one now: then reports about
-  // the one before do not count any more.
+  // A lease was granted, with this job (or ""). Returns whether the subject is another one now:
+  // then reports about the one before do not count any more.
   bool Granted(const std::string& job, int ordinal, const Place& place);
   // As a new incarnation, without a lease and without a job. Returns as Granted.
   bool BeginAnew(std::string incarnation);
@@ -64,10 +65,11 @@ class AgentMembership {
 
   // The incarnation under which ranks work: the agent's, or that of the group.
   const std::string& of_ranks() const { return several_ ? place_.incarnation : incarnation_; }
-  // Whether a report about it counts: it is of the last answer. The coordinator would take another for the
-  // current one.
+  // Whether a report about it counts: it is of the last answer. The coordinator would take another
+  // for the current one.
   bool About(const Subject& of) const { return subject_ == of; }
-  // From now on the pool takes no new work, for as long as that group of nodes exists. Returns whether it counts.
+  // From now on the pool takes no new work, for as long as that group of nodes exists. Returns
+  // whether it counts.
   bool Drain(const Subject& of);
 
  private:

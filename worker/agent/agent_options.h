@@ -1,4 +1,5 @@
-// What the agent of a node is told: by its flags, and by what it finds out about its machine (site.h). Pure values.
+// What the agent of a node is told: by its flags, and by what it finds out about its machine
+// (site.h). Pure values.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The command line of longhaul-worker. A flag overrides its environment variable, which overrides the
-// default.
+// The command line of longhaul-worker. A flag overrides its environment variable, which overrides
+// the default.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 namespace longhaul {
 
 struct WorkerFlags {
-  // What the flags say. Without `log`, `log_ring`, `log_format` and `tls`, which the program makes, and
-  // without what PrepareSite finds out.
+  // What the flags say. Without `log`, `log_ring`, `log_format` and `tls`, which the program makes,
+  // and without what PrepareSite finds out.
   AgentOptions agent;
   LogFormat log_format = LogFormat::kAuto;
   // Of agent.log. The ranks' is agent.log_level.
@@ -20,8 +20,8 @@ struct WorkerFlags {
   SiteChoice site;
 };
 
-// Empty if the program must exit with *exit_code (help: 0; a mistake: kExitBadArguments). Then all messages
-// were printed.
+// Empty if the program must exit with *exit_code (help: 0; a mistake: kExitBadArguments). Then all
+// messages were printed.
 std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_code);
 
 }  // namespace longhaul

@@ -11,8 +11,8 @@
 
 namespace longhaul {
 
-// Thread-safe. Bounded: the oldest lines are dropped first. Lines are numbered from 0; the numbers of
-// another ring, as that of an earlier run, mean other lines.
+// Thread-safe. Bounded: the oldest lines are dropped first. Lines are numbered from 0; the numbers
+// of another ring, as that of an earlier run, mean other lines.
 class LogRing {
  public:
   static constexpr size_t kLineMax = 4 << 10;

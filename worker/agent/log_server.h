@@ -37,14 +37,15 @@ class LogServer {
   // Ends the stream.
   ~LogServer();
 
-  // The node's number. With another one than before, the stream is opened anew. Thread-safe; does not
-  // block.
+  // The node's number. With another one than before, the stream is opened anew. Thread-safe; does
+  // not block.
   void SetNode(int node) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   class Call;
   void Run(const std::stop_token& stop);
-  // The number for the next stream, and what ends that. Waits for the number. Empty: `stop` came first.
+  // The number for the next stream, and what ends that. Waits for the number. Empty: `stop` came
+  // first.
   std::optional<int> BeginCall(const std::stop_token& stop, std::stop_token* call)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -20,8 +20,8 @@
 namespace longhaul {
 namespace {
 
-// Sets what belongs to the log. It and its ring are never destroyed, since threads may log until the
-// process ends.
+// Sets what belongs to the log. It and its ring are never destroyed, since threads may log until
+// the process ends.
 void StartLog(const WorkerFlags& flags, AgentOptions& options) {
   const bool text = flags.log_format == LogFormat::kText ||
                     (flags.log_format == LogFormat::kAuto && isatty(STDERR_FILENO) == 1);

@@ -25,8 +25,8 @@
 
 namespace longhaul {
 
-// The interval of heartbeats of a pool that has had nothing to do for a while. It learns of a new job at
-// most this much later.
+// The interval of heartbeats of a pool that has had nothing to do for a while. It learns of a new
+// job at most this much later.
 inline constexpr absl::Duration kIdleHeartbeat = absl::Milliseconds(1500);
 
 class MembershipClient {
@@ -47,8 +47,8 @@ class MembershipClient {
     // pools of a large fleet.
     absl::Duration idle_heartbeat = kIdleHeartbeat;
     absl::Duration idle_after = absl::Seconds(30);
-    // Ids of the jobs whose inner state is kept here, asked before each Join and so often; and what is told
-    // of those that have ended. Both are called on the client's thread. Null: none is kept.
+    // Ids of the jobs whose inner state is kept here, asked before each Join and so often; and what
+    // is told of those that have ended. Both are called on the client's thread. Null: none is kept.
     absl::Duration kept_jobs_every = absl::Minutes(10);
     std::function<std::vector<std::string>()> kept_jobs;
     std::function<void(const std::vector<std::string>& jobs)> on_ended_jobs;
@@ -125,7 +125,8 @@ class MembershipClient {
                  const google::protobuf::RepeatedPtrField<std::string>& ended) const;
   void Leave(const std::string& reason, absl::Duration return_within = absl::ZeroDuration())
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // `change` of the membership returns whether reports so far do not count any more. Then passes on what holds now.
+  // `change` of the membership returns whether reports so far do not count any more. Then passes on
+  // what holds now.
   void Apply(const v1::Assignment& assignment, const v1::NodePlace& node,
              const std::function<bool(AgentMembership&)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes an answer. An answer to a heartbeat may leave out the spec that is here already.

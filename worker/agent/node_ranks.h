@@ -1,8 +1,8 @@
-// The rank processes of this node: their command lines, where they meet the pool's other ranks, their log lines, how
-// they end. All of them are started and ended together.
+// The rank processes of this node: their command lines, where they meet the pool's other ranks,
+// their log lines, how they end. All of them are started and ended together.
 //
-// Used by one thread, which must live as long as the ranks should (RankProcess::Start). The functions of the handler
-// are called on threads of the processes.
+// Used by one thread, which must live as long as the ranks should (RankProcess::Start). The
+// functions of the handler are called on threads of the processes.
 #pragma once
 
 #include <sys/types.h>

@@ -6,7 +6,8 @@
 //   ended --still assigned, after a delay that grows--> lost
 //   running --a rank is lost, stands still, or outlives the others--> lost
 //   lost --another incarnation--> idle
-//   running --nothing is assigned any more--> leaving --all ranks ended, or their time is over--> idle
+//   running --nothing is assigned any more--> leaving
+//   leaving --all ranks ended, or their time is over--> idle
 //   any --drain--> draining --all ranks ended, or its time is over--> done
 //
 // An incarnation whose ranks did steps of a job does not begin that job again: pushes of the ended

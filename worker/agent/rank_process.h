@@ -1,7 +1,7 @@
 // A rank process (longhaul-rank) from its agent's side. It is started with a job on its standard
 // input, and watched through a pipe on which it writes reports (rank_report.h). SIGTERM asks it to
-// stop after its current step; SIGKILL ends it. It leads a process group of its own: the programs that
-// it starts end with it, and a terminal's signals reach the agent alone.
+// stop after its current step; SIGKILL ends it. It leads a process group of its own: the programs
+// that it starts end with it, and a terminal's signals reach the agent alone.
 #pragma once
 
 #include <sys/types.h>
@@ -70,7 +70,8 @@ class RankProcess {
   const Handler handler_;
   absl::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  // Runs until no process can write to the process's standard error any more: none of its group lives.
+  // Runs until no process can write to the process's standard error any more: none of its group
+  // lives.
   std::jthread log_thread_;
   std::jthread thread_;
 };

@@ -1,5 +1,5 @@
-// What an agent finds out about its machine before it joins: whether its ranks can work there, how the
-// pool's other nodes reach it, and which cores the ranks get.
+// What an agent finds out about its machine before it joins: whether its ranks can work there, how
+// the pool's other nodes reach it, and which cores the ranks get.
 #pragma once
 
 #include <optional>
@@ -22,9 +22,10 @@ struct SiteChoice {
   std::string bind_cores;
 };
 
-// Checks `options`, which begin as the flags say and with a log, and completes them: the host's name, the node,
-// its address in the pool, the ranks' cores, the capabilities. Call once, before the agent starts. May block for
-// kBusyWindow, in which it measures which cores are busy. Errors, all such that no retry corrects them:
+// Checks `options`, which begin as the flags say and with a log, and completes them: the host's
+// name, the node, its address in the pool, the ranks' cores, the capabilities. Call once, before
+// the agent starts. May block for kBusyWindow, in which it measures which cores are busy. Errors,
+// all such that no retry corrects them:
 //   INVALID_ARGUMENT     a flag contradicts another one or this machine; the message names it
 //   NOT_FOUND            a folder or program that a flag names is not there
 //   FAILED_PRECONDITION  --device cuda on a machine with fewer GPUs than ranks

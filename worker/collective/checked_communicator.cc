@@ -1,18 +1,30 @@
 #include "worker/collective/checked_communicator.h"
 
+#include <utility>
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "worker/collective/call_checks.h"
 
 namespace longhaul {
+namespace {
+
+// These codes say the same of every implementation (communicator.h).
+absl::Status MarkIfOfPeers(absl::Status status) {
+  const bool of_peers =
+      absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) || absl::IsCancelled(status);
+  return of_peers ? MarkPeerFault(std::move(status)) : status;
+}
+
+}  // namespace
 
 template <typename T>
 absl::Status CheckedCommunicator::AllReduce(absl::string_view name, absl::Span<T> data,
                                             const CallOptions& options) {
   LH_RETURN_IF_ERROR(CheckTimeout(name, options));
   const std::vector<Part> parts = EvenParts(static_cast<int64_t>(data.size()), size_);
-  LH_RETURN_IF_ERROR(DoAllReduce(name, data, parts, options));
+  LH_RETURN_IF_ERROR(MarkIfOfPeers(DoAllReduce(name, data, parts, options)));
   traffic_.AddAllReduce(data.size() * sizeof(T), parts[rank_].size * sizeof(T), size_);
   return absl::OkStatus();
 }
@@ -33,7 +45,7 @@ absl::Status CheckedCommunicator::ReduceScatterSum(absl::Span<const float> input
   std::vector<Part> parts;
   LH_RETURN_IF_ERROR(
       CheckReduceScatter(*this, input.size(), counts, output.size(), options, &parts));
-  LH_RETURN_IF_ERROR(DoReduceScatter(input, parts, output, options));
+  LH_RETURN_IF_ERROR(MarkIfOfPeers(DoReduceScatter(input, parts, output, options)));
   traffic_.AddReduceScatter(input.size() * sizeof(float), output.size() * sizeof(float), size_);
   return absl::OkStatus();
 }
@@ -43,7 +55,7 @@ absl::Status CheckedCommunicator::AllGather(absl::Span<const std::byte> input,
                                             absl::Span<std::byte> output,
                                             const CallOptions& options) {
   LH_RETURN_IF_ERROR(CheckAllGather(*this, input.size(), parts, output.size(), options));
-  LH_RETURN_IF_ERROR(DoAllGather(input, parts, output, options));
+  LH_RETURN_IF_ERROR(MarkIfOfPeers(DoAllGather(input, parts, output, options)));
   int64_t total = 0;
   for (const Part& part : parts) total += part.size;
   traffic_.AddAllGather(total, input.size(), size_);
@@ -53,7 +65,7 @@ absl::Status CheckedCommunicator::AllGather(absl::Span<const std::byte> input,
 absl::Status CheckedCommunicator::Broadcast(absl::Span<std::byte> data, int root,
                                             const CallOptions& options) {
   LH_RETURN_IF_ERROR(CheckBroadcast(*this, root, options));
-  LH_RETURN_IF_ERROR(DoBroadcast(data, root, options));
+  LH_RETURN_IF_ERROR(MarkIfOfPeers(DoBroadcast(data, root, options)));
   traffic_.AddBroadcast(data.size(), rank_ == root, size_);
   return absl::OkStatus();
 }
@@ -65,14 +77,14 @@ absl::Status CheckedCommunicator::AllToAll(absl::Span<const std::byte> input,
                                            const CallOptions& options) {
   LH_RETURN_IF_ERROR(
       CheckAllToAll(*this, input.size(), send_parts, output.size(), receive_parts, options));
-  LH_RETURN_IF_ERROR(DoAllToAll(input, send_parts, output, receive_parts, options));
+  LH_RETURN_IF_ERROR(MarkIfOfPeers(DoAllToAll(input, send_parts, output, receive_parts, options)));
   traffic_.AddAllToAll(send_parts, receive_parts, rank_);
   return absl::OkStatus();
 }
 
 absl::Status CheckedCommunicator::Barrier(const CallOptions& options) {
   LH_RETURN_IF_ERROR(CheckTimeout("barrier", options));
-  LH_RETURN_IF_ERROR(DoBarrier(options));
+  LH_RETURN_IF_ERROR(MarkIfOfPeers(DoBarrier(options)));
   CountOperation();
   return absl::OkStatus();
 }
@@ -83,7 +95,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> CheckedCommunicator::Split(
   traffic_.SetPaused(true);
   auto group = DoSplit(rank, members, options);
   traffic_.SetPaused(false);
-  if (group.ok()) CountOperation();
+  if (!group.ok()) return MarkIfOfPeers(group.status());
+  CountOperation();
   return group;
 }
 

@@ -15,13 +15,14 @@
 //   DEADLINE_EXCEEDED    the timeout passed; the message says what was waited for
 //   UNAVAILABLE          a peer is gone or the communicator was aborted; the message names the
 //                        operation and the peer
-//   CANCELLED            a peer has left normally: it destroyed its communicator, or saw another one
-//                        do so (`nccl` cannot tell this from UNAVAILABLE)
+//   CANCELLED            a peer has left normally: it destroyed its communicator, or saw another
+//                        one do so (`nccl` cannot tell this from UNAVAILABLE)
 //   FAILED_PRECONDITION  the ranks called different operations or sizes (reported by `thread`
 //                        and `stream`; with the others this ends in DEADLINE_EXCEEDED)
-// After any of these but INVALID_ARGUMENT the communicator is aborted on this rank, and its peers
-// soon fail with UNAVAILABLE (after CANCELLED with CANCELLED). Output buffers hold unspecified
-// values, and a new group must be made.
+// DEADLINE_EXCEEDED, UNAVAILABLE and CANCELLED are marked as faults of peers (MarkPeerFault). After
+// any of these but INVALID_ARGUMENT the communicator is aborted on this rank, and its peers soon
+// fail with UNAVAILABLE (after CANCELLED with CANCELLED). Output buffers hold unspecified values,
+// and a new group must be made.
 #pragma once
 
 #include <cstddef>

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "worker/collective/checked_communicator.h"
 #include "worker/collective/gloo_exchange.h"
 #include "worker/collective/gloo_mesh.h"
@@ -122,9 +123,8 @@ class GlooCommunicator : public CheckedCommunicator {
 
   absl::Status Annotate(absl::string_view operation, const absl::Status& status) const {
     if (status.ok()) return status;
-    return absl::Status(
-        status.code(),
-        absl::StrCat(operation, " (operation ", traffic().operations + 1, "): ", status.message()));
+    return WithContext(absl::StrCat(operation, " (operation ", traffic().operations + 1, ")"),
+                       status);
   }
 
   template <typename T>

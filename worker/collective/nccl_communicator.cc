@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "worker/collective/checked_communicator.h"
 #include "worker/collective/collective_cuda_status.h"
 #include "worker/collective/nccl_group.h"
@@ -146,7 +147,7 @@ class NcclCommunicator : public CheckedCommunicator {
     const absl::Status status = group_->Run(static_cast<cudaStream_t>(options.stream),
                                             SteadyDeadlineIn(options.timeout), enqueue);
     if (status.ok()) return status;
-    return absl::Status(status.code(), absl::StrCat(operation, ": ", status.message()));
+    return WithContext(operation, status);
   }
 
   template <typename T>

@@ -3,12 +3,12 @@
 // else of the program refers to it.
 //
 // Differences from the other implementations:
-//   - Buffers are device memory of the communicator's device. CallOptions::stream is a cudaStream_t;
-//     an operation runs after the work that is queued on it. A call still returns only when its
-//     result is complete: it polls the stream, the state of the communicator, and the deadline. For
-//     overlap the caller uses a separate thread.
-//   - Sums may differ from the rank-order sum: NCCL chooses the order by topology, size and version.
-//     It is the same on every rank, and in every run on the same machines.
+//   - Buffers are device memory of the communicator's device. CallOptions::stream is a
+//     cudaStream_t; an operation runs after the work that is queued on it. A call still returns
+//     only when its result is complete: it polls the stream, the state of the communicator, and the
+//     deadline. For overlap the caller uses a separate thread.
+//   - Sums may differ from the rank-order sum: NCCL chooses the order by topology, size and
+//     version. It is the same on every rank, and in every run on the same machines.
 //   - NCCL does not say which peer failed; messages contain its own text.
 //   - One process, one device: NCCL refuses two ranks on one GPU.
 #pragma once

@@ -22,7 +22,8 @@ __global__ void SumKernel(CudaSumSources<T> sources, T* output, int64_t count) {
 template <typename T>
 cudaError_t Launch(const CudaSumSources<T>& sources, T* output, int64_t count,
                    cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(std::min(kBlocksMax, (count + kThreads - 1) / kThreads));
+  const auto blocks =
+      static_cast<unsigned>(std::min(kBlocksMax, (count + kThreads - 1) / kThreads));
   CudaSumSources<T> by_value = sources;
   void* arguments[] = {&by_value, &output, &count};
   return cudaLaunchKernel(reinterpret_cast<const void*>(SumKernel<T>), dim3(blocks),

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "worker/collective/checked_communicator.h"
 #include "worker/collective/thread_group.h"
 #include "worker/collective/thread_subgroup.h"
@@ -191,7 +192,7 @@ class StreamCommunicator : public CheckedCommunicator {
     const absl::Status status = group_->streams->Wait(end, call.deadline);
     if (status.ok()) return status;
     group_->meeting.Abort(status.message());
-    return absl::Status(status.code(), absl::StrCat(operation, ": ", status.message()));
+    return WithContext(operation, status);
   }
 
   // Each rank sums its own part in place, since no other rank reads it. Then each rank copies the

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status_marks.h"
 
 namespace longhaul {
 
@@ -65,7 +66,7 @@ void ThreadGroup::Depart(int rank) {
 }
 
 absl::Status ThreadGroup::EndOf(absl::string_view operation) const {
-  return absl::Status(end_.code(), absl::StrCat(operation, ": ", end_.message()));
+  return WithContext(operation, end_);
 }
 
 std::string ThreadGroup::MissingRanks(const std::vector<bool>& present) const {

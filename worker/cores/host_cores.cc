@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/io/cgroup_folders.h"
 #include "common/io/system_file.h"
 #include "worker/cores/processor_list.h"
 
@@ -64,33 +64,11 @@ double QuotaIn(const std::string& folder) {
                  ReadSystemFile(folder + "/cpu.cfs_period_us"));
 }
 
-// The least of a cgroup and those around it, up to the root of the mount. Inside a container's own
-// namespace the path may not be there, or begin with "..": then the root is the container's.
-double LeastQuota(const std::string& mount, absl::string_view path) {
-  double least = QuotaIn(mount);
-  if (absl::StrContains(path, "..")) return least;
-  while (!path.empty() && path != "/") {
-    if (const double quota = QuotaIn(absl::StrCat(mount, path)); quota > 0)
-      least = least > 0 ? std::min(least, quota) : quota;
-    path = path.substr(0, path.rfind('/'));
-  }
-  return least;
-}
-
-// /proc/self/cgroup has lines "NUMBER:CONTROLLERS:PATH"; version 2's has no controllers.
+// The least of the cgroup and those around it.
 double CgroupQuota(const std::string& root) {
-  const std::string mounts = root + "/sys/fs/cgroup";
   double least = 0;
-  for (absl::string_view line : absl::StrSplit(ReadSystemFile(root + "/proc/self/cgroup"), '\n')) {
-    const std::vector<absl::string_view> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
-    if (fields.size() < 3) continue;
-    const std::vector<absl::string_view> controllers = absl::StrSplit(fields[1], ',');
-    double quota = 0;
-    if (fields[1].empty()) {
-      quota = LeastQuota(mounts, fields[2]);
-    } else if (std::find(controllers.begin(), controllers.end(), "cpu") != controllers.end()) {
-      quota = LeastQuota(mounts + "/cpu", fields[2]);
-    }
+  for (const std::string& folder : CgroupFolders("cpu", root)) {
+    const double quota = QuotaIn(folder);
     if (quota > 0) least = least > 0 ? std::min(least, quota) : quota;
   }
   return least;

@@ -1,8 +1,10 @@
-// Training data as one long sequence of tokens, which can be read at any place. It does not decide which examples a
-// step trains on (example_plan.h). So a dataset has no position, and nothing to save or restore.
+// Training data as one long sequence of tokens, which can be read at any place. It does not decide
+// which examples a step trains on (example_plan.h). So a dataset has no position, and nothing to
+// save or restore.
 //
-// Implementation: FileTokens. Immutable, so thread-safe. Reading blocks on the disk. Where a file was changed,
-// cut off or fails meanwhile, it gives DATA_LOSS with the file's name, or other tokens.
+// Implementation: FileTokens. Immutable, so thread-safe. Reading blocks on the disk. Where a file
+// was changed, cut off or fails meanwhile, it gives DATA_LOSS with the file's name, or other
+// tokens.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +20,11 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t tokens() const = 0;
-  // Copies tokens [first, first + out.size()). They are below the vocabulary with which the dataset was opened, unless
-  // its files have changed.
+  // Copies tokens [first, first + out.size()). They are below the vocabulary with which the dataset
+  // was opened, unless its files have changed.
   virtual absl::Status Read(int64_t first, absl::Span<int64_t> out) const = 0;
-  // Appends the places in [first, end) where a document begins, ascending, each once. SourceOptions::documents says how
-  // they are known. Appends nothing if they are not.
+  // Appends the places in [first, end) where a document begins, ascending, each once.
+  // SourceOptions::documents says how they are known. Appends nothing if they are not.
   virtual absl::Status AppendDocumentStarts(int64_t first, int64_t end,
                                             std::vector<int64_t>& starts) const = 0;
   // For messages: the file of the token at `at`, and its place there.

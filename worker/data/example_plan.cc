@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "common/base/status_marks.h"
 #include "worker/data/permutation.h"
 
 namespace longhaul {
@@ -44,10 +45,7 @@ absl::StatusOr<ExamplePlan> ExamplePlan::Create(const Options& options) {
                                                     .eval_fraction = options.eval_fraction,
                                                     .seed = SeedOf(options.seed, i),
                                                     .pool = options.pool});
-    if (!made.ok()) {
-      return absl::Status(made.status().code(),
-                          absl::StrCat(source.name, ": ", made.status().message()));
-    }
+    if (!made.ok()) return WithContext(source.name, made.status());
     windows.push_back(*std::move(made));
     before += source.weight;
     ends.push_back(std::llround(before / sum * static_cast<double>(kMixtureBlock)));

@@ -34,8 +34,8 @@ void Widen(absl::Span<int64_t> out) {
   }
 }
 
-// The place of the first token that is too large, or -1. The loop over a run has no branch, so it is as fast
-// as memory.
+// The place of the first token that is too large, or -1. The loop over a run has no branch, so it
+// is as fast as memory.
 template <typename Word>
 absl::StatusOr<int64_t> FindTooLarge(const TokenPiece& piece, uint64_t end) {
   std::vector<Word> buffer(std::min(kCheckedAtOnce, piece.count));

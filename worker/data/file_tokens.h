@@ -1,6 +1,7 @@
-// Tokens of files: unsigned little-endian numbers of 1, 2, 4 or 8 bytes, in one or several pieces. token_files.h makes
-// the pieces and knows the formats of files. They are read, not mapped, since somebody else may change them: errors of
-// reading are those of ReadOnlyFile, DATA_LOSS with the file's name.
+// Tokens of files: unsigned little-endian numbers of 1, 2, 4 or 8 bytes, in one or several pieces.
+// token_files.h makes the pieces and knows the formats of files. They are read, not mapped, since
+// somebody else may change them: errors of reading are those of ReadOnlyFile, DATA_LOSS with the
+// file's name.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // The index of Megatron-LM's data, little-endian:
-//   "MMIDIDX\0\0" | u64 version = 1 | u8 type of a token | u64 sequences | u64 entries of `documents`
+//   "MMIDIDX\0\0" | u64 version = 1 | u8 type of a token | u64 sequences |
+//   u64 entries of `documents`
 //   i32[sequences] tokens of each | i64[sequences] where each begins in the .bin, in bytes
 //   i64[entries] documents: first sequence of each, and at last their number
 // Types: 1 uint8, 3 int16, 4 int32, 5 int64, 8 uint16 (2, 6, 7: int8 and floats, no tokens).
@@ -25,14 +26,14 @@ struct MegatronIndex {
   int64_t tokens = 0, sequences = 0, documents = 0;
 };
 
-// Reads the whole file. INVALID_ARGUMENT: it is not an index, or of another version or type; sizes do not add up;
-// sequences do not follow each other without gaps, as Megatron-LM writes them; or documents are out of order. Otherwise
-// the errors of ReadOnlyFile.
+// Reads the whole file. INVALID_ARGUMENT: it is not an index, or of another version or type; sizes
+// do not add up; sequences do not follow each other without gaps, as Megatron-LM writes them; or
+// documents are out of order. Otherwise the errors of ReadOnlyFile.
 absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file);
 
-// Appends the places in [first, end) where a document begins, plus `shift`, ascending, each once. `file`: the one that
-// `index` was read from. It is searched in place, so documents take no memory. If it has changed since, the places are
-// wrong, but stay within the range.
+// Appends the places in [first, end) where a document begins, plus `shift`, ascending, each once.
+// `file`: the one that `index` was read from. It is searched in place, so documents take no memory.
+// If it has changed since, the places are wrong, but stay within the range.
 absl::Status AppendMegatronStarts(const ReadOnlyFile& file, const MegatronIndex& index,
                                   int64_t first, int64_t end, int64_t shift,
                                   std::vector<int64_t>& starts);

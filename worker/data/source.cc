@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "common/base/tokenizer_name.h"
 #include "worker/data/byte_stream.h"
 #include "worker/data/file_list.h"
@@ -202,8 +203,8 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options
   made.kind = SourceKind::kMegatron;
   absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab);
   if (dataset.ok()) return dataset;
-  return absl::Status(dataset.status().code(), absl::StrCat("the tokens of ", options.path, " in ",
-                                                            dataset.status().message()));
+  return WithMessage(dataset.status(), absl::StrCat("the tokens of ", options.path, " in ",
+                                                    dataset.status().message()));
 }
 
 }  // namespace longhaul

@@ -52,8 +52,8 @@ absl::StatusOr<ExampleBatch> TokenBatches::Read(
     const auto [source, first] = places[i];
     const absl::Span<int64_t> example = absl::MakeSpan(tokens.values).subspan(i * size, size);
     LH_RETURN_IF_ERROR(datasets_[source]->Read(first, example));
-    // All tokens were checked when the data was opened. If the file has changed since, the model would read outside its
-    // embedding.
+    // All tokens were checked when the data was opened. If the file has changed since, the model
+    // would read outside its embedding.
     for (int64_t k = 0; k < size; ++k) {
       if (example[k] >= 0 && example[k] < options_.vocab) continue;
       return absl::DataLossError(absl::StrCat(datasets_[source]->Locate(first + k), " is now ",

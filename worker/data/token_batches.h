@@ -1,4 +1,5 @@
-// The batches of a language model: a rank's share of windows of tokens, from one or several sources.
+// The batches of a language model: a rank's share of windows of tokens, from one or several
+// sources.
 #pragma once
 
 #include <memory>
@@ -11,8 +12,8 @@
 
 namespace longhaul {
 
-// Fills in "document_starts" (batch.h) of an example that begins at token `first` of the data. `starts` has an element
-// for each token that the model reads.
+// Fills in "document_starts" (batch.h) of an example that begins at token `first` of the data.
+// `starts` has an element for each token that the model reads.
 absl::Status ReadDocumentStarts(const Dataset& data, int64_t first, absl::Span<int64_t> starts);
 
 class TokenBatches : public BatchMaker {

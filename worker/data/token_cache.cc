@@ -16,7 +16,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "common/io/digest.h"
 #include "worker/data/document_encoder.h"
 #include "worker/data/documents.h"
@@ -86,21 +88,21 @@ class FolderLock {
 absl::Status AwaitLock(const FolderLock& lock, const std::string& growing,
                        const std::string& source, const TokenWork& work) {
   uintmax_t size = 0;
-  absl::Time grew = absl::Now(), told = absl::InfinitePast();
+  absl::Time grew = SteadyTime(), told = absl::InfinitePast();
   while (!lock.Try()) {
     std::error_code ignored;
     const uintmax_t now = fs::file_size(growing, ignored);
     if (!ignored && now != size) {
       size = now;
-      grew = absl::Now();
+      grew = SteadyTime();
     }
-    if (absl::Now() - grew > work.patience) {
-      return absl::DeadlineExceededError(
+    if (SteadyTime() - grew > work.patience) {
+      return MarkPeerFault(absl::DeadlineExceededError(
           absl::StrCat(source, ": another process has made no tokens of it for ",
-                       absl::FormatDuration(work.patience), " (", growing, ")"));
+                       absl::FormatDuration(work.patience), " (", growing, ")")));
     }
-    if (work.on_wait && absl::Now() - told > kTell) {
-      told = absl::Now();
+    if (work.on_wait && SteadyTime() - told > kTell) {
+      told = SteadyTime();
       work.on_wait(absl::StrCat("tokens of ", source, ", which another process makes"));
     }
     absl::SleepFor(kLook);
@@ -154,8 +156,8 @@ class TokenMaker {
   }
 
   void Tell(int64_t taken) {
-    if (!work_.on_wait || absl::Now() - told_ < kTell) return;
-    told_ = absl::Now();
+    if (!work_.on_wait || SteadyTime() - told_ < kTell) return;
+    told_ = SteadyTime();
     work_.on_wait(absl::StrFormat("tokens of %s: %d of %d MiB read", options_.path, taken >> 20,
                                   bytes_ >> 20));
   }

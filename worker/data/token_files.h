@@ -1,8 +1,8 @@
-// Opens files of tokens that other tools wrote, as pieces. Only headers and indexes are read. The caller, who
-// knows the vocabulary, checks the tokens (CheckTokens).
+// Opens files of tokens that other tools wrote, as pieces. Only headers and indexes are read. The
+// caller, who knows the vocabulary, checks the tokens (CheckTokens).
 //
-// Errors of all: NOT_FOUND: there is no such file. INVALID_ARGUMENT: the file is not of this format, or damaged. Every
-// message names the file and the problem.
+// Errors of all: NOT_FOUND: there is no such file. INVALID_ARGUMENT: the file is not of this
+// format, or damaged. Every message names the file and the problem.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace longhaul {
 // nanoGPT: unsigned 16-bit tokens, nothing else.
 absl::StatusOr<TokenPiece> OpenNanoGptFile(const std::string& path);
 
-// llm.c: a header of 256 int32 (magic, version, number of tokens; the rest is unused), then unsigned
-// tokens: 16 bits with magic 20240520, version 1; 32 bits with magic 20240801, version 7.
+// llm.c: a header of 256 int32 (magic, version, number of tokens; the rest is unused), then
+// unsigned tokens: 16 bits with magic 20240520, version 1; 32 bits with magic 20240801, version 7.
 absl::StatusOr<TokenPiece> OpenLlmcFile(const std::string& path);
 bool IsLlmcFile(absl::Span<const uint8_t> bytes);
 

@@ -170,7 +170,6 @@ absl::StatusOr<uint32_t> TokenizerProcess::ReceiveWord() {
 
 absl::Status TokenizerProcess::Broken(int error) const {
   if (error == EAGAIN || error == EWOULDBLOCK) {
-    // Not DEADLINE_EXCEEDED, which a rank's errors of other ranks have.
     return absl::InternalError(absl::StrCat(name_, " did not answer for ", seconds_, " s"));
   }
   return absl::InternalError(absl::StrCat(name_, " ended unexpectedly (is memory short?)"));

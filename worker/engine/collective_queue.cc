@@ -11,6 +11,7 @@
 #include "c10/core/Event.h"
 #include "c10/core/StreamGuard.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
+#include "common/base/status_marks.h"
 #include "worker/engine/torch_status.h"
 
 namespace longhaul {
@@ -19,7 +20,7 @@ namespace {
 absl::Status Run(const std::string& name, const std::function<absl::Status()>& work) {
   const absl::Status status = CatchTorch(name, work);
   if (status.ok() || absl::StartsWith(status.message(), name)) return status;
-  return absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
+  return WithContext(name, status);
 }
 
 // Orders the streams of a device. On a CPU there is nothing to order.

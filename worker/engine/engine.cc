@@ -19,6 +19,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "worker/collective/parts.h"
 #include "worker/engine/device.h"
 #include "worker/engine/optimizer_factory.h"
@@ -108,7 +109,8 @@ absl::Status CheckOffloadTogether(const Engine::Options& options, PoolExchange& 
   LH_RETURN_IF_ERROR(mine);
   for (size_t rank = 0; rank < codes.size(); ++rank) {
     if (codes[rank][0] == 0) continue;
-    return absl::UnavailableError(absl::StrCat("rank ", rank, " cannot offload its state"));
+    return MarkPeerFault(
+        absl::UnavailableError(absl::StrCat("rank ", rank, " cannot offload its state")));
   }
   return absl::OkStatus();
 }
@@ -250,8 +252,8 @@ absl::Status Engine::Initialize(const InitialParameters& initial) {
   LH_RETURN_IF_ERROR(mine);
   for (size_t rank = 0; rank < codes.size(); ++rank) {
     if (codes[rank][0] == 0) continue;
-    return absl::UnavailableError(
-        absl::StrCat("rank ", rank, " could not read its initial parameters"));
+    return MarkPeerFault(absl::UnavailableError(
+        absl::StrCat("rank ", rank, " could not read its initial parameters")));
   }
   return Publish(units);
 }

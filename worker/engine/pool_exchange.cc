@@ -12,6 +12,7 @@
 #include "c10/core/Stream.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "worker/engine/tensor_span.h"
 
 namespace longhaul {
@@ -28,9 +29,8 @@ absl::Status NameRanks(const absl::Status& status, const Hop& hop, const Topolog
   const auto name = [&](std::string* out, int rank) {
     absl::StrAppend(out, rank, " on node ", topology.node(rank));
   };
-  return absl::Status(status.code(),
-                      absl::StrCat(status.message(), " (in a group of the pool's ranks ",
-                                   absl::StrJoin(hop.ranks, ", ", name), ")"));
+  return WithMessage(status, absl::StrCat(status.message(), " (in a group of the pool's ranks ",
+                                          absl::StrJoin(hop.ranks, ", ", name), ")"));
 }
 
 }  // namespace

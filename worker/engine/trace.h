@@ -1,9 +1,9 @@
-// A timeline of a rank's work, in the Trace Event Format that chrome://tracing and Perfetto read. Each rank has a
-// file, and each thread of the engine a track.
+// A timeline of a rank's work, in the Trace Event Format that chrome://tracing and Perfetto read.
+// Each rank has a file, and each thread of the engine a track.
 //
-// Thread-safe. Blocks only to write the file. Writes the first kEventsMax events, so that a file stays below 100 MB.
-// Events that cannot be written are dropped. The file of a process that was killed ends behind a whole event; these
-// programs do not need the closing bracket.
+// Thread-safe. Blocks only to write the file. Writes the first kEventsMax events, so that a file
+// stays below 100 MB. Events that cannot be written are dropped. The file of a process that was
+// killed ends behind a whole event; these programs do not need the closing bracket.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,8 @@ class Trace {
   ~Trace();
   Trace(const Trace&) = delete;
 
-  // An event from the construction to the destruction of the object. `trace` may be null: there is no event.
+  // An event from the construction to the destruction of the object. `trace` may be null: there is
+  // no event.
   class Span {
    public:
     Span(Trace* trace, Track track, absl::string_view name);

@@ -14,6 +14,7 @@
 #include "ATen/ops/ones.h"
 #include "ATen/ops/silu.h"
 #include "ATen/ops/softmax.h"
+#include "ATen/ops/sum.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -37,6 +38,13 @@ absl::Status CheckTokens(absl::Span<const int64_t> tokens, int64_t vocab) {
         absl::StrCat("token ", i, " is ", tokens[i], ", the model's are below ", vocab));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckFinite(double of_logits) {
+  if (std::isfinite(of_logits)) return absl::OkStatus();
+  return absl::DataLossError(
+      "the model's logits are not finite: its training has diverged, or its parameters are "
+      "damaged");
 }
 
 at::Tensor TensorOf(absl::Span<const int64_t> tokens) {
@@ -111,6 +119,7 @@ class LanguageModel::Cached : public LanguageModel::Continuation {
       LH_ASSIGN_OR_RETURN(const at::Tensor x_TD, Hidden(tokens));
       const at::NoGradGuard no_gradients;
       logits_ = w_.Head(x_TD.narrow(0, x_TD.size(0) - 1, 1)).contiguous();
+      LH_RETURN_IF_ERROR(CheckFinite(logits_.sum(at::kDouble).item<double>()));
       return absl::Span<const float>(logits_.const_data_ptr<float>(), s_.vocab);
     });
   }
@@ -250,6 +259,7 @@ absl::StatusOr<double> LanguageModel::LossSum(absl::Span<const int64_t> tokens, 
       batch.document_starts_BT = TensorOf(document_starts).view({-1, context});
     pass->Begin(batch, {.keep = FusedPass::Keep::kNothing});
     for (int unit = 0; unit < weights_->units(); ++unit) pass->Forward(unit, weights_->unit(unit));
+    LH_RETURN_IF_ERROR(CheckFinite(pass->loss_sum()));
     return pass->loss_sum();
   });
 }

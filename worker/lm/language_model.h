@@ -38,7 +38,7 @@ class LanguageModel {
                       absl::Span<const int64_t> document_starts = {});
 
   // Returns the sum of the cross-entropy, in nats, over sequences of context + 1 tokens that follow
-  // each other in `tokens`.
+  // each other in `tokens`. DATA_LOSS: it is not finite.
   absl::StatusOr<double> LossSum(absl::Span<const int64_t> tokens, int64_t context,
                                  absl::Span<const int64_t> document_starts = {});
 
@@ -48,7 +48,7 @@ class LanguageModel {
     virtual ~Continuation() = default;
     // Appends tokens. Returns the logits after the last of them, which are valid until the next
     // call. INVALID_ARGUMENT: no tokens; one outside the vocabulary; more than positions_max in
-    // all.
+    // all. DATA_LOSS: the logits are not finite.
     virtual absl::StatusOr<absl::Span<const float>> Append(absl::Span<const int64_t> tokens) = 0;
     virtual int64_t positions() const = 0;
   };

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
 namespace longhaul {
@@ -132,11 +133,15 @@ absl::Status EmulatedMovement::Wait(const MoveToken& token, absl::string_view wh
     RunUntil(token);
     return error();
   }
-  const absl::Time deadline = absl::Now() + options_.timeout;
+  const absl::Time deadline = SteadyTime() + options_.timeout;
   while (!IsDone(token)) {
-    if (!changed_.WaitWithDeadline(&mutex_, deadline) || IsDone(token)) continue;
-    return absl::DeadlineExceededError(
-        absl::StrCat(what, ": not done after ", absl::FormatDuration(options_.timeout)));
+    const absl::Duration left = deadline - SteadyTime();
+    if (left > absl::ZeroDuration()) {
+      changed_.WaitWithTimeout(&mutex_, left);
+      continue;
+    }
+    return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after ",
+                                                    absl::FormatDuration(options_.timeout)));
   }
   return error();
 }

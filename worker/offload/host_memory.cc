@@ -8,13 +8,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "common/base/status_marks.h"
+#include "common/io/cgroup_folders.h"
 #include "common/io/system_file.h"
 
 namespace longhaul {
 namespace {
-
-// The cgroup of this process, as it sees it.
-constexpr char kCgroup[] = "/sys/fs/cgroup";
 
 std::string Size(int64_t bytes) {
   constexpr double kMiB = 1 << 20;
@@ -45,6 +44,18 @@ int64_t Reclaimable(const std::string& cgroup) {
   return sum;
 }
 
+// What a cgroup has left. Nothing: it has no limit.
+std::optional<int64_t> LeftIn(const std::string& cgroup) {
+  auto most = ReadNumber(cgroup + "/memory.max"), used = ReadNumber(cgroup + "/memory.current");
+  if (!most || !used) {  // Version 1.
+    most = ReadNumber(cgroup + "/memory.limit_in_bytes");
+    used = ReadNumber(cgroup + "/memory.usage_in_bytes");
+  }
+  if (!most || !used) return std::nullopt;
+  const int64_t held = std::max<int64_t>(0, *used - Reclaimable(cgroup));
+  return std::max<int64_t>(0, *most - held);
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root) {
@@ -56,34 +67,31 @@ absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root) {
     if (absl::SimpleAtoi(line, &available)) available *= 1024;
   }
   if (available < 0) return absl::NotFoundError("/proc/meminfo does not say what is available");
-  const std::string cgroup = root + kCgroup;
-  const auto most = ReadNumber(cgroup + "/memory.max"),
-             used = ReadNumber(cgroup + "/memory.current");
-  if (most && used) {
-    const int64_t held = std::max<int64_t>(0, *used - Reclaimable(cgroup));
-    available = std::min(available, std::max<int64_t>(0, *most - held));
+  for (const std::string& cgroup : CgroupFolders("memory", root)) {
+    if (const std::optional<int64_t> left = LeftIn(cgroup)) available = std::min(available, *left);
   }
   return available;
 }
 
 absl::Status CheckHostMemory(const OffloadNeed& need, int ranks, int64_t available) {
   if (ranks * need.total() <= available) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "offload: this node needs %s of host memory and has %s left: %d ranks of %s (masters %s, "
-      "weights %s, moments and gradients %s, emulated device %s); use more nodes, or a partition "
-      "that splits the optimizer state over more ranks",
+  const std::string message = absl::StrFormat(
+      "this node needs %s of host memory and has %s left: %d ranks of %s (masters %s, weights %s, "
+      "moments and gradients %s, emulated device %s); use more nodes, or a partition that splits "
+      "the optimizer state over more ranks",
       Size(ranks * need.total()), Size(available), ranks, Size(need.total()), Size(need.masters),
-      Size(need.weights), Size(need.optimizer), Size(need.emulated)));
+      Size(need.weights), Size(need.optimizer), Size(need.emulated));
+  return AboutField("offload", absl::FailedPreconditionError(message));
 }
 
 absl::Status CheckEvaluationMemory(const EvaluationNeed& need, int ranks, int64_t available) {
   if (ranks * need.total() <= available) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrFormat(
-      "evaluation.beside_training: this node needs %s of memory for it and has %s left: %d ranks "
-      "of "
-      "%s (%d copies of the weights of %s, activations %s); leave it out, or use a smaller batch",
+  const std::string message = absl::StrFormat(
+      "this node needs %s of memory for it and has %s left: %d ranks of %s (%d copies of the "
+      "weights of %s, activations %s); leave it out, or use a smaller batch",
       Size(ranks * need.total()), Size(available), ranks, Size(need.total()), need.copies,
-      Size(need.copy), Size(need.activations)));
+      Size(need.copy), Size(need.activations));
+  return AboutField("evaluation.beside_training", absl::FailedPreconditionError(message));
 }
 
 }  // namespace longhaul

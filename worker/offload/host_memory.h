@@ -21,8 +21,8 @@ struct OffloadNeed {
   int64_t total() const { return masters + weights + optimizer + emulated; }
 };
 
-// The bytes that this process may still use: what the machine or its cgroup has left, whichever is
-// less. Pages of files count as left, since the system gives them back.
+// The bytes that this process may still use: what the machine, its cgroup or one around that has
+// left, whichever is least. Pages of files count as left, since the system gives them back.
 // NOT_FOUND: the system does not say. `root`: the path of the system's root, for tests.
 absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root = "");
 

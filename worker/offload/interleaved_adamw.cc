@@ -443,37 +443,52 @@ absl::Status InterleavedAdamW::Finish() {
   return std::exchange(status_, absl::OkStatus());
 }
 
-absl::Status InterleavedAdamW::WaitFor(const MoveToken& copied, absl::string_view what,
-                                       std::unique_ptr<StagedState>& staged) const {
-  absl::Status done = movement_.Wait(copied, what);
-  if (!done.ok()) abandoned_.push_back(std::move(staged));
-  return done;
+InterleavedAdamW::StatePart InterleavedAdamW::PartOf(OptimizerState state, int subgroup,
+                                                     int64_t first, size_t count) const {
+  const State& kept = subgroups_[subgroup];
+  const PlacedBuffer& buffer = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
+  const int64_t size = SizesOf(options_, kept.shape).moment;
+  return {buffer.place(), size == kFloat, buffer.memory().subspan(first * size, count * size)};
+}
+
+absl::Status InterleavedAdamW::Transfer(MoveQueue queue, const StatePart& part,
+                                        std::vector<std::byte>& host) const {
+  const bool up = queue.direction == Direction::kUp;
+  if (part.place == Place::kHost) {
+    if (up) {
+      std::copy(host.begin(), host.end(), part.memory.begin());
+    } else {
+      std::copy(part.memory.begin(), part.memory.end(), host.begin());
+    }
+    return absl::OkStatus();
+  }
+  auto staged = std::make_unique<StagedState>(std::move(host), part.memory);
+  const Movement::Use here{&staged->here, 0}, there{&staged->there, 0};
+  const MoveToken copied =
+      movement_.Copy(queue, up ? here : there, up ? there : here, staged->here.bytes());
+  absl::Status done = movement_.Wait(
+      copied, up ? "writing the optimizer's state" : "reading the optimizer's state");
+  if (!done.ok()) {
+    abandoned_.push_back(std::move(staged));
+    return done;
+  }
+  host = std::move(staged->host);
+  return absl::OkStatus();
 }
 
 absl::Status InterleavedAdamW::ReadState(OptimizerState state, int subgroup, int64_t first,
                                          absl::Span<float> values) const {
-  const State& kept = subgroups_[subgroup];
-  const PlacedBuffer& from = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
-  const int64_t size = SizesOf(options_, kept.shape).moment;
-  const absl::Span<std::byte> part = from.memory().subspan(first * size, values.size() * size);
-  std::vector<std::byte> host(part.size());
-  if (from.place() == Place::kHost) {
-    std::copy(part.begin(), part.end(), host.begin());
-  } else {
-    auto staged = std::make_unique<StagedState>(std::move(host), part);
-    const MoveToken read =
-        movement_.Copy(kStateDown, {&staged->there, 0}, {&staged->here, 0}, part.size());
-    LH_RETURN_IF_ERROR(WaitFor(read, "reading the optimizer's state", staged));
-    host = std::move(staged->host);
+  const StatePart part = PartOf(state, subgroup, first, values.size());
+  std::vector<std::byte> host(part.memory.size());
+  LH_RETURN_IF_ERROR(Transfer(kStateDown, part, host));
+  if (part.wide) {
+    std::copy(host.begin(), host.end(), reinterpret_cast<std::byte*>(values.data()));
+    return absl::OkStatus();
   }
   for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t bits = 0;
-    if (size == kFloat) {
-      std::memcpy(&values[i], &host[i * size], size);
-    } else {
-      std::memcpy(&bits, &host[i * size], size);
-      values[i] = FromBfloat16(bits);
-    }
+    uint16_t bits;
+    std::memcpy(&bits, &host[i * kNarrow], kNarrow);
+    values[i] = FromBfloat16(bits);
   }
   return absl::OkStatus();
 }
@@ -481,24 +496,18 @@ absl::Status InterleavedAdamW::ReadState(OptimizerState state, int subgroup, int
 absl::Status InterleavedAdamW::WriteState(OptimizerState state, int subgroup, int64_t first,
                                           absl::Span<const float> values) {
   LH_RETURN_IF_ERROR(BeginWrite(subgroup));
-  const State& kept = subgroups_[subgroup];
-  const PlacedBuffer& to = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
-  const int64_t size = SizesOf(options_, kept.shape).moment;
-  std::vector<std::byte> host(values.size() * size);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint16_t bits = ToBfloat16(values[i]);
-    std::memcpy(&host[i * size], size == kFloat ? static_cast<const void*>(&values[i]) : &bits,
-                size);
+  const StatePart part = PartOf(state, subgroup, first, values.size());
+  std::vector<std::byte> host(part.memory.size());
+  if (part.wide) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
+    std::copy(bytes, bytes + host.size(), host.begin());
+  } else {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint16_t bits = ToBfloat16(values[i]);
+      std::memcpy(&host[i * kNarrow], &bits, kNarrow);
+    }
   }
-  const absl::Span<std::byte> part = to.memory().subspan(first * size, host.size());
-  if (to.place() == Place::kHost) {
-    std::copy(host.begin(), host.end(), part.begin());
-    return absl::OkStatus();
-  }
-  auto staged = std::make_unique<StagedState>(std::move(host), part);
-  const MoveToken written =
-      movement_.Copy(kStateUp, {&staged->here, 0}, {&staged->there, 0}, part.size());
-  return WaitFor(written, "writing the optimizer's state", staged);
+  return Transfer(kStateUp, part, host);
 }
 
 int64_t InterleavedAdamW::state_bytes() const {

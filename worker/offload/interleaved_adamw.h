@@ -3,8 +3,10 @@
 // arXiv 2410.21316). Every subgroup is updated once, by the same arithmetic, whatever the schedule.
 // If the device has the host's kernel, the result equals that of AdamW bit for bit.
 //
-//   gradients  lie on the device; those of host subgroups are copied to the host, best during backward
-//   state      of interleaved subgroups is copied into one of a few slots on the device before its use, and back
+//   gradients  lie on the device; those of host subgroups are copied to the host, best during
+//              backward
+//   state      of interleaved subgroups is copied into one of a few slots on the device before its
+//              use, and back
 //   masters    are all in host memory when Finish returns, also those of resident subgroups
 //   shadow     lies on the device; that of host subgroups is copied there
 //
@@ -132,6 +134,12 @@ class InterleavedAdamW : public Optimizer {
     Buffer buffer;
     MoveToken free;
   };
+  // Where some elements of m or v lie: in float32 if `wide`, otherwise in bf16.
+  struct StatePart {
+    Place place = Place::kHost;
+    bool wide = true;
+    absl::Span<std::byte> memory;
+  };
   // A part of the state on its way between a piece of host memory and the device.
   struct StagedState;
 
@@ -170,10 +178,10 @@ class InterleavedAdamW : public Optimizer {
   void RunHost(size_t waiting_max);
   absl::Status UpdateOnHost(State& state);
   void Note(const absl::Status& status);
-  // Waits for the copy of a part of the state. If the wait fails, the copy may still run, so
-  // `staged` is kept until the movement has ended.
-  absl::Status WaitFor(const MoveToken& copied, absl::string_view what,
-                       std::unique_ptr<StagedState>& staged) const;
+  StatePart PartOf(OptimizerState state, int subgroup, int64_t first, size_t count) const;
+  // Copies `host` to the part, or the part to `host`, and waits. If the wait fails, the copy may
+  // still run, so `host` is taken and kept until the movement has ended.
+  absl::Status Transfer(MoveQueue queue, const StatePart& part, std::vector<std::byte>& host) const;
 
   const Options options_;
   const UpdateSchedule schedule_;

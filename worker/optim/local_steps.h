@@ -3,7 +3,8 @@
 // synchronisations each rank steps by its own gradients, and accumulates its steps in u:
 //
 //   m = beta1 m + (1 - beta1) g         the caller
-//   x = keep x - gamma m / d            d = sqrt(v) / sqrt(1 - beta2^F) + eps, v frozen (FrozenScale)
+//   x = keep x - gamma m / d            d = sqrt(v) / sqrt(1 - beta2^F) + eps, v frozen
+//                                       (FrozenScale)
 //   u = keep u + gamma m ;  s = keep s + gamma
 //
 // When the ranks synchronise, with x' the parameters after the previous synchronisation:

@@ -5,8 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "common/base/status_marks.h"
 #include "common/base/utf8.h"
 #include "common/config/data_sources.h"
 
@@ -18,15 +17,14 @@ namespace {
 constexpr size_t kFaultMessageBytesMax = 4096;
 
 v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {
-  const bool among_ranks = place == FaultPlace::kMeeting || place == FaultPlace::kPreparation ||
-                           place == FaultPlace::kTraining;
-  if (among_ranks && (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-                      absl::IsCancelled(status))) {
+  if (place == FaultPlace::kPlan) return v1::COORDINATOR_FAULT;
+  if (IsPeerFault(status)) return v1::PEER_FAULT;
+  // A meeting waits for the other ranks alone. ABORTED: they meet in a later generation.
+  if (place == FaultPlace::kMeeting &&
+      (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+       absl::IsCancelled(status) || absl::IsAborted(status))) {
     return v1::PEER_FAULT;
   }
-  // The other ranks meet in a later generation.
-  if (place == FaultPlace::kMeeting && absl::IsAborted(status)) return v1::PEER_FAULT;
-  if (place == FaultPlace::kPlan) return v1::COORDINATOR_FAULT;
   // The table of capabilities has each part of it, but not their combination.
   if (place == FaultPlace::kPreparation && absl::IsUnimplemented(status)) return v1::JOB_FAULT;
   return v1::SITE_FAULT;
@@ -42,12 +40,11 @@ std::string DataField(const std::vector<DataSource>& sources) {
   return sources.size() == 1 ? sources.front().field : "data";
 }
 
-// For messages that begin with the part of the spec that they are about.
-std::optional<Advice> AdviceByMessage(const v1::JobSpec& spec, const absl::Status& status) {
-  const auto about = [&](absl::string_view part) {
-    return absl::StartsWith(status.message(), absl::StrCat(part, ": "));
-  };
-  if (about(kHuggingFaceField)) {
+// For errors that say which field of the spec they are about.
+std::optional<Advice> AdviceByField(const v1::JobSpec& spec, const absl::Status& status) {
+  const std::string field = FieldOf(status);
+  if (field.empty()) return std::nullopt;
+  if (field == kHuggingFaceField) {
     return Advice{
         kHuggingFaceField,
         absl::IsDataLoss(status)
@@ -55,23 +52,19 @@ std::optional<Advice> AdviceByMessage(const v1::JobSpec& spec, const absl::Statu
             : "the folder is looked up on every worker's machine, absolute or below --data-dir; it "
               "must be whole there, and of the model that the job was submitted with"};
   }
-  if (about("partition")) {
+  if (field == "partition") {
     return Advice{
-        "partition",
+        field,
         "give every node of this pool as many ranks (an even number, for pairs), or choose "
         "another partition"};
   }
-  if (!absl::IsFailedPrecondition(status)) return std::nullopt;
-  for (const char* const memory : {"offload", "evaluation.beside_training"}) {
-    if (about(memory))
-      return Advice{memory, "give this pool more nodes, fewer ranks on a node, or more memory"};
-  }
-  if (about("data")) {
+  if (field == "data") {
     return Advice{DataField(AllDataSources(spec.data())),
                   "give every node of this pool the same files; `longhaul data check` on each node "
                   "tells how many tokens it has"};
   }
-  return std::nullopt;
+  // What takes memory.
+  return Advice{field, "give this pool more nodes, fewer ranks on a node, or more memory"};
 }
 
 Advice AdviceOfPreparation(const v1::JobSpec& spec, const absl::Status& status) {
@@ -120,7 +113,7 @@ Advice AdviceFor(FaultPlace place, const v1::JobSpec& spec, const absl::Status& 
   if (absl::IsResourceExhausted(status)) {
     return {"", "too little memory: give this pool fewer ranks on a machine, or more memory"};
   }
-  if (std::optional<Advice> advice = AdviceByMessage(spec, status)) return *std::move(advice);
+  if (std::optional<Advice> advice = AdviceByField(spec, status)) return *std::move(advice);
   return AdviceByPlace(place, spec, status);
 }
 

@@ -1,4 +1,5 @@
-// Classifies an error of a rank by what the rank was doing. Pure.
+// Classifies an error of a rank by its marks (common/base/status_marks.h) and by what the rank was
+// doing. Pure.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,7 +7,7 @@
 
 namespace longhaul {
 
-// Messages about the model's files begin with it.
+// What errors about the model's files name.
 inline constexpr char kHuggingFaceField[] = "model.hf.path";
 
 // What the rank was doing.
@@ -32,7 +33,8 @@ enum class FaultPlace {
 // one is certain: setting one pool aside for a while costs little, but failing a job for one pool's
 // fault costs the work of all pools.
 //   JOB_FAULT          no machine can do what the spec asks for
-//   PEER_FAULT         another rank of the pool is gone or makes no progress
+//   PEER_FAULT         another rank of the pool is gone or makes no progress: the status says so
+//                      (MarkPeerFault), or the ranks were meeting
 //   COORDINATOR_FAULT  the coordinator sent something that is not valid
 v1::JobError DescribeFault(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status);
 

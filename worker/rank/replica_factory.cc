@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "common/config/data_sources.h"
 #include "common/config/job_spec.h"
 #include "common/hf/hf_config.h"
@@ -177,7 +178,7 @@ class HfInitialParameters : public InitialParameters {
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const override {
     const absl::Status read = stored_->Read(unit, offset, out);
     if (read.ok()) return read;
-    return absl::Status(read.code(), absl::StrCat(kHuggingFaceField, ": ", read.message()));
+    return AboutField(kHuggingFaceField, read);
   }
 
  private:
@@ -191,9 +192,9 @@ absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
   const std::string folder =
       (std::filesystem::path(options.data_dir) / options.spec.model().hf().path()).string();
   const auto in_field = [](const absl::Status& status) {
-    return absl::Status(
-        absl::IsUnimplemented(status) ? absl::StatusCode::kFailedPrecondition : status.code(),
-        absl::StrCat(kHuggingFaceField, ": ", status.message()));
+    return AboutField(kHuggingFaceField, absl::IsUnimplemented(status)
+                                             ? absl::FailedPreconditionError(status.message())
+                                             : status);
   };
   const absl::StatusOr<HfConfig> config = ReadHfConfig(folder);
   if (!config.ok()) return in_field(config.status());

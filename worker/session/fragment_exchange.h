@@ -1,8 +1,9 @@
-// The background half of a rank's session: the fragments of which the rank owns blocks, and their coding, pushes
-// and pulls beside training.
+// The background half of a rank's session: the fragments of which the rank owns blocks, and their
+// coding, pushes and pulls beside training.
 //
-// A transfer belongs to the connection on which it was begun. When the connection is lost, its `stop` ends the
-// transfer, which may still report. The owner must ignore such reports; the connection's number identifies them.
+// A transfer belongs to the connection on which it was begun. When the connection is lost, its
+// `stop` ends the transfer, which may still report. The owner must ignore such reports; the
+// connection's number identifies them.
 //
 // Pulls and pushes have threads of their own, so that a push which waits for the coordinator delays
 // no merge.
@@ -69,22 +70,22 @@ class FragmentExchange {
   // Waits for every transfer that was begun. The caller has stopped the last connection.
   ~FragmentExchange() = default;
 
-  // Makes the fragments, at the first plan, and learns who serves each one. On one thread at a time; the
-  // first call before any other. INVALID_ARGUMENT: the plan contradicts the replica's model or the first
-  // plan, or a codec of it is not valid.
+  // Makes the fragments, at the first plan, and learns who serves each one. On one thread at a
+  // time; the first call before any other. INVALID_ARGUMENT: the plan contradicts the replica's
+  // model or the first plan, or a codec of it is not valid.
   absl::Status TakePlan(const v1::Plan& plan, const Replica& replica);
-  // Empty before the first plan; the same objects from then on. The training thread takes snapshots, merges
-  // and installs on them by itself.
+  // Empty before the first plan; the same objects from then on. The training thread takes
+  // snapshots, merges and installs on them by itself.
   const std::vector<std::unique_ptr<OuterFragment>>& fragments() const { return fragments_; }
 
-  // Takes the snapshot of a contribution (OuterFragment::TakeSnapshot) to the round of this kind that makes this
-  // version. Training thread. Errors: those of the replica.
+  // Takes the snapshot of a contribution (OuterFragment::TakeSnapshot) to the round of this kind
+  // that makes this version. Training thread. Errors: those of the replica.
   absl::Status TakeSnapshot(Replica& replica, int fragment, int64_t version, RoundKind kind);
   // All: the transfer goes on in the background. RESOURCE_EXHAUSTED: too many wait.
 
   // Sends the contribution's bytes. Codes the snapshot that the training thread has taken
-  // (TakeSnapshot) first, unless an earlier call did. Reports nothing if there are neither bytes nor
-  // a snapshot: the version was merged, the snapshot is of a later one, or it is not taken yet.
+  // (TakeSnapshot) first, unless an earlier call did. Reports nothing if there are neither bytes
+  // nor a snapshot: the version was merged, the snapshot is of a later one, or it is not taken yet.
   absl::Status Push(const Connection& connection, const Contribution& contribution);
   // Replaces the outer parameters with the coordinator's newest.
   absl::Status PullWhole(const Connection& connection, int fragment);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 
 namespace longhaul::session {
 
@@ -21,9 +22,9 @@ void ContributionTotals::Write(bool feedback, CodedContribution& contribution) c
 
 absl::Status CodingError(const FragmentMap& map, const SegmentRef& segment,
                          const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrFormat("coding blocks from %d of fragment '%s': %s",
-                                      segment.first_block, map.layout().name, status.message()));
+  return WithContext(absl::StrFormat("coding blocks from %d of fragment '%s'", segment.first_block,
+                                     map.layout().name),
+                     status);
 }
 
 absl::StatusOr<std::shared_ptr<CodedContribution>> CodeOnHost(

@@ -1,15 +1,16 @@
-// The data plane of one fragment on one rank: the outer parameters of the blocks that the rank owns, and the
-// current round's contribution (FragmentCoder) and downlink. It takes 4 B of host memory for each owned element,
-// and another 4 B between a pull and its merge; the coder takes more, see there. SpareBuffers reuses the memory.
+// The data plane of one fragment on one rank: the outer parameters of the blocks that the rank
+// owns, and the current round's contribution (FragmentCoder) and downlink. It takes 4 B of host
+// memory for each owned element, and another 4 B between a pull and its merge; the coder takes
+// more, see there. SpareBuffers reuses the memory.
 //
 // A round:  TakeSnapshot (training thread) -> Encode (background; bytes are kept until the merge)
 //           BeginDownlink, StageDownlink (background; decoded as the chunks come and verified,
 //           beside the outer parameters) -> Merge (training thread)
-// In a round, only Merge changes the outer parameters and the error feedback. So an aborted round changes
-// nothing.
+// In a round, only Merge changes the outer parameters and the error feedback. So an aborted round
+// changes nothing.
 //
-// Thread-safe: one mutex, held for the length of a call. No call waits for the network. Errors, where not said
-// otherwise: those of the replica.
+// Thread-safe: one mutex, held for the length of a call. No call waits for the network. Errors,
+// where not said otherwise: those of the replica.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +42,8 @@ class OuterFragment {
     const Codec* down = nullptr;
     const Codec* exact = nullptr;
     bool error_feedback = false;
-    // Codes contributions on the device where the replica trains (Replica::DeviceParameters). Null: on the
-    // host.
+    // Codes contributions on the device where the replica trains (Replica::DeviceParameters). Null:
+    // on the host.
     std::shared_ptr<DeviceCodec> device = nullptr;
     Logger log = Logger({});
     // Shared by the fragments of a rank. Null: the object makes one.
@@ -63,25 +64,27 @@ class OuterFragment {
   };
   // Copies the live parameters of the owned blocks. Training thread.
   absl::Status TakeSnapshot(Replica& replica, const Round& round);
-  // Codes the snapshot (FragmentCoder::Code), drops it, and keeps the bytes until Merge. Without a snapshot it
-  // returns the kept bytes, or null if there are none. Null, too, if the newest snapshot is of another version:
-  // a push that was late must not code or send it. Errors: those of FragmentCoder::Code.
+  // Codes the snapshot (FragmentCoder::Code), drops it, and keeps the bytes until Merge. Without a
+  // snapshot it returns the kept bytes, or null if there are none. Null, too, if the newest
+  // snapshot is of another version: a push that was late must not code or send it. Errors: those of
+  // FragmentCoder::Code.
   absl::StatusOr<std::shared_ptr<const CodedContribution>> Encode(int64_t version);
   // Returns the target that a pull of the whole fragment is decoded into.
   PulledParameters BeginWhole() const;
-  // Replaces the outer parameters with a verified pull, sets the error feedback to zero, and drops the kept bytes.
+  // Replaces the outer parameters with a verified pull, sets the error feedback to zero, and drops
+  // the kept bytes.
   void LoadWhole(PulledParameters pulled);
-  // Returns the target that the downlink of `version` is decoded into: a copy of the outer parameters to which
-  // it is added. Empty: that version is staged already (the answer was lost with a connection).
-  // FAILED_PRECONDITION: another version is staged and not merged.
+  // Returns the target that the downlink of `version` is decoded into: a copy of the outer
+  // parameters to which it is added. Empty: that version is staged already (the answer was lost
+  // with a connection). FAILED_PRECONDITION: another version is staged and not merged.
   absl::StatusOr<std::optional<PulledParameters>> BeginDownlink(int64_t version) const;
-  // Keeps a verified result (invariant 1 of the protocol) for Merge. A second call for one version does
-  // nothing. FAILED_PRECONDITION: as above.
+  // Keeps a verified result (invariant 1 of the protocol) for Merge. A second call for one version
+  // does nothing. FAILED_PRECONDITION: as above.
   absl::Status StageDownlink(int64_t version, PulledParameters pulled);
 
   // outer = the staged parameters; live = alpha * live + (1 - alpha) * outer. Drops the kept bytes.
-  // `contributed`: they counted, so the error feedback advances. The caller publishes the units afterwards.
-  // Requires a staged downlink. Training thread.
+  // `contributed`: they counted, so the error feedback advances. The caller publishes the units
+  // afterwards. Requires a staged downlink. Training thread.
   absl::Status Merge(Replica& replica, double alpha, bool contributed);
   // live = outer. Training thread.
   absl::Status Install(Replica& replica);
@@ -89,7 +92,8 @@ class OuterFragment {
   absl::Status SaveLive(Replica& replica);
   absl::Status RestoreLive(Replica& replica);
 
-  // The error feedback of all owned elements, to be saved and restored. On any thread, but not during Merge.
+  // The error feedback of all owned elements, to be saved and restored. On any thread, but not
+  // during Merge.
   bool has_feedback() const { return options_.error_feedback; }
   absl::Status ReadFeedback(absl::Span<float> out) const;
   absl::Status WriteFeedback(absl::Span<const float> values);

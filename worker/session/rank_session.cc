@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/overloaded.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "common/io/digest.h"
 #include "common/io/posix_filesystem.h"
 #include "worker/session/core/session.h"
@@ -96,6 +97,7 @@ class RankSession::Impl {
   void Fail(Outcome::Place place, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // --- the stream
+  std::unique_ptr<PlanWatcher> MakeWatcher();
   void OnPlanEvent(const v1::PlanEvent& event);
   absl::Status OnPlan(const v1::Plan& plan);
   void OnDisconnected();
@@ -107,6 +109,9 @@ class RankSession::Impl {
   void CheckBegun(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // --- foreground
+  Outcome Faulted() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<Outcome> EndOf(const Action& action);
+  void Skip(const Action& action);
   absl::Status Perform(const Action& action);
   absl::Status DoSeed(const SeedPush& action);
   absl::Status DoAgree(const AgreeOnVersions& action);
@@ -216,8 +221,8 @@ void RankSession::Impl::Drain() {
   for (const Action& action : core_.Step(session::Drain{}, clock_->Now())) Dispatch(action);
 }
 
-Outcome RankSession::Impl::Run() {
-  watcher_ = std::make_unique<PlanWatcher>(
+std::unique_ptr<PlanWatcher> RankSession::Impl::MakeWatcher() {
+  return std::make_unique<PlanWatcher>(
       PlanWatcher::Options{.coordinator = options_.coordinator,
                            .job = options_.job,
                            .pool = options_.pool,
@@ -240,25 +245,14 @@ Outcome RankSession::Impl::Run() {
                 Post(PlanRefused{status, ReasonOf(status)});
               },
       });
+}
+
+Outcome RankSession::Impl::Run() {
+  watcher_ = MakeWatcher();
   for (;;) {
     const std::optional<Action> action = NextForeground();
-    if (!action) {
-      absl::MutexLock lock(&mutex_);
-      return {.kind = Outcome::Kind::kFailed,
-              .place = fault_place_,
-              .status = fault_,
-              .reason = fault_place_ == Outcome::Place::kPlan
-                            ? "while it read what the coordinator sent"
-                            : "while it coded a contribution"};
-    }
-    if (const auto* finish = std::get_if<Finish>(&*action)) {
-      ReportProgress();
-      if (finish->done == Extent::kAll) keeper_.Forget();
-      return {.kind = Outcome::Kind::kFinished, .done = finish->done, .reason = finish->reason};
-    }
-    if (const auto* restart = std::get_if<Restart>(&*action)) {
-      return {.kind = Outcome::Kind::kRestart, .reason = restart->reason};
-    }
+    if (!action) return Faulted();
+    if (const std::optional<Outcome> end = EndOf(*action)) return *end;
     if (const auto* draining = std::get_if<Draining>(&*action)) {
       meter_.Drains();
       ReportProgress();
@@ -266,11 +260,7 @@ Outcome RankSession::Impl::Run() {
       continue;
     }
     if (peers_stopped_) {
-      // No snapshot can be taken any more, so the push will not come.
-      if (const auto* push = std::get_if<Push>(&*action)) {
-        Post(PushRefused{push->fragment, push->version, absl::CancelledError("asked to stop"), "",
-                         std::nullopt});
-      }
+      Skip(*action);
       continue;
     }
     if (const absl::Status status = Perform(*action); !status.ok() && !StopsWithPeers(status)) {
@@ -282,11 +272,43 @@ Outcome RankSession::Impl::Run() {
   }
 }
 
+// After NextForeground found a fault of the background.
+Outcome RankSession::Impl::Faulted() {
+  absl::MutexLock lock(&mutex_);
+  return {.kind = Outcome::Kind::kFailed,
+          .place = fault_place_,
+          .status = fault_,
+          .reason = fault_place_ == Outcome::Place::kPlan
+                        ? "while it read what the coordinator sent"
+                        : "while it coded a contribution"};
+}
+
+// Empty: it is not the last action.
+std::optional<Outcome> RankSession::Impl::EndOf(const Action& action) {
+  if (const auto* finish = std::get_if<Finish>(&action)) {
+    ReportProgress();
+    if (finish->done == Extent::kAll) keeper_.Forget();
+    return Outcome{
+        .kind = Outcome::Kind::kFinished, .done = finish->done, .reason = finish->reason};
+  }
+  const auto* restart = std::get_if<Restart>(&action);
+  if (restart == nullptr) return std::nullopt;
+  return Outcome{.kind = Outcome::Kind::kRestart, .reason = restart->reason};
+}
+
+// No snapshot can be taken any more, so a push will not come.
+void RankSession::Impl::Skip(const Action& action) {
+  const auto* push = std::get_if<Push>(&action);
+  if (push == nullptr) return;
+  Post(PushRefused{push->fragment, push->version, absl::CancelledError("asked to stop"), "",
+                   std::nullopt});
+}
+
 // Whether a collective failed because the pool drains and another rank has ended before this one.
 // That rank may be on another node, and only that node was asked to stop.
 bool RankSession::Impl::StopsWithPeers(const absl::Status& status) {
+  if (!IsPeerFault(status)) return false;
   if (!absl::IsCancelled(status)) {
-    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return false;
     absl::MutexLock lock(&mutex_);
     if (!drain_asked_) return false;
   }
@@ -453,8 +475,9 @@ absl::Status RankSession::Impl::DoMerge(const Merge& action) {
   if (action.earlier) outer.ForgetFeedback();
   LH_RETURN_IF_ERROR(outer.Merge(*replica_, action.alpha, action.contributed));
   LH_RETURN_IF_ERROR(replica_->Publish(outer.map().units()));
-  // A round does not wait for a rank that owns nothing of its fragment, and Publish need not, either. Without this, the
-  // others could bring about the next version before that rank has merged this one, at the last step.
+  // A round does not wait for a rank that owns nothing of its fragment, and Publish need not,
+  // either. Without this, the others could bring about the next version before that rank has merged
+  // this one, at the last step.
   LH_RETURN_IF_ERROR(replica_->AllGather({action.version}).status());
   meter_.Synced(clock_->Now() - begin);
   if (options_.observer.on_merge) {

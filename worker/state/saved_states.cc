@@ -86,6 +86,16 @@ std::vector<NamedValue> SavedStates::PhaseOf(const SaveId& id) const {
   return save == nullptr ? std::vector<NamedValue>() : save->files.front().tag().phase;
 }
 
+SavedStates::Writers SavedStates::WritersOf(const SaveId& id) const {
+  Writers writers;
+  const Save* const save = Find(id);
+  if (save == nullptr) return writers;
+  writers.of = save->files.front().tag().ranks;
+  for (const StateFile& file : save->files) writers.ranks.push_back(file.tag().rank);
+  std::sort(writers.ranks.begin(), writers.ranks.end());
+  return writers;
+}
+
 std::vector<SavedStates::Piece> SavedStates::PiecesOf(const Save& save,
                                                       const InnerStateSlot& slot) const {
   std::map<int64_t, Piece> by_first;  // In the unit.

@@ -46,6 +46,12 @@ class SavedStates {
   std::vector<SaveId> saves() const;
   // How far the optimizer was. Empty: no such save, or its files do not agree.
   std::vector<NamedValue> PhaseOf(const SaveId& save) const;
+  // Whose files of a save lie here: the ranks, and how many ranks the pool had.
+  struct Writers {
+    std::vector<int> ranks;
+    int of = 0;
+  };
+  Writers WritersOf(const SaveId& save) const;
   // Whether the files here hold every slot that is not IsOptional.
   bool Covers(const SaveId& save, absl::Span<const InnerStateSlot> slots) const;
   // The slots' values, verified; optional slots that are not here whole are left out. DATA_LOSS:

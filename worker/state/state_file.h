@@ -1,8 +1,8 @@
 // A file of inner state: what one rank of a pool held of it after one step. It is a safetensors
 // file, so any tool for those shows what it holds.
 //
-//   tensors     KIND/UNIT/FIRST, F32, one dimension: elements from FIRST on of unit number UNIT, of the
-//               kind that NameOf(InnerStateKind) says
+//   tensors     KIND/UNIT/FIRST, F32, one dimension: elements from FIRST on of unit number UNIT, of
+//               the kind that NameOf(InnerStateKind) says
 //   metadata    format: "longhaul-inner-state"      version: "1"
 //               job, pool, spec, layout             what it belongs to: ids and digests
 //               life                                which start of the pool's ranks wrote it

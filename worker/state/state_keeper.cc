@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -114,7 +115,7 @@ absl::Status StateKeeper::Resume(int64_t start_step) {
     LH_ASSIGN_OR_RETURN(const bool taken, TakeUp(saved, save, start_step));
     if (taken) return absl::OkStatus();
   }
-  TellZero(start_step);
+  TellZero(saved, start_step);
   return absl::OkStatus();
 }
 
@@ -122,8 +123,9 @@ bool StateKeeper::CanUse(const SavedStates& saved, const SaveId& save) const {
   return saved.Covers(save, SlotsOf(saved.PhaseOf(save)));
 }
 
-// Each rank tells whether it keeps state, how often, and which saves it could take up. Nodes may have
-// been told different paces. All save at the slowest one, so that they gather after the same steps.
+// Each rank tells whether it keeps state, how often, and which saves it could take up. Nodes may
+// have been told different paces. All save at the slowest one, so that they gather after the same
+// steps.
 absl::StatusOr<std::vector<SaveId>> StateKeeper::AgreeOnSaves(const SavedStates& saved) {
   std::vector<SaveId> own;
   for (const SaveId& save : saved.saves()) {
@@ -171,7 +173,8 @@ absl::StatusOr<bool> StateKeeper::TakeUp(const SavedStates& saved, const SaveId&
     return false;
   }
   const std::vector<NamedValue> phase = saved.PhaseOf(save);
-  absl::StatusOr<InnerState> state = saved.Load(save, SlotsOf(phase));
+  const std::vector<InnerStateSlot> slots = SlotsOf(phase);
+  absl::StatusOr<InnerState> state = saved.Load(save, slots);
   if (!state.ok()) {
     options_.log.Warning(absl::StrCat("inner state that is of no use: ", state.status().message()));
   }
@@ -190,6 +193,7 @@ absl::StatusOr<bool> StateKeeper::TakeUp(const SavedStates& saved, const SaveId&
                         save.step, start_step, DescribePhase(phase)));
     TellChangedData(phase);
   }
+  if (options_.first_of_node) TellLeftOut(save, slots, *state);
   // Its memory is that of the copies to come.
   copy_ = *std::move(state);
   return true;
@@ -220,26 +224,55 @@ void StateKeeper::TellChangedData(const std::vector<NamedValue>& saved) const {
   }
 }
 
+void StateKeeper::TellLeftOut(const SaveId& save, absl::Span<const InnerStateSlot> slots,
+                              const InnerState& state) const {
+  std::set<absl::string_view> kinds;
+  for (const InnerStateSlot& slot : slots) {
+    const bool here =
+        absl::c_any_of(state.parts, [&](const InnerStatePart& part) { return part.slot == slot; });
+    if (slot.count > 0 && !here) kinds.insert(NameOf(slot.kind));
+  }
+  if (kinds.empty()) return;
+  options_.log.Warning(absl::StrFormat(
+      "its inner state of step %d is taken up without %s, of which not all is here: that error "
+      "feedback begins at zero",
+      save.step, absl::StrJoin(kinds, ", ")));
+}
+
+std::string StateKeeper::DescribeNewest(const SavedStates& saved) const {
+  const std::vector<SaveId> saves = saved.saves();
+  if (saves.empty()) return "";
+  const SavedStates::Writers writers = saved.WritersOf(saves.front());
+  std::string text = absl::StrFormat(
+      "; this node has of step %d the files of rank %s (the pool had %d ranks, it has %d)",
+      saves.front().step, absl::StrJoin(writers.ranks, ", "), writers.of, replica_->ranks());
+  if (writers.of == replica_->ranks() && !absl::c_linear_search(writers.ranks, replica_->rank()))
+    absl::StrAppend(&text,
+                    "; give each node its number again (--node), since it uses its own files");
+  return text;
+}
+
 // A pool that joins a job late has lost nothing.
-void StateKeeper::TellZero(int64_t start_step) {
+void StateKeeper::TellZero(const SavedStates& saved, int64_t start_step) {
   const bool loss = something_saved_;
   if (loss) ++report_.losses;
-  if (replica_->rank() != 0) return;
+  // Each node has files of its own.
+  if (replica_->rank() != 0 && !(loss && options_.first_of_node)) return;
   if (problem_.empty())
     problem_ = loss ? "no save is here whole on every rank of the pool" : "none was saved here";
   options_.log.Log(
       loss ? LogLevel::kWarning : LogLevel::kInfo,
       absl::StrFormat("its inner optimizer begins at zero behind step %d: of its inner "
-                      "state %s",
-                      start_step, problem_));
+                      "state %s%s",
+                      start_step, problem_, loss ? DescribeNewest(saved) : ""));
 }
 
 // --- While they train
 
 absl::Status StateKeeper::AfterStep(int64_t step, bool last) {
   if (!keeps_ || (step < next_ && !last)) return absl::OkStatus();
-  // To settle the ranks at other steps would make what they train depend on the clock. No step follows
-  // the last one.
+  // To settle the ranks at other steps would make what they train depend on the clock. No step
+  // follows the last one.
   if (last) LH_RETURN_IF_ERROR(replica_->Settle().status());
   if (!replica_->settled()) return absl::OkStatus();
   if (last) Finish();

@@ -1,25 +1,27 @@
 // Keeps what a pool's inner optimizer remembers at the pool's site, and takes it up again when the
-// pool's ranks begin again: after a rank or an agent was killed, after a drain, after a restart of the
-// machine. Every rank writes what it holds (SavedStates) every `every`, and when the pool drains. At
-// the end of a step it copies its state to memory, which takes training as long as that copy; a thread
-// writes the copy beside training. If that takes longer than `every`, saves come later.
+// pool's ranks begin again: after a rank or an agent was killed, after a drain, after a restart of
+// the machine. Every rank writes what it holds (SavedStates) every `every`, and when the pool
+// drains. At the end of a step it copies its state to memory, which takes training as long as that
+// copy; a thread writes the copy beside training. If that takes longer than `every`, saves come
+// later.
 //
-// Memory: a copy of the rank's state. Disk: of each rank at most the newest save that every rank of the
-// pool has whole, one that is newer, and one that is being written; until the first one is whole, also
-// those of an earlier start.
+// Memory: a copy of the rank's state. Disk: of each rank at most the newest save that every rank of
+// the pool has whole, one that is newer, and one that is being written; until the first one is
+// whole, also those of an earlier start.
 //
 // The parameters are not among it: a pool begins from the outer parameters of the coordinator, at a
-// step that the coordinator gives. State of another step is used as it is, with its own counters (bias
-// correction, frozen variance), unless the two steps are more than `age_max` apart, in either direction:
-// moments are averages of gradients at parameters of that time, and a pool that was away for long is
-// better off with none. A pool that begins a job at its first step takes nothing up.
+// step that the coordinator gives. State of another step is used as it is, with its own counters
+// (bias correction, frozen variance), unless the two steps are more than `age_max` apart, in either
+// direction: moments are averages of gradients at parameters of that time, and a pool that was away
+// for long is better off with none. A pool that begins a job at its first step takes nothing up.
 //
-// What is damaged, of another job or spec, of a later version, or not here (a pool's files may lie at
-// another node) is left out and told about; if then no save is whole on all ranks, the optimizer begins
-// at zero, which is counted. Failures to write are told and counted, too: training goes on.
+// What is damaged, of another job or spec, of a later version, or not here (a pool's files may lie
+// at another node) is left out and told about; if then no save is whole on all ranks, the optimizer
+// begins at zero, which is counted. Failures to write are told and counted, too: training goes on.
 //
-// Used by the training thread. Collective methods are called by all ranks of the pool at the same steps,
-// also by ranks that keep nothing: if one does not, none does. Their errors are the replica's.
+// Used by the training thread. Collective methods are called by all ranks of the pool at the same
+// steps, also by ranks that keep nothing: if one does not, none does. Their errors are the
+// replica's.
 #pragma once
 
 #include <cstdint>
@@ -54,8 +56,8 @@ struct StateReport {
   friend bool operator==(const StateReport&, const StateReport&) = default;
 };
 
-// State that is kept together with the replica's. Its slots have optional kinds. The functions are called
-// on the training thread.
+// State that is kept together with the replica's. Its slots have optional kinds. The functions are
+// called on the training thread.
 struct StateBeside {
   // Adds its parts to those of the replica, from `index` on.
   std::function<absl::Status(size_t index, InnerState& state)> take;
@@ -88,21 +90,22 @@ class StateKeeper {
 
   void KeepBeside(StateBeside beside) { beside_ = std::move(beside); }
 
-  // Puts back the newest save that all ranks can use. Call it before the ranks' first step, which is the
-  // one after `start_step`. Collective; blocks on the disk.
+  // Puts back the newest save that all ranks can use. Call it before the ranks' first step, which
+  // is the one after `start_step`. Collective; blocks on the disk.
   absl::Status Resume(int64_t start_step);
-  // Call it after every step. Copies the state if it is time for a save, or if `last`: the pool drains.
-  // While the ranks differ by local steps it saves nothing; if `last`, it settles them first. Collective.
+  // Call it after every step. Copies the state if it is time for a save, or if `last`: the pool
+  // drains. While the ranks differ by local steps it saves nothing; if `last`, it settles them
+  // first. Collective.
   absl::Status AfterStep(int64_t step, bool last);
-  // Saves the state of the step after which the pool drains, if AfterStep did not. It is for a rank that
-  // cannot call a collective, since the others may not have reached this step. If one has not, an earlier
-  // save is used later. Local; blocks until an earlier save is written.
+  // Saves the state of the step after which the pool drains, if AfterStep did not. It is for a rank
+  // that cannot call a collective, since the others may not have reached this step. If one has not,
+  // an earlier save is used later. Local; blocks until an earlier save is written.
   void SaveAlone(int64_t step);
   // Waits until everything that was copied is written. Local.
   void Finish();
-  // Call it when the job has ended, before this process may learn that it is to end. Removes this rank's
-  // files, and those that belong to no rank; nothing is written any more. Any thread. Waits for a write in
-  // progress.
+  // Call it when the job has ended, before this process may learn that it is to end. Removes this
+  // rank's files, and those that belong to no rank; nothing is written any more. Any thread. Waits
+  // for a write in progress.
   void Forget() ABSL_LOCKS_EXCLUDED(files_mutex_);
 
   const StateReport& report() const { return report_; }
@@ -119,7 +122,12 @@ class StateKeeper {
   bool CanUse(const SavedStates& saved, const SaveId& save) const;
   std::vector<InnerStateSlot> SlotsOf(absl::Span<const NamedValue> phase) const;
   void TellPlan() const;
-  void TellZero(int64_t start_step);
+  void TellZero(const SavedStates& saved, int64_t start_step);
+  // What of `save` could not be put back, although the optimizer can go on without it.
+  void TellLeftOut(const SaveId& save, absl::Span<const InnerStateSlot> slots,
+                   const InnerState& state) const;
+  // What lies at this node of the newest save, for a pool that cannot use it.
+  std::string DescribeNewest(const SavedStates& saved) const;
   // Whether the data has other sizes than when `saved` was saved.
   void TellChangedData(const std::vector<NamedValue>& saved) const;
   absl::Status Save(int64_t step, bool alone);

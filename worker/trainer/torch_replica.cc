@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "worker/collective/parts.h"
 #include "worker/data/prefetched_batches.h"
 #include "worker/data/token_batches.h"
@@ -248,10 +249,12 @@ absl::Status TorchReplica::CompareData() {
     for (size_t source = 0; source < counts.size(); ++source) {
       const int64_t tokens = of_ranks[rank][source], first = of_ranks[0][source];
       if (tokens == first) continue;
-      return absl::FailedPreconditionError(absl::StrFormat(
-          "data: %s has %d tokens on node %d of this pool (rank %d), and %d on node 0 (rank 0)",
-          data_sizes_[source].path, tokens, NodeOf(static_cast<int>(rank), options_.ranks_of_node),
-          rank, first));
+      return AboutField(
+          "data",
+          absl::FailedPreconditionError(absl::StrFormat(
+              "%s has %d tokens on node %d of this pool (rank %d), and %d on node 0 (rank 0)",
+              data_sizes_[source].path, tokens,
+              NodeOf(static_cast<int>(rank), options_.ranks_of_node), rank, first)));
     }
   }
   return absl::OkStatus();

@@ -129,9 +129,9 @@ class TorchReplica : public Replica {
   // OpenSource, and
   //   INVALID_ARGUMENT     an impossible shape
   //   UNIMPLEMENTED        fused blocks on a device that lacks them
-  //   FAILED_PRECONDITION  "no CUDA device"; the partition does not fit this pool; its nodes have too
-  //                        little memory for what is offloaded or evaluated beside training; they
-  //                        have different data
+  //   FAILED_PRECONDITION  "no CUDA device"; the partition does not fit this pool; its nodes have
+  //                        too little memory for what is offloaded or evaluated beside training;
+  //                        they have different data
   //   UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL
   static absl::StatusOr<std::unique_ptr<TorchReplica>> Create(const Options& options);
   ~TorchReplica() override;

@@ -1,8 +1,8 @@
 #include "common/codec/cuda/cuda_device_runtime.h"
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/codec/cuda/kernel_launch.h"
+#include "common/device/cuda_memory.h"
 #include "common/device/cuda_status.h"
 #include "cuda_runtime_api.h"
 
@@ -37,25 +37,10 @@ class CudaDeviceRuntime : public DeviceRuntime {
   }
 
   absl::StatusOr<void*> Allocate(Memory kind, int64_t bytes) override {
-    LH_RETURN_IF_ERROR(OnDevice());
-    void* memory = nullptr;
-    const bool pinned = kind == Memory::kPinnedHost;
-    const cudaError_t error =
-        pinned ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) : cudaMalloc(&memory, bytes);
-    if (error != cudaSuccess) {
-      // Clears the error, so that the next call does not report it.
-      cudaGetLastError();
-      return CudaStatus(error, absl::StrCat(pinned ? "pinning " : "allocating ", bytes, " bytes"));
-    }
-    return memory;
+    return AllocateCudaMemory(device_, kind == Memory::kPinnedHost, bytes);
   }
   void Free(Memory kind, void* memory) override {
-    cudaSetDevice(device_);
-    if (kind == Memory::kPinnedHost) {
-      cudaFreeHost(memory);
-    } else {
-      cudaFree(memory);
-    }
+    FreeCudaMemory(device_, kind == Memory::kPinnedHost, memory);
   }
 
   absl::Status Copy(Queue queue, void* to, const void* from, int64_t bytes) override {
@@ -92,8 +77,7 @@ class CudaDeviceRuntime : public DeviceRuntime {
   }
 
  private:
-  // The current device is a setting of each thread.
-  absl::Status OnDevice() const { return CudaStatus(cudaSetDevice(device_), "cudaSetDevice"); }
+  absl::Status OnDevice() const { return UseCudaDevice(device_); }
   cudaStream_t StreamOf(Queue queue) const {
     return queue == Queue::kTraining ? training_ : codec_;
   }

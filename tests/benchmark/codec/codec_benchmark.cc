@@ -2,8 +2,8 @@
 // single call over the whole buffer, which glibc serves with non-temporal stores; smaller calls
 // would be slower and the ratios larger. Buffers lie in huge pages where the kernel gives them,
 // ours and the reference's alike.
-//   codec_benchmark [--smoke|WHAT]     256 MiB of floats, 9 alternating runs; --smoke: small, quick;
-//                                      WHAT: one codec, or read, or stochastic
+//   codec_benchmark [--smoke|WHAT]     256 MiB of floats, 9 alternating runs; --smoke: small,
+//                                      quick; WHAT: one codec, or read, or stochastic
 //   codec_benchmark --piquant LIBRARY  the reference is pi-quant (piquant.py finds the library)
 #include <cstring>
 #include <functional>

@@ -2,9 +2,9 @@
 //
 //   collective_benchmark time [--ranks N] [--kib K] [--count C]
 //     Runs one collective, C times in a row, for each line of standard input, which names it
-//     (all_reduce, all_gather, reduce_scatter, all_to_all), and prints the seconds of one, until the
-//     input ends: the counterpart of torch_gloo.py, whose sizes these are (collectives.py runs both
-//     in turn).
+//     (all_reduce, all_gather, reduce_scatter, all_to_all), and prints the seconds of one, until
+//     the input ends: the counterpart of torch_gloo.py, whose sizes these are (collectives.py runs
+//     both in turn).
 //   collective_benchmark kill [--ranks N] [--rounds R]
 //     So many times: SIGKILL of one rank, at some moment of an endless all-reduce, and how long it
 //     takes until each survivor has its error. Prints a row; the reference is 100 ms.

@@ -1,5 +1,6 @@
 // What many jobs, long works of others and many streams cost the coordinator.
-//   coordinator_benchmark [steps|jobs|commits|pushes]... [--smoke] [--ended=N] [--live=N] [--cycles=N]
+//   coordinator_benchmark [steps|jobs|commits|pushes]... [--smoke] [--ended=N] [--live=N]
+//                         [--cycles=N]
 // Without a name: all, each in a process of its own.
 #include <sys/wait.h>
 #include <unistd.h>

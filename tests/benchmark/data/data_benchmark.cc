@@ -1,6 +1,6 @@
 // How many tokens a second batches are made of, on one thread, against what the quickstart's model
-// consumes; and how fast JSONL becomes byte tokens. With --jsonl and --tokenizer only how long a rank takes
-// to make tokens of that file, for tokenize.py.
+// consumes; and how fast JSONL becomes byte tokens. With --jsonl and --tokenizer only how long a
+// rank takes to make tokens of that file, for tokenize.py.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -19,8 +19,8 @@
 namespace longhaul::benchmark {
 namespace {
 
-// Tokens a second of the quickstart's model on two threads of a server (README.md here), and how many
-// times that data is to be ready.
+// Tokens a second of the quickstart's model on two threads of a server (README.md here), and how
+// many times that data is to be ready.
 constexpr double kConsumed = 50e3, kTimes = 50;
 constexpr int64_t kContext = 128, kBatch = 8, kVocab = 50257;
 

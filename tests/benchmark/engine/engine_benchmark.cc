@@ -1,6 +1,6 @@
-// Tokens per second of a rank: whole steps of TorchReplica, data and update included. Prints one row of
-// JSON: the median over the measured steps, the largest resident memory, and the page faults of a
-// measured step. eager_reference.py does the same in PyTorch, eager.py compares.
+// Tokens per second of a rank: whole steps of TorchReplica, data and update included. Prints one
+// row of JSON: the median over the measured steps, the largest resident memory, and the page faults
+// of a measured step. eager_reference.py does the same in PyTorch, eager.py compares.
 //   engine_benchmark TEXT [--steps N] [--threads N] [--layers N] [--dim N] [--heads N] [--ff N]
 //                    [--context N] [--batch N] [--blocks fused|autograd] [--precision fp32|bf16]
 //                    [--documents joined|separate]

@@ -1,7 +1,7 @@
 // The interleaved update on the emulated device with links of a given rate: measured step times by
-// stride against what the model predicts of measured rates, and against the fitted law; and what the
-// stride that it would choose costs. Gradients are on the host when the clock starts, as after a
-// backward that flushes them.
+// stride against what the model predicts of measured rates, and against the fitted law; and what
+// the stride that it would choose costs. Gradients are on the host when the clock starts, as after
+// a backward that flushes them.
 //
 //   offload_benchmark [--subgroups N] [--elements N] [--link-gbytes G] [--repetitions R] [--smoke]
 #include <algorithm>

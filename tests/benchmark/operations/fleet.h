@@ -1,6 +1,6 @@
 // Many idle pools in this process, each as an agent appears to its coordinator that has had nothing
-// to do for a while: a connection of its own with a heartbeat a second, and another one with an open
-// stream for logs.
+// to do for a while: a connection of its own with a heartbeat a second, and another one with an
+// open stream for logs.
 #pragma once
 
 #include <atomic>
@@ -23,8 +23,8 @@ class Fleet {
   Fleet(const CoordinatorProcess& coordinator, int pools, absl::Duration heartbeat);
   ~Fleet();
 
-  // So far. A heartbeat that is due while the one before is not answered counts as late, and is left
-  // out.
+  // So far. A heartbeat that is due while the one before is not answered counts as late, and is
+  // left out.
   int64_t answered() const { return answered_; }
   int64_t late() const { return late_; }
   int64_t failed() const { return failed_; }

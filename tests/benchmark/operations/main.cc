@@ -2,8 +2,8 @@
 //
 //   operations_benchmark [--smoke] [--pools=N] [--seconds=S] [idle | fleet | metrics | door]...
 //
-// A coordinator in a process of its own; its CPU time and memory are those that /proc tells. --smoke:
-// few pools for a short time, to see that all of it works.
+// A coordinator in a process of its own; its CPU time and memory are those that /proc tells.
+// --smoke: few pools for a short time, to see that all of it works.
 #include <sys/resource.h>
 
 #include <algorithm>

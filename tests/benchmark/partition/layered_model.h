@@ -1,5 +1,5 @@
-// A model of equal units of one matrix each, which costs next to nothing to compute: what the engine
-// moves can be counted exactly.
+// A model of equal units of one matrix each, which costs next to nothing to compute: what the
+// engine moves can be counted exactly.
 #pragma once
 
 #include "worker/model/model.h"

@@ -6,8 +6,8 @@
 //
 // Prints, of one step: payload bytes received for forward, backward, gradient and refresh, from the
 // ranks' pairs and from other pairs of their nodes (means over ranks) and from other nodes (mean
-// over nodes); the same of scales; the state that a rank keeps (mean over ranks); seconds of a step,
-// and of its collectives with their coding.
+// over nodes); the same of scales; the state that a rank keeps (mean over ranks); seconds of a
+// step, and of its collectives with their coding.
 //
 // Exit codes: 0 ok, 1 a rank failed, 4 bad arguments.
 #include <signal.h>

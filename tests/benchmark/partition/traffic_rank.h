@@ -1,5 +1,5 @@
-// One rank of a pool that trains a LayeredModel with a partition, and what it counts. Without torch's
-// headers.
+// One rank of a pool that trains a LayeredModel with a partition, and what it counts. Without
+// torch's headers.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct TrafficOptions {
   int64_t elements = 65536;  // Of a unit.
 };
 
-// JSON {"received": bytes of all steps by use and level, "scales": likewise, "state_bytes_per_rank",
-// "seconds": of all steps, "collective_seconds": of their collectives by use, coding included}.
-// `communicator`: null with one rank. Errors: those of Engine.
+// JSON {"received": bytes of all steps by use and level, "scales": likewise,
+// "state_bytes_per_rank", "seconds": of all steps, "collective_seconds": of their collectives by
+// use, coding included}. `communicator`: null with one rank. Errors: those of Engine.
 absl::StatusOr<std::string> RunTrafficRank(const TrafficOptions& options,
                                            Communicator* communicator);
 

@@ -1,5 +1,5 @@
-// 1-bit Adam and 0/1 Adam of a pool on given numbers: the product's optimizer, exchange and decisions
-// when to freeze and to synchronise, with ranks as threads.
+// 1-bit Adam and 0/1 Adam of a pool on given numbers: the product's optimizer, exchange and
+// decisions when to freeze and to synchronise, with ranks as threads.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,11 @@
 // optimizer_vectors: runs the product's own optimizers on given numbers.
 //
-// Each line of standard input has the arguments of one run, since torch takes longer to load than a run takes. A run
-// reads little-endian float32: R x C initial parameters, and N gradients of that shape, step after step (K x N for
-// onebit_adam, rank by rank within a step). It writes the parameters after every step; in local steps of onebit_adam
-// those of the first rank. The answer ends with a line `status S`. S is 0: ok, 1: the output could not be written,
-// 4: bad arguments or input. Lines before it say what was wrong.
+// Each line of standard input has the arguments of one run, since torch takes longer to load than a
+// run takes. A run reads little-endian float32: R x C initial parameters, and N gradients of that
+// shape, step after step (K x N for onebit_adam, rank by rank within a step). It writes the
+// parameters after every step; in local steps of onebit_adam those of the first rank. The answer
+// ends with a line `status S`. S is 0: ok, 1: the output could not be written, 4: bad arguments or
+// input. Lines before it say what was wrong.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Folders of users over real gRPC: what a client may do wrong, and what breaks on the way. Whole uploads
-// through the CLI, and restarts, are in tests/integration/processes/upload_test.py.
+// Folders of users over real gRPC: what a client may do wrong, and what breaks on the way. Whole
+// uploads through the CLI, and restarts, are in tests/integration/processes/upload_test.py.
 #include "coordinator/cli/upload.h"
 
 #include <algorithm>

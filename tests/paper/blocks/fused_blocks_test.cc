@@ -1,5 +1,5 @@
-// Blocks by hand train as blocks by autograd do: the same data, order and initial parameters, losses
-// of all steps.
+// Blocks by hand train as blocks by autograd do: the same data, order and initial parameters,
+// losses of all steps.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // "1-bit Adam: communication efficient large-scale training with Adam's convergence speed" (arXiv
-// 2102.02888), what it fails without, and the local steps of "0/1 Adam" (arXiv 2202.06009): the same
-// data, order and initial parameters, four ranks, held-out loss after training, the variance frozen
-// after 20 % of the steps.
+// 2102.02888), what it fails without, and the local steps of "0/1 Adam" (arXiv 2202.06009): the
+// same data, order and initial parameters, four ranks, held-out loss after training, the variance
+// frozen after 20 % of the steps.
 #include <gtest/gtest.h>
 
 #include <map>

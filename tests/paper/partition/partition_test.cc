@@ -58,8 +58,8 @@ TEST(PartitionTest, FourBitGradientsWithErrorFeedback) {
   ExpectExcessBelow(0.01, "with error feedback", map);
 }
 
-// LoCo: the error feedback is a moving average, with the values of DeepSpeed's documentation but for the steps, of
-// which a run here has few.
+// LoCo: the error feedback is a moving average, with the values of DeepSpeed's documentation but
+// for the steps, of which a run here has few.
 TEST(PartitionTest, FourBitGradientsWithAveragedErrorFeedback) {
   PartitionMap map = Zeropp();
   map.error_feedback = true;

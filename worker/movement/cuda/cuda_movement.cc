@@ -8,7 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
+#include "common/device/cuda_memory.h"
 #include "common/device/cuda_status.h"
 #include "cuda_runtime_api.h"
 
@@ -49,23 +52,13 @@ class CudaMovement : public Movement {
 
   absl::StatusOr<std::shared_ptr<std::byte>> Allocate(Place place, int64_t bytes,
                                                       absl::string_view what) override {
-    LH_RETURN_IF_ERROR(OnDevice());
-    void* memory = nullptr;
     const bool host = place == Place::kHost;
-    const cudaError_t error =
-        host ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) : cudaMalloc(&memory, bytes);
-    if (error != cudaSuccess) {
-      // Clears the runtime's last error, which is reported here: later checks must not see it.
-      cudaGetLastError();
-      return CudaStatus(
-          error, absl::StrCat(what, ": ",
-                              host ? "pinning host memory of " : "allocating device memory of ",
-                              bytes, " bytes"));
-    }
-    std::shared_ptr<std::byte> result(static_cast<std::byte*>(memory), [host](std::byte* memory) {
-      host ? cudaFreeHost(memory) : cudaFree(memory);
-    });
-    LH_RETURN_IF_ERROR(CudaStatus(cudaMemset(memory, 0, bytes), "cudaMemset"));
+    const absl::StatusOr<void*> memory = AllocateCudaMemory(options_.device, host, bytes);
+    if (!memory.ok()) return WithContext(what, memory.status());
+    std::shared_ptr<std::byte> result(
+        static_cast<std::byte*>(*memory),
+        [host, device = options_.device](void* freed) { FreeCudaMemory(device, host, freed); });
+    LH_RETURN_IF_ERROR(CudaStatus(cudaMemset(*memory, 0, bytes), "cudaMemset"));
     // On the device cudaMemset only enqueues on the default stream, for which the queues do not
     // wait.
     if (!host)
@@ -97,11 +90,11 @@ class CudaMovement : public Movement {
   }
   // Polls with sleeps: the runtime has no wait with a deadline that leaves the core to others.
   absl::Status Wait(const MoveToken& token, absl::string_view what) override {
-    const absl::Time deadline = absl::Now() + options_.timeout;
+    const absl::Time deadline = SteadyTime() + options_.timeout;
     while (!Done(token)) {
-      if (absl::Now() > deadline) {
-        return absl::DeadlineExceededError(
-            absl::StrCat(what, ": not done after ", absl::FormatDuration(options_.timeout)));
+      if (SteadyTime() > deadline) {
+        return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after ",
+                                                        absl::FormatDuration(options_.timeout)));
       }
       absl::SleepFor(kPoll);
     }
@@ -131,10 +124,7 @@ class CudaMovement : public Movement {
     return Record(token);
   }
 
-  // The current device belongs to the thread.
-  absl::Status OnDevice() const {
-    return CudaStatus(cudaSetDevice(options_.device), "cudaSetDevice");
-  }
+  absl::Status OnDevice() const { return UseCudaDevice(options_.device); }
 
   absl::Status Record(const MoveToken& token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     // Frees the events of works that have ended.

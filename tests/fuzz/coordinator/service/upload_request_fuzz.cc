@@ -1,7 +1,8 @@
-// The files that a client announces, and what it sends of them. The coordinator is started anew now and
-// then.
+// The files that a client announces, and what it sends of them. The coordinator is started anew now
+// and then.
 //   input: u8 1: the digest is made right | string PrepareUploadRequest |
-//          for each call: u8 file | u8 (0: a restart; 1: at a wrong place; else at the right one) | string data
+//          for each call: u8 file | u8 (0: a restart; 1: at a wrong place; else at the right one) |
+//          string data
 #include <algorithm>
 #include <memory>
 #include <string>

@@ -1,6 +1,6 @@
 // Files of inner state.
-//   input: u8: 2: a whole file; 1: a header's JSON and tensors' bytes; 0: the same, with its digests
-//   made right, so that what they guard is reached
+//   input: u8: 2: a whole file; 1: a header's JSON and tensors' bytes; 0: the same, with its
+//   digests made right, so that what they guard is reached
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -470,6 +470,9 @@ TEST_F(CoordinatorTest, ARecoveredJobOpensItsStoreAndItsPoolsHaveALeaseOfGrace) 
       {.jobs = {Recovered("j", JobState::kRunning,
                           {{.pool = "a", .incarnation = "1", .start_step = 0}}, Options())}},
       now_);
+  // Streams of ranks may come before the first step. The fragments are not known yet.
+  EXPECT_EQ(core_.Judge({"j", "a", "1", 0, 2, RoundKind::kOuter})->reason, "STORE_OPENING");
+  EXPECT_EQ(core_.CheckReader("j", "a", "1")->reason, "STORE_OPENING");
   const Decision decision = Do(Tick{});
   EXPECT_FALSE(One<OpenStore>(decision.works).create);
   EXPECT_TRUE(decision.records.empty());

@@ -10,6 +10,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status_marks.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/data/data_files.h"
 #include "tests/unit/worker/data/piece_model.h"
@@ -246,6 +247,7 @@ TEST_F(SourceTest, DoesNotWaitForeverForWhoMakesTheTokens) {
   const absl::Status status = Open(source).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("a.jsonl: another process"));
+  EXPECT_TRUE(IsPeerFault(status));
   EXPECT_THAT(waits_.front(), HasSubstr("which another process makes"));
   EXPECT_EQ(waits_.back(), "");
 }

@@ -1,4 +1,5 @@
-// Local steps of 0/1 Adam in a pool: when ranks synchronise, what it costs, and that nobody looks in between.
+// Local steps of 0/1 Adam in a pool: when ranks synchronise, what it costs, and that nobody looks
+// in between.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,8 +12,8 @@ namespace {
 
 using testing::Each;
 
-// Frozen after update 3; then intervals of 1 for two updates, 2 for two, and 4: updates 4, 5, 7, 11, 15 ...
-// end with a synchronisation.
+// Frozen after update 3; then intervals of 1 for two updates, 2 for two, and 4: updates 4, 5, 7,
+// 11, 15 ... end with a synchronisation.
 OneBitAdamOptions WithLocalSteps() {
   return {.freeze_step = kFreeze, .local_step_scaler = 2, .local_step_clipper = 4};
 }

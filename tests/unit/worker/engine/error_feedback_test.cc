@@ -103,8 +103,8 @@ TEST(ErrorFeedbackTest, GoesToOtherRankCountsAndPresets) {
   }
 }
 
-// What a step owes that nobody applied would come back in the next one: values that are not finite for
-// ever, and the large ones beside them as a gradient.
+// What a step owes that nobody applied would come back in the next one: values that are not finite
+// for ever, and the large ones beside them as a gradient.
 TEST(ErrorFeedbackTest, AStepThatIsSkippedLeavesNothingOfItself) {
   for (const int bits : {4, 8}) {
     for (const float value : {std::numeric_limits<float>::infinity(), 1e38f}) {

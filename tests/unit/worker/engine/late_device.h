@@ -22,12 +22,13 @@ void* CurrentLateStream();
 // reported an error. Negative: none fails.
 void FailLateEventsAfter(int count);
 
-// Tensors on the device, and torch's operations on them (late_kernels.cc). Once, before the first of
-// them.
+// Tensors on the device, and torch's operations on them (late_kernels.cc). Once, before the first
+// of them.
 void RegisterLateKernels();
 // Memory that is freed stays: for runs in which waits are missing.
 void KeepLateMemory();
-// How often torch's operations made a thread wait for its stream, since they brought values to the host.
+// How often torch's operations made a thread wait for its stream, since they brought values to the
+// host.
 int64_t LateWaits();
 
 }  // namespace longhaul

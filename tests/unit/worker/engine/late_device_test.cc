@@ -1,5 +1,5 @@
-// The engine on a device whose computation, collectives and copies run as late as events allow: what
-// forgets a wait computes with other bytes.
+// The engine on a device whose computation, collectives and copies run as late as events allow:
+// what forgets a wait computes with other bytes.
 #include "tests/unit/worker/engine/late_device.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Memory and operations of the late device: each operation of torch is that of the CPU, queued on the
-// calling thread's stream. As with CUDA's, a kernel knows addresses alone, and memory that is freed
-// comes free when the stream that it was allocated on has come so far.
+// Memory and operations of the late device: each operation of torch is that of the CPU, queued on
+// the calling thread's stream. As with CUDA's, a kernel knows addresses alone, and memory that is
+// freed comes free when the stream that it was allocated on has come so far.
 #include <atomic>
 #include <cstring>
 #include <memory>

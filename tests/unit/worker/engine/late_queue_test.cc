@@ -64,8 +64,8 @@ OptimizerOptions LateOptimizer(std::string_view preset) {
   return AdamWOptions{};
 }
 
-// The losses and norms of rank 0 in four steps of a pool of two nodes of two. Seed 0: the product's queue.
-// `device`: the ranks share an emulated one.
+// The losses and norms of rank 0 in four steps of a pool of two nodes of two. Seed 0: the product's
+// queue. `device`: the ranks share an emulated one.
 std::vector<double> Results(std::string_view preset, uint64_t seed, bool tied,
                             const std::string& unwaited = "", bool device = false) {
   const bool onebit = preset == kOneBit || preset == kLocal;

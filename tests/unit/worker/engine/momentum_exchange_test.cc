@@ -131,8 +131,8 @@ TEST(MomentumExchangeTest, FreezesByItselfWhenTheVarianceStandsStill) {
   EXPECT_EQ(TrainOneBit({.ranks = 2, .optimizer = options}).frozen_at.back(), 0);
 }
 
-// The variance policy of 0/1 Adam: updates 4, 5, 7, 9 after the freeze at 3 reduce gradients, the others
-// exchange momentum, to the byte.
+// The variance policy of 0/1 Adam: updates 4, 5, 7, 9 after the freeze at 3 reduce gradients, the
+// others exchange momentum, to the byte.
 TEST(MomentumExchangeTest, UpdatesThatChangeTheVarianceReduceGradients) {
   OneBitAdamOptions options{.freeze_step = kFreeze, .var_update_scaler = 2};
   const OneBitResult frozen = TrainOneBit({.ranks = 2, .steps = 4});
@@ -155,8 +155,8 @@ TEST(MomentumExchangeTest, UpdatesThatChangeTheVarianceReduceGradients) {
 
 TEST(MomentumExchangeTest, StateReadAndWrittenBackChangesNoBit) {
   constexpr int kRanks = 2, kSteps = 9;
-  // In the warm-up, and compressing; where the variance goes on to change, before, in the middle of and
-  // behind such updates.
+  // In the warm-up, and compressing; where the variance goes on to change, before, in the middle of
+  // and behind such updates.
   for (const auto& [last, scaler] : {std::pair{2, 0}, {5, 0}, {2, 2}, {4, 2}, {6, 2}, {7, 2}}) {
     const OneBitRun run{
         .ranks = kRanks,

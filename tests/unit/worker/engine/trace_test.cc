@@ -32,7 +32,8 @@ TEST(TraceTest, WritesSpansOfBothTracks) {
   EXPECT_THAT(text, HasSubstr("rank 3"));
 }
 
-// As a process leaves it that is killed. Readers accept that the closing bracket is missing, but no half event.
+// As a process leaves it that is killed. Readers accept that the closing bracket is missing, but no
+// half event.
 TEST(TraceTest, AFileThatNobodyEndedEndsBehindAnEvent) {
   const std::string path = testing::TempDir() + "/trace_killed.json";
   const auto trace = Trace::Create(path, 0).value();

@@ -28,7 +28,8 @@ UnitLayout CodedUnit() {
 }
 const std::vector<ElementRange> kPieces = {{0, 256}, {256, 256}, {512, 384}, {896, 104}, {1000, 0}};
 
-// The largest value of a block loses up to one step, max / 2^(bits - 1), whose scale has 8 bits of mantissa.
+// The largest value of a block loses up to one step, max / 2^(bits - 1), whose scale has 8 bits of
+// mantissa.
 double LargestError(const at::Tensor& values, int bits) {
   if (bits == 32) return 0;
   const double largest = values.abs().max().to(at::kDouble).item<double>();

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -130,6 +132,21 @@ TEST(LanguageModelTest, TheLossOfDocumentsIsThatOfTheirLogits) {
     EXPECT_NEAR(model->LossSum(tokens, 20, kStarts).value(), expected, 1e-5 * expected);
     EXPECT_GT(std::abs(model->LossSum(tokens, 20).value() - expected), 1e-4 * expected);
   }
+}
+
+class NoNumbers : public InitialParameters {
+ public:
+  absl::Status Read(int, int64_t, absl::Span<float> out) const override {
+    std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
+    return absl::OkStatus();
+  }
+};
+
+TEST(LanguageModelTest, AModelThatDivergedIsAnErrorAndNoText) {
+  const auto model = LanguageModel::Load(Grouped(), NoNumbers(), 1).value();
+  const auto sequence = model->Begin(4).value();
+  EXPECT_EQ(sequence->Append({1, 2}).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(model->LossSum(SomeTokens(11), 10).status().code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(LanguageModelTest, TokensThatAreNoneAreRefused) {

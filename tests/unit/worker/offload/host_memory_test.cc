@@ -31,8 +31,32 @@ TEST(HostMemoryTest, IsTheLeastOfMachineAndCgroup) {
   EXPECT_EQ(*AvailableHostMemory(root.path()), 0);
 }
 
-// The system gives back the pages of files before it refuses memory. A container that has read its data
-// once is full of them.
+TEST(HostMemoryTest, LimitsOfTheServiceAndOfWhatIsAroundItCount) {
+  const TempDir root;
+  const std::string slice = root.path() + "/sys/fs/cgroup/system.slice/";
+  Put(root.path() + "/proc/meminfo", "MemAvailable:     2000 kB\n");
+  Put(root.path() + "/proc/self/cgroup", "0::/system.slice/worker.service\n");
+  Put(slice + "worker.service/memory.max", "9000\n");
+  Put(slice + "worker.service/memory.current", "2000\n");
+  EXPECT_EQ(*AvailableHostMemory(root.path()), 7000);
+  Put(slice + "memory.max", "8000\n");
+  Put(slice + "memory.current", "5000\n");
+  EXPECT_EQ(*AvailableHostMemory(root.path()), 3000);
+}
+
+TEST(HostMemoryTest, Version1OfCgroupsHasAHierarchyForMemory) {
+  const TempDir root;
+  const std::string cgroup = root.path() + "/sys/fs/cgroup/memory/a/";
+  Put(root.path() + "/proc/meminfo", "MemAvailable:     2000 kB\n");
+  Put(root.path() + "/proc/self/cgroup", "4:memory:/a\n3:cpu,cpuacct:/b\n");
+  Put(cgroup + "memory.limit_in_bytes", "9000\n");
+  Put(cgroup + "memory.usage_in_bytes", "4000\n");
+  Put(cgroup + "memory.stat", "inactive_file 500\n");
+  EXPECT_EQ(*AvailableHostMemory(root.path()), 5500);
+}
+
+// The system gives back the pages of files before it refuses memory. A container that has read its
+// data once is full of them.
 TEST(HostMemoryTest, PagesOfFilesDoNotCountAsUsed) {
   const TempDir root;
   const std::string cgroup = root.path() + "/sys/fs/cgroup/";

@@ -61,7 +61,8 @@ struct LocalRank {
   std::vector<uint16_t> shadow = std::vector<uint16_t>(kSize);
 };
 
-// Algorithm 1 of 0/1 Adam for two ranks in double, with AdamW's corrections and decay, and an exact mean.
+// Algorithm 1 of 0/1 Adam for two ranks in double, with AdamW's corrections and decay, and an exact
+// mean.
 TEST(LocalStepsTest, AreAlgorithmOne) {
   const OneBitAdamOptions options{
       .adamw = kZeroOne, .local_step_scaler = 2, .local_step_clipper = 4};

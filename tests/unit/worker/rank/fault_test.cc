@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/status_marks.h"
+
 namespace longhaul {
 namespace {
 
@@ -52,7 +54,8 @@ TEST(FaultTest, NamesTheSourceOfDataWhereThereIsOne) {
 }
 
 TEST(FaultTest, AHuggingFaceFolderIsNamedWhereverItIsRead) {
-  const absl::Status damaged = absl::DataLossError("model.hf.path: /m/model.safetensors: NaN");
+  const absl::Status damaged =
+      AboutField("model.hf.path", absl::DataLossError("/m/model.safetensors: NaN"));
   for (const FaultPlace place : {FaultPlace::kPreparation, FaultPlace::kTraining}) {
     const v1::JobError fault = DescribeFault(place, FaultSpec(), damaged);
     EXPECT_EQ(fault.field(), "model.hf.path");
@@ -61,13 +64,27 @@ TEST(FaultTest, AHuggingFaceFolderIsNamedWhereverItIsRead) {
 }
 
 TEST(FaultTest, ALostRankIsAPeers) {
-  for (const FaultPlace place :
-       {FaultPlace::kMeeting, FaultPlace::kPreparation, FaultPlace::kTraining}) {
-    for (const absl::Status& status :
-         {absl::UnavailableError("gone"), absl::DeadlineExceededError("stands still")}) {
-      const v1::JobError fault = DescribeFault(place, FaultSpec(), status);
+  for (const absl::Status& status :
+       {absl::UnavailableError("gone"), absl::DeadlineExceededError("stands still")}) {
+    for (const FaultPlace place :
+         {FaultPlace::kMeeting, FaultPlace::kPreparation, FaultPlace::kTraining}) {
+      const v1::JobError fault = DescribeFault(place, FaultSpec(), MarkPeerFault(status));
       EXPECT_EQ(fault.fault_class(), v1::PEER_FAULT);
       EXPECT_FALSE(IsReported(fault));
+    }
+    // The rendezvous waits for the other ranks.
+    EXPECT_EQ(ClassOf(FaultPlace::kMeeting, status), v1::PEER_FAULT);
+  }
+}
+
+TEST(FaultTest, ADeviceOrAFileOfThisRankIsTheSitesWhateverTheCode) {
+  for (const FaultPlace place : {FaultPlace::kPreparation, FaultPlace::kTraining}) {
+    for (const absl::Status& status :
+         {absl::DeadlineExceededError("the moments: the device has not done it after 5m"),
+          absl::UnavailableError("open /data/text: Too many open files")}) {
+      const v1::JobError fault = DescribeFault(place, FaultSpec(), status);
+      EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT) << status;
+      EXPECT_TRUE(IsReported(fault));
     }
   }
 }
@@ -83,8 +100,9 @@ TEST(FaultTest, AModelsFolderThatDoesNotFitNamesItsField) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kNotFound, absl::StatusCode::kInvalidArgument,
         absl::StatusCode::kFailedPrecondition, absl::StatusCode::kDataLoss}) {
-    const v1::JobError fault = DescribeFault(FaultPlace::kPreparation, FaultSpec(),
-                                             absl::Status(code, "model.hf.path: it does not fit"));
+    const v1::JobError fault =
+        DescribeFault(FaultPlace::kPreparation, FaultSpec(),
+                      AboutField("model.hf.path", absl::Status(code, "it does not fit")));
     EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
     EXPECT_EQ(fault.field(), "model.hf.path");
     EXPECT_FALSE(fault.hint().empty());
@@ -108,9 +126,9 @@ TEST(FaultTest, SaysWhatToDo) {
   const v1::JobError device = DescribeFault(FaultPlace::kPreparation, FaultSpec(v1::CUDA),
                                             absl::FailedPreconditionError("no CUDA device"));
   EXPECT_EQ(device.field(), "train.device");
-  const v1::JobError nodes =
-      DescribeFault(FaultPlace::kPreparation, FaultSpec(v1::CUDA),
-                    absl::FailedPreconditionError("partition: weights over the pair: no pairs"));
+  const v1::JobError nodes = DescribeFault(
+      FaultPlace::kPreparation, FaultSpec(v1::CUDA),
+      AboutField("partition", absl::FailedPreconditionError("over the pair: no pairs")));
   EXPECT_EQ(nodes.field(), "partition");
   EXPECT_EQ(nodes.fault_class(), v1::SITE_FAULT);
 }
@@ -119,7 +137,7 @@ TEST(FaultTest, MemoryThatANodeLacksIsNotAMissingDevice) {
   for (const std::string field : {"offload", "evaluation.beside_training"}) {
     const v1::JobError fault = DescribeFault(
         FaultPlace::kPreparation, FaultSpec(v1::CUDA),
-        absl::FailedPreconditionError(field + ": this node needs 2 GiB of memory and has 1 GiB"));
+        AboutField(field, absl::FailedPreconditionError("this node needs 2 GiB and has 1 GiB")));
     EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
     EXPECT_EQ(fault.field(), field);
     EXPECT_NE(fault.hint().find("more memory"), std::string::npos);
@@ -130,7 +148,7 @@ TEST(FaultTest, DataThatDiffersBetweenNodesNamesTheirData) {
   for (const v1::Device device : {v1::CPU, v1::CUDA}) {
     const v1::JobError fault =
         DescribeFault(FaultPlace::kPreparation, FaultSpec(device),
-                      absl::FailedPreconditionError("data: /data/text has 5 tokens on node 1"));
+                      AboutField("data", absl::FailedPreconditionError("/data/text has 5 tokens")));
     EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
     EXPECT_EQ(fault.field(), "data.text");
     EXPECT_NE(fault.hint().find("the same files"), std::string::npos);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/status_marks.h"
+
 namespace longhaul {
 namespace {
 
@@ -24,7 +26,8 @@ TEST(RankEndTest, TheFaultOfSiteOrJobIsReportedAndNoOther) {
   const RankEnd site = end(Outcome::Place::kContribution, absl::InvalidArgumentError("infinite"));
   EXPECT_EQ(site.code, kRankFailed);
   EXPECT_EQ(site.fault->fault_class(), v1::SITE_FAULT);
-  const RankEnd peer = end(Outcome::Place::kTraining, absl::UnavailableError("rank 1 is gone"));
+  const RankEnd peer =
+      end(Outcome::Place::kTraining, MarkPeerFault(absl::UnavailableError("rank 1 is gone")));
   EXPECT_EQ(peer.code, kRankRestart);
   EXPECT_EQ(peer.fault->fault_class(), v1::PEER_FAULT);
   const RankEnd plan = end(Outcome::Place::kPlan, absl::InvalidArgumentError("fragment 9"));

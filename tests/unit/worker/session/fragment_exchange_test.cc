@@ -1,5 +1,5 @@
-// What an exchange does without a coordinator. Transfers over real gRPC: transfers_test; whole rounds:
-// tests/paper and tests/integration.
+// What an exchange does without a coordinator. Transfers over real gRPC: transfers_test; whole
+// rounds: tests/paper and tests/integration.
 #include "worker/session/fragment_exchange.h"
 
 #include <limits>
@@ -103,8 +103,8 @@ TEST_F(FragmentExchangeTest, NothingIsReportedOfBytesThatAreNotThere) {
   EXPECT_TRUE(events_.empty());
 }
 
-// A connection that came back just after the snapshot asks for the bytes before the training thread does. They are a
-// difference to the outer parameters, not the parameters, which a seed would be.
+// A connection that came back just after the snapshot asks for the bytes before the training thread
+// does. They are a difference to the outer parameters, not the parameters, which a seed would be.
 TEST_F(FragmentExchangeTest, BytesAreCodedOnceAsTheirRoundWants) {
   v1::Plan plan = PlanOf(2);
   plan.mutable_up()->set_codec(v1::INT4);

@@ -19,9 +19,11 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
-// Steps of ten seconds, of which the first shows the pace: saves are after steps 7, 13, 19 and so on.
+// Steps of ten seconds, of which the first shows the pace: saves are after steps 7, 13, 19 and so
+// on.
 constexpr absl::Duration kStepTime = absl::Seconds(10);
 
 struct Life {
@@ -274,6 +276,38 @@ TEST_F(StateKeeperTest, NodesKeepTheirOwnRanksAndASwapOfNodesIsALoss) {
   const Lived third = Live({.ranks = 2, .number = 3, .start = 10, .folder = swapped},
                            [](const FakeRank& rank) { EXPECT_TRUE(rank.began_at_zero()); });
   EXPECT_EQ(third.reports[0].losses, 1);
+  EXPECT_THAT(third.log, HasSubstr("begins at zero behind step 10: of its inner state no save is "
+                                   "here whole on every rank of the pool; this node has of step 7 "
+                                   "the files of rank 1 (the pool had 2 ranks, it has 2); give "
+                                   "each node its number again (--node)"));
+  // Nothing was removed: with their numbers again, the nodes go on.
+  Live({.ranks = 2, .number = 4, .start = 10, .folder = nodes},
+       [](const FakeRank& rank) { rank.ExpectPut(7); });
+}
+
+TEST_F(StateKeeperTest, AnotherNumberOfNodesWithoutASharedFolderIsALoss) {
+  const auto node = [this](int rank) {
+    const std::string folder = dir_.Join(absl::StrCat("node-", rank));
+    std::filesystem::create_directories(folder);
+    return folder;
+  };
+  Live({.ranks = 2, .steps = 10, .folder = node});
+  for (const int ranks : {1, 3}) {
+    const Lived other = Live({.ranks = ranks, .number = 2, .start = 10, .folder = node},
+                             [](const FakeRank& rank) { EXPECT_TRUE(rank.began_at_zero()); });
+    EXPECT_EQ(other.reports[0].losses, 1);
+    EXPECT_THAT(other.log, HasSubstr(absl::StrCat("this node has of step 7 the files of rank 0 "
+                                                  "(the pool had 2 ranks, it has ",
+                                                  ranks, ")")));
+  }
+}
+
+TEST_F(StateKeeperTest, WhatAnotherNumberOfRanksCannotTakeUpIsTold) {
+  Live({.ranks = 2, .steps = 10, .folder = here_});
+  const Lived same = Live({.ranks = 2, .number = 2, .start = 10, .folder = here_});
+  EXPECT_THAT(same.log, Not(HasSubstr("is taken up without")));
+  const Lived other = Live({.ranks = 3, .number = 3, .start = 10, .folder = here_});
+  EXPECT_THAT(other.log, HasSubstr("inner state of step 7 is taken up without worker_error"));
 }
 
 TEST_F(StateKeeperTest, ARankWithoutAFolderStopsThePool) {

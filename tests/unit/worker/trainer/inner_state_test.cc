@@ -1,5 +1,5 @@
-// What a replica's inner optimizer remembers, taken, written to files, and put back into replicas that
-// begin anew.
+// What a replica's inner optimizer remembers, taken, written to files, and put back into replicas
+// that begin anew.
 #include <gtest/gtest.h>
 
 #include <algorithm>
