@@ -26,8 +26,6 @@ inline absl::StatusOr<void*> AllocateCudaMemory(int device, bool pinned, int64_t
   const cudaError_t error =
       pinned ? cudaHostAlloc(&memory, bytes, cudaHostAllocPortable) : cudaMalloc(&memory, bytes);
   if (error == cudaSuccess) return memory;
-  // Clears the runtime's last error, which is reported here: later checks must not see it.
-  cudaGetLastError();
   return CudaStatus(
       error, absl::StrCat(pinned ? "pinning host memory of " : "allocating device memory of ",
                           bytes, " bytes"));

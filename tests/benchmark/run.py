@@ -16,6 +16,7 @@ BENCHMARKS = {
     "codec": ["{build}/benchmark/codec_benchmark"],
     "cuda": ["{build}/benchmark/cuda_codec_benchmark"],  # No rows where there is no CUDA device.
     "mfu": ["{build}/benchmark/mfu_benchmark"],  # No rows where there is no CUDA device.
+    "device_offload": ["{build}/benchmark/device_offload_benchmark"],  # No rows where there is no CUDA device.
     "piquant": [sys.executable, "-B", "tests/benchmark/codec/piquant.py", "{build}"],
     "outer": ["{build}/benchmark/outer_benchmark"],
     "operations": ["{build}/benchmark/operations_benchmark"],

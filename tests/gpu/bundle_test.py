@@ -15,14 +15,15 @@ class BundleTest(unittest.TestCase):
         venv = subprocess.run([ROOT / "deploy/setup.sh", "--print-venv"], check=True, capture_output=True, text=True).stdout.strip()
         torch = next(pathlib.Path(venv).glob("lib/python*/site-packages/torch/lib"))
         with tempfile.TemporaryDirectory() as scratch:
-            archive = pathlib.Path(scratch) / "bundle.tar.zst"
+            archive = pathlib.Path(scratch) / "bundle.tar.gz"
             made = subprocess.run([ROOT / "tests/gpu/bundle.sh", archive], env={**os.environ, "BUILD_DIR": str(BUILD)},
                                   capture_output=True, text=True, check=False)
             self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
             subprocess.run(["tar", "-C", scratch, "-xf", archive], check=True)
-            ran = subprocess.run([f"{scratch}/longhaul-gpu/run.sh", "--device", "cpu", "--torch", torch], capture_output=True, text=True,
+            ran = subprocess.run([f"{scratch}/longhaul-gpu/run.sh", "--device", "cpu", "--torch", torch,
+                                  "--report", f"{scratch}/out/report.txt"], capture_output=True, text=True,
                                  env={"PATH": os.environ["PATH"], "HOME": scratch}, check=False)
-            report = pathlib.Path(scratch, "longhaul-gpu/report.txt").read_text()
+            report = pathlib.Path(scratch, "out/report.txt").read_text()
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr + report)
         lines = [line.split() for line in ran.stdout.splitlines()]
         verdicts = {words[1]: words[0] for words in lines if words[0] in ("PASSED", "SKIPPED", "FAILED")}
@@ -31,6 +32,12 @@ class BundleTest(unittest.TestCase):
         self.assertEqual(set(verdicts.values()), {"SKIPPED"}, verdicts)
         self.assertIn("codec_cuda_test", verdicts)
         self.assertIn("mfu_benchmark", verdicts)
+        self.assertIn("device_offload_benchmark", verdicts)
+
+    def test_the_image_for_gpus_builds_every_module(self):
+        dockerfile = (ROOT / "deploy/images/worker-cuda.Dockerfile").read_text().split()
+        for module in (BUILD / "lib").glob("liblonghaul_cuda_*.so"):
+            self.assertIn(module.stem.removeprefix("lib"), dockerfile)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -27,6 +28,10 @@ std::atomic<int> calls_until_failure = -1;
 
 // Whether this call is the one that fails.
 bool FailsNow() { return calls_until_failure >= 0 && calls_until_failure-- == 0; }
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+cudaError_t Failed(cudaError_t error) { return last_error = error; }
 
 // Never destroyed, since streams may be used until the process ends.
 class EmulatedCudart {
@@ -63,7 +68,7 @@ class EmulatedCudart {
 
   cudaError_t Allocate(void** memory, size_t bytes, bool on_host) {
     if (bytes > static_cast<size_t>(testing_support::kEmulatedBytesMax))
-      return cudaErrorMemoryAllocation;
+      return Failed(cudaErrorMemoryAllocation);
     *memory = ::operator new (bytes, std::align_val_t{256});
     std::memset(*memory, 0xA5, bytes);
     if (!on_host) return cudaSuccess;
@@ -106,7 +111,7 @@ EmulatedCudart& Cudart() { return EmulatedCudart::Get(); }
 
 template <typename T>
 cudaError_t SumOn(const CudaSumSources<T>& sources, T* output, int64_t count, cudaStream_t stream) {
-  if (FailsNow()) return cudaErrorMemoryAllocation;
+  if (FailsNow()) return Failed(cudaErrorMemoryAllocation);
   Cudart().streams().Submit(Cudart().StreamOf(stream), [sources, output, count] {
     RankOrderSum<T>({sources.first, static_cast<size_t>(sources.count)}, output, count);
   });
@@ -130,6 +135,7 @@ cudaError_t LaunchRankOrderSum(const CudaSumSources<double>& sources, double* ou
 
 // NOLINTBEGIN: CUDA's names.
 using longhaul::Cudart;
+using longhaul::Failed;
 using longhaul::FailsNow;
 
 extern "C" {
@@ -139,7 +145,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return std::exchange(longhaul::last_error, cudaSuccess); }
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "out of memory" : "an error of the emulation";
 }
@@ -165,7 +171,7 @@ cudaError_t cudaMemset(void* memory, int value, size_t bytes) {
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
-  if (FailsNow()) return cudaErrorMemoryAllocation;
+  if (FailsNow()) return Failed(cudaErrorMemoryAllocation);
   (void)Cudart().streams().Copy(Cudart().StreamOf(stream), to, from, static_cast<int64_t>(bytes));
   return cudaSuccess;
 }
@@ -196,7 +202,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (FailsNow()) return cudaErrorMemoryAllocation;
+  if (FailsNow()) return Failed(cudaErrorMemoryAllocation);
   Cudart().Record(event, Cudart().StreamOf(stream));
   return cudaSuccess;
 }
@@ -205,8 +211,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const auto reached = Cudart().ReachedBy(event);
   if (Cudart().streams().Done(reached)) return cudaSuccess;
   const absl::Status status = Cudart().streams().Wait(reached, absl::Now());
-  return status.ok() || absl::IsDeadlineExceeded(status) ? cudaErrorNotReady
-                                                         : cudaErrorLaunchFailure;
+  return Failed(status.ok() || absl::IsDeadlineExceeded(status) ? cudaErrorNotReady
+                                                                : cudaErrorLaunchFailure);
 }
 
 }  // extern "C"

@@ -77,7 +77,7 @@ class CudaStreams : public DeviceStreams {
   absl::Status Wait(const EventPtr& event, absl::Time deadline) override {
     if (event == nullptr) return absl::OkStatus();
     while (true) {
-      const cudaError_t error = cudaEventQuery(EventOf(event));
+      const cudaError_t error = QueryCudaEvent(EventOf(event));
       if (error != cudaErrorNotReady) return CollectiveCudaStatus(error, "cudaEventQuery");
       if (absl::Now() >= deadline)
         return absl::DeadlineExceededError("the device has not come so far");

@@ -142,7 +142,7 @@ absl::Status NcclGroup::WaitSettled(SteadyDeadline deadline) {
 absl::Status NcclGroup::WaitStream(SteadyDeadline deadline) {
   Backoff backoff;
   for (;;) {
-    const cudaError_t query = cudaEventQuery(done_);
+    const cudaError_t query = QueryCudaEvent(done_);
     if (query == cudaSuccess) return absl::OkStatus();
     if (query != cudaErrorNotReady) return Fail(CollectiveCudaStatus(query, "cudaEventQuery"));
     bool settled;

@@ -38,7 +38,7 @@ class CollectiveQueue {
 // A queue with its own thread. `trace` receives a span for each work; it may be null, or must
 // outlive the queue.
 std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device, Trace* trace = nullptr);
-// A queue that runs each work inside Submit, for pools of one rank, whose collectives do nothing.
+// A queue that runs each work inside Submit, for pools of one rank whose collectives do nothing.
 std::unique_ptr<CollectiveQueue> MakeImmediateQueue();
 
 }  // namespace longhaul

@@ -128,6 +128,9 @@ at::Tensor ComputeWeights::Shadow(int unit, const ElementRange& range) const {
   return kept.flat.narrow(0, range.first - kept.first, range.count);
 }
 
+// From masters in host memory, which is pinned, the copies are only enqueued, here and in Refresh.
+// Nothing changes masters before the next step has waited for the device, but a write, and that one
+// is published by a later copy on the same stream.
 void ComputeWeights::CopyVectors(int unit) {
   const Unit& u = units_[unit];
   const ElementRange held = plan_.Held(unit, plan_.map().optimizer);
@@ -136,7 +139,7 @@ void ComputeWeights::CopyVectors(int unit) {
     const int64_t count = std::min(run.range.end(), held.end()) - first;
     if (!run.vector || count <= 0) continue;
     u.kept.vectors.narrow(0, run.vectors_before + first - run.range.first, count)
-        .copy_(u.master.narrow(0, first - held.first, count));
+        .copy_(u.master.narrow(0, first - held.first, count), /*non_blocking=*/true);
   }
 }
 
@@ -147,7 +150,8 @@ absl::Status ComputeWeights::Refresh(int unit, From from) {
   if (IsFloat()) {
     if (placement_.masters && !placement_.weights) {
       const ElementRange held = plan_.Held(unit, masters);
-      u.kept.flat.narrow(0, held.first - u.kept.first, held.count).copy_(u.master);
+      u.kept.flat.narrow(0, held.first - u.kept.first, held.count)
+          .copy_(u.master, /*non_blocking=*/true);
     }
     return GatherFloats(exchange_, plan_, unit, u.kept.flat, u.kept.first, masters, weights,
                         Use::kRefresh);

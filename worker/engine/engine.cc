@@ -115,6 +115,15 @@ absl::Status CheckOffloadTogether(const Engine::Options& options, PoolExchange& 
   return absl::OkStatus();
 }
 
+// A rank that is alone gathers its weights, too, if they come from host memory: beside what the
+// device computes.
+std::unique_ptr<CollectiveQueue> MakeQueue(const PoolExchange& exchange,
+                                           const Engine::Options& options, Trace* trace) {
+  return exchange.ranks() > 1 || options.offload.parameters
+             ? MakeCollectiveQueue(options.device, trace)
+             : MakeImmediateQueue();
+}
+
 int BitsOf(at::ScalarType compute) { return compute == at::kFloat ? 32 : 16; }
 
 double Nmse(double error, double signal) { return signal > 0 ? error / signal : 0; }
@@ -188,9 +197,7 @@ Engine::Engine(const Options& options, std::unique_ptr<const Model> model,
       compute_(options.compute),
       fused_(MakeFused(*model_, options)),
       team_(options.team ? options.team : std::make_shared<ThreadTeam>(options.threads)),
-      own_queue_(options.queue != nullptr ? nullptr
-                 : exchange_->ranks() > 1 ? MakeCollectiveQueue(device_, trace_.get())
-                                          : MakeImmediateQueue()),
+      own_queue_(options.queue != nullptr ? nullptr : MakeQueue(*exchange_, options, trace_.get())),
       queue_(options.queue != nullptr ? options.queue : own_queue_.get()) {}
 
 Engine::~Engine() = default;

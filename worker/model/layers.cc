@@ -4,8 +4,10 @@
 #include <cmath>
 #include <numbers>
 #include <optional>
+#include <tuple>
 
 #include "ATen/TensorOperators.h"
+#include "ATen/ops/_fused_rms_norm.h"
 #include "ATen/ops/arange.h"
 #include "ATen/ops/cat.h"
 #include "ATen/ops/cross_entropy_loss.h"
@@ -22,9 +24,9 @@
 namespace longhaul {
 namespace {
 
-at::Tensor RotateHalf(const at::Tensor& x) {
+at::Tensor SwapHalves(const at::Tensor& x) {
   const auto halves = x.chunk(2, -1);
-  return at::cat({-halves[1], halves[0]}, -1);
+  return at::cat({halves[1], halves[0]}, -1);
 }
 
 // [B, K, T, W] -> [B, heads, T, W]: each head repeated in place.
@@ -54,6 +56,10 @@ double Scaled(double turn, const RopeScaling& scaling) {
 }  // namespace
 
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  // One kernel instead of some eight passes over memory. It takes weights in x's precision.
+  if (x.is_cuda()) {
+    return std::get<0>(at::_fused_rms_norm(x, {x.size(-1)}, weight.to(x.scalar_type()), eps));
+  }
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor scale = at::rsqrt(wide.pow(2).mean(-1, /*keepdim=*/true) + eps);
   return (wide * scale * weight).to(x.scalar_type());
@@ -70,14 +76,21 @@ RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta,
   }
   const at::Tensor angles = at::outer(at::arange(positions, doubles), turns);
   const at::Tensor both = at::cat({angles, angles}, -1);
-  return {both.cos().to(device, at::kFloat), both.sin().to(device, at::kFloat)};
+  const at::Tensor sin = both.sin().to(device, at::kFloat);
+  const auto halves = sin.chunk(2, -1);
+  return {both.cos().to(device, at::kFloat), sin, at::cat({-halves[0], halves[1]}, -1)};
+}
+
+RotaryTables InPrecision(const RotaryTables& tables, at::ScalarType precision) {
+  return {tables.cos_TW.to(precision), tables.sin_TW.to(precision),
+          tables.swapped_sin_TW.to(precision)};
 }
 
 at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables, int64_t first) {
   const int64_t positions = x_BHTW.size(2);
   const at::Tensor cos = tables.cos_TW.narrow(0, first, positions).to(x_BHTW.scalar_type());
-  const at::Tensor sin = tables.sin_TW.narrow(0, first, positions).to(x_BHTW.scalar_type());
-  return x_BHTW * cos + RotateHalf(x_BHTW) * sin;
+  const at::Tensor sin = tables.swapped_sin_TW.narrow(0, first, positions).to(x_BHTW.scalar_type());
+  return x_BHTW * cos + SwapHalves(x_BHTW) * sin;
 }
 
 at::Tensor DocumentMask(const at::Tensor& starts_BT, at::ScalarType precision) {

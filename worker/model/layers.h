@@ -9,17 +9,20 @@
 namespace longhaul {
 
 // RMSNorm (Zhang and Sennrich, 2019) over the last dimension, computed in float32, returned in x's
-// precision.
+// precision. CUDA rounds the weight to x's precision first.
 at::Tensor RmsNorm(const at::Tensor& x, const at::Tensor& weight, double eps);
 
 // Rotary position embedding (Su et al., "RoFormer", equation 34) in the "rotate half" convention of
 // Hugging Face Llama: element i of a head and element i + W/2 are rotated together.
 struct RotaryTables {
   at::Tensor cos_TW, sin_TW;
+  // The sine that multiplies an element's partner: negative in the first half.
+  at::Tensor swapped_sin_TW;
 };
 RotaryTables MakeRotaryTables(int64_t positions, int64_t width, double theta,
                               const RopeScaling& scaling, at::Device device);
-// The positions of x are first, first + 1, ...
+RotaryTables InPrecision(const RotaryTables& tables, at::ScalarType precision);
+// The positions of x are first, first + 1, ... Tables in x's precision cost no conversion.
 at::Tensor Rotate(const at::Tensor& x_BHTW, const RotaryTables& tables, int64_t first = 0);
 
 // The mask that is added to scores, [B, 1, T, T]: 0 where a position may attend (from the beginning

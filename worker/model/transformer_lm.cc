@@ -31,7 +31,10 @@ absl::StatusOr<std::unique_ptr<TransformerLm>> TransformerLm::Create(const Trans
 }
 
 TransformerLm::TransformerLm(const TransformerShape& shape, ModelLayout layout, RotaryTables rotary)
-    : shape_(shape), layout_(std::move(layout)), rotary_(std::move(rotary)) {}
+    : shape_(shape),
+      layout_(std::move(layout)),
+      rotary_(std::move(rotary)),
+      narrow_rotary_(InPrecision(rotary_, at::kBFloat16)) {}
 
 InitialValues TransformerLm::Initial(TensorRef ref) const {
   const TensorLayout& tensor = layout_.units[ref.unit].tensors[ref.tensor];
@@ -83,8 +86,9 @@ at::Tensor TransformerLm::Attention(absl::Span<const at::Tensor> weights, const 
     q_BHTW = RmsNorm(q_BHTW, weights[kQueryNorm], shape_.norm_eps);
     k_BKTW = RmsNorm(k_BKTW, weights[kKeyNorm], shape_.norm_eps);
   }
+  const RotaryTables& rotary = x_BTD.scalar_type() == at::kBFloat16 ? narrow_rotary_ : rotary_;
   return at::linear(
-      CausalAttention(Rotate(q_BHTW, rotary_), Rotate(k_BKTW, rotary_), v_BKTW, mask_B1TT),
+      CausalAttention(Rotate(q_BHTW, rotary), Rotate(k_BKTW, rotary), v_BKTW, mask_B1TT),
       weights[kOutput]);
 }
 

@@ -39,7 +39,8 @@ class TransformerLm : public Model {
 
   TransformerShape shape_;
   ModelLayout layout_;
-  RotaryTables rotary_;
+  // In float32 and in bf16.
+  RotaryTables rotary_, narrow_rotary_;
 };
 
 }  // namespace longhaul

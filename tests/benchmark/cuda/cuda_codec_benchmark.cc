@@ -1,6 +1,7 @@
 // The codecs on a CUDA device.
-//   encode_*         all tiles in one launch, device memory to device memory; reference: a device's
-//                    copy of the same fp32 bytes
+//   encode_*, decode_*, reduce_*  all tiles in one launch, device memory to device memory; reduce
+//                    sums four coded senders. By the bytes that they read and write; reference:
+//                    those of a copy of the fp32 within the device
 //   contribution_*   what a round does: outer parameters from host memory, snapshot and feedback on
 //                    the device, codes to pinned memory; reference: the upload of those parameters
 //   training_beside_*  steps of kernels a second on the training's stream while contributions are
@@ -16,6 +17,7 @@
 #include "common/base/check.h"
 #include "common/base/random.h"
 #include "common/codec/cuda/cuda_codec_module.h"
+#include "common/codec/cuda/segment_kernels.h"
 #include "common/layout/fragment_layout.h"
 #include "cuda_runtime_api.h"
 #include "tests/benchmark/cuda/training_kernels.h"
@@ -25,6 +27,8 @@ namespace longhaul::benchmark {
 namespace {
 
 constexpr auto kCodec = DeviceRuntime::Queue::kCodec;
+constexpr int kLaunches = 20, kSources = 4;
+constexpr double kOfCopyMin = 0.8;
 
 void Must(const absl::Status& status) {
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
@@ -57,7 +61,7 @@ class CudaCodecBenchmark {
   }
 
   void Run(const std::string& name, const CodecOptions& options) {
-    Encode(name, options);
+    Kernels(name, options);
     Contribution(name, options);
   }
 
@@ -92,57 +96,114 @@ class CudaCodecBenchmark {
             .segments = segments_};
   }
 
-  void Encode(const std::string& name, const CodecOptions& options) {
+  // Device memory of `count` T, with those of `values`.
+  template <typename T>
+  DeviceFloats OnDevice(const std::vector<T>& values) {
+    const auto bytes = static_cast<int64_t>(values.size() * sizeof(T));
+    DeviceFloats memory = Value(device_->AllocateFloats(bytes / 4 + 1));
+    Must(device_->runtime().Copy(kCodec, memory.get(), values.data(), bytes));
+    Must(device_->runtime().Wait());
+    return memory;
+  }
+
+  void Kernels(const std::string& name, const CodecOptions& options) {
     const auto codec = MakeCodec(options).value();
     DeviceRuntime& runtime = device_->runtime();
     const int64_t payload = codec->PayloadBytes(kTileElements);
-    const DeviceFloats coded = Value(device_->AllocateFloats(tiles_ * payload / 4 + 1));
-    std::vector<cuda::EncodeJob> jobs(tiles_);
+    const int count = static_cast<int>(tiles_);
+    const DeviceFloats coded = Value(device_->AllocateFloats(tiles_ * payload / 4 + 1)),
+                       reports = Value(device_->AllocateFloats(tiles_ * sizeof(cuda::EncodeReport) /
+                                                               sizeof(float)));
+    std::vector<cuda::EncodeJob> encoded;
+    std::vector<cuda::DecodeJob> decoded;
+    std::vector<cuda::ReduceSource> sources;
     for (int64_t t = 0; t < tiles_; ++t) {
-      jobs[t] = {.values = values_.get() + t * kTileElements,
-                 .out = reinterpret_cast<uint8_t*>(coded.get()) + t * payload,
-                 .noise_key = 1,
-                 .noise_first_block = t * kTileBlocks,
-                 .elements = static_cast<int32_t>(kTileElements)};
+      uint8_t* const out = reinterpret_cast<uint8_t*>(coded.get()) + t * payload;
+      encoded.push_back({.values = values_.get() + t * kTileElements,
+                         .out = out,
+                         .noise_key = 1,
+                         .noise_first_block = t * kTileBlocks,
+                         .elements = static_cast<int32_t>(kTileElements)});
+      decoded.push_back({.payload = out,
+                         .out = copy_.get() + t * kTileElements,
+                         .elements = static_cast<int32_t>(kTileElements),
+                         .count = static_cast<int32_t>(kTileElements)});
+      for (int source = 0; source < kSources; ++source) sources.push_back({.payload = out});
     }
-    const auto memory = Value(device_->AllocateFloats(
-        tiles_ * (sizeof(cuda::EncodeJob) + sizeof(cuda::EncodeReport)) / sizeof(float)));
-    auto* const device_jobs = reinterpret_cast<cuda::EncodeJob*>(memory.get());
-    auto* const reports = reinterpret_cast<cuda::EncodeReport*>(device_jobs + tiles_);
-    Must(runtime.Copy(kCodec, device_jobs, jobs.data(), tiles_ * sizeof(cuda::EncodeJob)));
-    Must(runtime.Wait());
-    Report("encode_" + name,
-           Alternate(
-               repetitions_,
-               [&] {
-                 Must(runtime.Encode(options, device_jobs, reports, static_cast<int>(tiles_)));
-                 Must(runtime.Wait());
-               },
-               [&] {
-                 Must(runtime.Copy(kCodec, copy_.get(), values_.get(), Bytes()));
-                 Must(runtime.Wait());
-               }),
-           "reference: a copy from device to device");
+    const DeviceFloats encode_jobs = OnDevice(encoded), decode_jobs = OnDevice(decoded),
+                       all_sources = OnDevice(sources);
+    auto* const reported = reinterpret_cast<cuda::EncodeReport*>(reports.get());
+    const int64_t payloads = tiles_ * payload;
+    AgainstCopy("encode_" + name, Bytes() + payloads, [&] {
+      Must(runtime.Encode(options, reinterpret_cast<cuda::EncodeJob*>(encode_jobs.get()), reported,
+                          count));
+    });
+    if (options.stochastic || options.search_scale) return;  // The rest is the same for them.
+    AgainstCopy("decode_" + name, payloads + Bytes(), [&] {
+      Must(runtime.Decode(options.kind, reinterpret_cast<cuda::DecodeJob*>(decode_jobs.get()),
+                          count, 1, /*accumulate=*/false));
+    });
+    if (options.kind != CodecKind::kInt8 && options.kind != CodecKind::kInt4) return;
+    std::vector<cuda::ReduceJob> reduced;
+    for (int64_t t = 0; t < tiles_; ++t) {
+      reduced.push_back(
+          {.sources = reinterpret_cast<cuda::ReduceSource*>(all_sources.get()) + t * kSources,
+           .source_count = kSources,
+           .elements = static_cast<int32_t>(kTileElements),
+           .sum = copy_.get() + t * kTileElements});
+    }
+    const DeviceFloats reduce_jobs = OnDevice(reduced);
+    const SegmentKernels& kernels = *Value(LoadCudaSegmentKernels());
+    AgainstCopy(
+        "reduce_" + name, kSources * payloads + Bytes(),
+        [&] {
+          Must(kernels.Reduce(options.kind, reinterpret_cast<cuda::ReduceJob*>(reduce_jobs.get()),
+                              reported, count, /*stream=*/nullptr));
+        },
+        [] { LH_CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess, "kernels"); });
+  }
+
+  // `bytes`: what a launch reads and writes. A copy does that to all floats. Several launches share
+  // a wait, whose wake-up would else count as work.
+  void AgainstCopy(const std::string& name, int64_t bytes, const std::function<void()>& launch,
+                   const std::function<void()>& wait = nullptr) {
+    DeviceRuntime& runtime = device_->runtime();
+    const Pair seconds = Alternate(
+        repetitions_,
+        [&] {
+          for (int i = 0; i < kLaunches; ++i) launch();
+          wait ? wait() : Must(runtime.Wait());
+        },
+        [&] {
+          for (int i = 0; i < kLaunches; ++i)
+            Must(runtime.Copy(kCodec, copy_.get(), values_.get(), Bytes()));
+          Must(runtime.Wait());
+        });
+    const double ours = 1e-9 * kLaunches * static_cast<double>(bytes) / seconds.ours,
+                 reference =
+                     1e-9 * kLaunches * 2 * static_cast<double>(Bytes()) / seconds.reference;
+    Print({.name = name,
+           .ours = ours,
+           .reference = reference,
+           .ratio = ours / reference,
+           .target = kOfCopyMin,
+           .unit = "GB/s",
+           .note = "bytes read and written; reference: a copy from device to device"});
   }
 
   void Contribution(const std::string& name, const CodecOptions& options) {
     const auto codec = MakeCodec(options).value();
     const auto out = Value(device_->AllocatePinned(codec->FragmentBytes(outer_.size())));
-    Report("contribution_" + name,
-           Alternate(
-               repetitions_, [&] { Must(device_->Encode(*codec, Input(), out.get()).status()); },
-               [&] { Must(device_->Upload(outer_, copy_.get())); }),
-           "reference: the upload of the same bytes");
-  }
-
-  void Report(const std::string& name, const Pair& seconds, const std::string& note) {
+    const Pair seconds = Alternate(
+        repetitions_, [&] { Must(device_->Encode(*codec, Input(), out.get()).status()); },
+        [&] { Must(device_->Upload(outer_, copy_.get())); });
     const double gigabytes = 1e-9 * static_cast<double>(Bytes());
-    Print({.name = name,
+    Print({.name = "contribution_" + name,
            .ours = gigabytes / seconds.ours,
            .reference = gigabytes / seconds.reference,
            .ratio = seconds.reference / seconds.ours,
            .unit = "GB/s",
-           .note = note + "; of fp32"});
+           .note = "of fp32; reference: the upload of the same bytes"});
   }
 
   // Of the stand-in, on the default stream, which training uses.

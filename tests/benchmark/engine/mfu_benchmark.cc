@@ -12,11 +12,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "tests/benchmark/harness/cheap_parameters.h"
 #include "tests/benchmark/harness/row.h"
 #include "worker/trainer/torch_replica.h"
 
@@ -55,9 +57,12 @@ double OperationsOfAToken(const ModelLayout& layout, const TransformerShape& sha
 absl::Status Measure(Case one, const std::string& text, DeviceKind device, int steps,
                      double peak_tflops) {
   one.shape.vocab = 256;
+  const absl::StatusOr<ModelLayout> layout = LayOutTransformer(one.shape);
+  if (!layout.ok()) return layout.status();
   auto replica =
       TorchReplica::Create({.shape = one.shape,
                             .batch = one.batch,
+                            .initial = std::make_shared<CheapParameters>(*layout),
                             .learning_rate = {.peak = 1e-4, .steps = 1000, .warmup_steps = 100},
                             .data_path = text,
                             .device = device});

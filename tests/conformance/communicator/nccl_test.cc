@@ -28,8 +28,8 @@ struct NcclBackend {
   }
   static std::shared_ptr<std::byte> Allocate(size_t bytes) {
     void* memory = nullptr;
-    EXPECT_EQ(cudaMallocManaged(&memory, bytes + 1), cudaSuccess);
-    return {static_cast<std::byte*>(memory), [](std::byte* pointer) { cudaFree(pointer); }};
+    EXPECT_EQ(cudaHostAlloc(&memory, bytes + 1, cudaHostAllocPortable), cudaSuccess);
+    return {static_cast<std::byte*>(memory), [](std::byte* pointer) { cudaFreeHost(pointer); }};
   }
   static CallOptions Options(absl::Duration timeout) { return {.timeout = timeout}; }
 };

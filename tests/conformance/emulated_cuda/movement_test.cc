@@ -1,4 +1,5 @@
 // The Movement of CUDA on an emulated runtime.
+#include "cuda_runtime_api.h"
 #include "tests/conformance/movement/movement_suite.h"
 #include "tests/testing/emulated_cudart.h"
 #include "worker/movement/cuda/cuda_movement.h"
@@ -27,6 +28,7 @@ TEST(EmulatedCudaMovementTest, WhatTheDeviceRefusesEndsEveryWait) {
     for (const MoveToken& token : {up, work, down})
       EXPECT_EQ(movement->Wait(token, "the test").code(), expected) << calls;
     EXPECT_EQ(movement->WaitAll("the test").code(), expected) << calls;
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess) << calls;
   }
 }
 

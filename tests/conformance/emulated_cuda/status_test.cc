@@ -12,6 +12,13 @@ TEST(CudaStatusTest, AFailedDeviceIsThisMachinesUnlessAPeerMayHaveFailedIt) {
             absl::StatusCode::kUnavailable);
 }
 
+TEST(CudaStatusTest, AnErrorThatIsToldIsNotFoundByALaterCheck) {
+  void* memory = nullptr;
+  EXPECT_EQ(CudaStatus(cudaMalloc(&memory, size_t{1} << 60), "allocating").code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
 TEST(CudaStatusTest, OtherErrorsAreTheSameInCollectives) {
   EXPECT_TRUE(CollectiveCudaStatus(cudaSuccess, "summing").ok());
   for (const cudaError_t error :

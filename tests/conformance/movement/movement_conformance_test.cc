@@ -17,8 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, MovementSuite,
                                          Emulated({.mode = EmulatedMovement::Mode::kThreads,
                                                    .up_bytes_per_second = 1e9,
                                                    .down_bytes_per_second = 2e9})));
-INSTANTIATE_TEST_SUITE_P(Cuda, MovementSuite,
-                         testing::Values([] { return LoadCudaMovement({}, "build/lib"); }));
+INSTANTIATE_TEST_SUITE_P(Cuda, MovementSuite, testing::Values([] { return LoadCudaMovement({}); }));
 
 }  // namespace
 }  // namespace longhaul

@@ -155,7 +155,7 @@ class CudaMovement : public Movement {
   bool IsDone(const MoveToken& token) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     std::deque<Ended>& queue = events_[token.queue];
     while (!queue.empty()) {
-      const cudaError_t error = cudaEventQuery(queue.front().event);
+      const cudaError_t error = QueryCudaEvent(queue.front().event);
       if (error == cudaErrorNotReady) break;
       if (error != cudaSuccess) {
         Fail(CudaStatus(error, "cudaEventQuery"));

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "tests/unit/worker/engine/engine_training.h"
 
@@ -117,6 +121,22 @@ TEST(EngineOffloadTest, OffloadingIsExactWithThreadsAndAChosenStride) {
   const Trained plain = Train(run);
   run.offload = {.optimizer = true, .parameters = true, .subgroup_elements = 256};
   EXPECT_TRUE(plain.parameters == Train(run).parameters);
+}
+
+// It has nobody to gather from, but its weights come from host memory.
+TEST(EngineOffloadTest, ARankThatIsAloneGathersBesideItsComputation) {
+  const std::string path = testing::TempDir() + "/engine_offload_trace.json";
+  Engine::Options options = MakeOptions(Decoder(), "zero3", nullptr);
+  options.offload = Offload({2, 0}, true);
+  options.trace_path = path;
+  {
+    const auto engine = Engine::Create(std::move(options)).value();
+    const std::vector<int64_t> tokens = Tokens(1, {0, 1});
+    ASSERT_TRUE(engine->Step({1, kContext, tokens}, kContext, 0.01).ok());
+  }
+  std::ifstream file(path);
+  const std::string trace(std::istreambuf_iterator<char>(file), {});
+  EXPECT_THAT(trace, testing::HasSubstr("gathering embedding for forward"));
 }
 
 TEST(EngineOffloadTest, OffloadedStateIsReadAndWrittenAsAnyOther) {

@@ -7,11 +7,13 @@
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/allclose.h"
 #include "ATen/ops/arange.h"
+#include "ATen/ops/cat.h"
 #include "ATen/ops/equal.h"
 #include "ATen/ops/full.h"
 #include "ATen/ops/ones.h"
 #include "ATen/ops/zeros.h"
 #include "tests/testing/random_tensor.h"
+#include "torch/csrc/autograd/autograd.h"
 
 namespace longhaul {
 namespace {
@@ -48,6 +50,24 @@ TEST(LayersTest, RotationPairsAnElementWithOneHalfAHeadAway) {
   EXPECT_NEAR(y[0].item<float>(), std::cos(1.0), 1e-6);
   EXPECT_NEAR(y[2].item<float>(), std::sin(1.0), 1e-6);
   EXPECT_EQ(y[1].item<float>(), 0);
+}
+
+TEST(LayersTest, RotationHasTheBitsOfItsFormula) {
+  const RotaryTables wide = MakeRotaryTables(10, 8, 10000, {}, at::kCPU);
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const RotaryTables tables = InPrecision(wide, type);
+    const at::Tensor x = RandomNormal({2, 3, 10, 8}, 3).to(type).requires_grad_();
+    const at::Tensor y = RandomNormal({2, 3, 10, 8}, 4).to(type);
+    const auto halves = x.chunk(2, -1);
+    const at::Tensor expected =
+        x * tables.cos_TW + at::cat({-halves[1], halves[0]}, -1) * tables.sin_TW;
+    for (const RotaryTables& given : {wide, tables})
+      EXPECT_TRUE(at::equal(Rotate(x, given), expected));
+    const auto gradient = [&](const at::Tensor& of) {
+      return torch::autograd::grad({of}, {x}, {y}, /*retain_graph=*/true)[0];
+    };
+    EXPECT_TRUE(at::equal(gradient(Rotate(x, tables)), gradient(expected)));
+  }
 }
 
 // The angle by which element 0 .. W/2 - 1 of a head turns at position 1.

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "tests/testing/temp_dir.h"
 #include "worker/collective/cuda_module.h"
@@ -49,6 +50,39 @@ void GiveDocuments(TorchReplica::Options& options) {
   }
   options.data_path = folder;
   options.separate_documents = true;
+}
+
+std::vector<double> LossesOf(const TorchReplica::Options& options) {
+  std::vector<double> losses;
+  const auto replica = TorchReplica::Create(options);
+  EXPECT_TRUE(replica.ok()) << replica.status();
+  for (int step = 1; replica.ok() && step <= 20; ++step) {
+    const auto stats = (*replica)->Step(step);
+    EXPECT_TRUE(stats.ok()) << stats.status();
+    if (!stats.ok()) break;
+    losses.push_back(stats->loss);
+  }
+  return losses;
+}
+
+// Of one rank.
+void ExpectOffloadedAsKept(DeviceKind device, ComputePrecision precision) {
+  const double relative = precision == ComputePrecision::kFloat32 ? 1e-3 : 2e-2;
+  const std::vector<double> kept = LossesOf(TinyOptions(device, precision));
+  ASSERT_EQ(kept.size(), 20u);
+  for (const int stride : {0, 1, 2, -1}) {
+    for (const bool parameters : {false, true}) {
+      SCOPED_TRACE(absl::StrCat("stride ", stride, parameters ? ", parameters" : ""));
+      TorchReplica::Options options = TinyOptions(device, precision);
+      options.offload = {
+          .optimizer = true, .parameters = parameters, .stride = stride, .subgroup_elements = 1024};
+      if (parameters) options.partition = PartitionPreset("zero3").value();
+      const std::vector<double> offloaded = LossesOf(options);
+      ASSERT_EQ(offloaded.size(), kept.size());
+      for (size_t step = 0; step < kept.size(); ++step)
+        EXPECT_NEAR(offloaded[step], kept[step], relative * kept[step]) << "step " << step;
+    }
+  }
 }
 
 class TorchReplicaCudaTest : public testing::Test {
@@ -141,6 +175,20 @@ TEST_F(TorchReplicaCudaTest, ACopyOnItsStreamIsOfTheStepsSoFar) {
   std::vector<float> copied(elements);
   ASSERT_TRUE((*codec)->Download(copy.get(), absl::MakeSpan(copied)).ok());
   EXPECT_EQ(copied, expected);
+}
+
+// State in host memory: updated there, on the device, or in turn; with weights that come for each
+// use, and with a stride that is measured. Each trains as the device does with all of its own.
+TEST_F(TorchReplicaCudaTest, OffloadedStateTrainsAsTheDevicesOwn) {
+  for (const ComputePrecision precision :
+       {ComputePrecision::kFloat32, ComputePrecision::kBfloat16}) {
+    ExpectOffloadedAsKept(DeviceKind::kCuda, precision);
+  }
+}
+
+// The same on the emulated device.
+TEST(TorchReplicaOffloadTest, OffloadedStateTrainsAsTheDevicesOwn) {
+  ExpectOffloadedAsKept(DeviceKind::kCpu, ComputePrecision::kFloat32);
 }
 
 // Ranks that share a device, as threads: their collectives cross host memory, everything else is on
