@@ -5,9 +5,9 @@
 //
 // As the runtime does: cudaMemset of device memory only enqueues on the default stream, for which
 // the other streams do not wait; freeing memory waits for all streams; an event that was never
-// recorded is reached; a thread's last error stays until it is asked for, also that of an event that
-// is not reached. There is one device. An allocation above kEmulatedBytesMax fails. Streams must be
-// non-blocking. Thread-safe.
+// recorded is reached; a thread's last error stays until it is asked for, also that of an event
+// that is not reached. There is one device. An allocation above kEmulatedBytesMax fails. Streams
+// must be non-blocking. Thread-safe.
 #pragma once
 
 #include <cstdint>
