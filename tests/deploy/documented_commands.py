@@ -87,6 +87,8 @@ ELSEWHERE = {
     "python3 deploy/make_reference.py build/bin --write": (BY_TEST, "tests/deploy/cli_contract_test.py", "deploy/make_reference.py"),
     "deploy/make_reference.py BUILD/bin --write": (BY_TEST, "tests/deploy/cli_contract_test.py", "deploy/make_reference.py"),
     "deploy/schemas/make_schemas.py": (BY_TEST, "tests/deploy/cli_contract_test.py", "make_schemas.py"),
+    "tests/soak/run.sh --minutes 30": (LONG, "tests/soak/run.sh", "tests/soak/soak.py"),
+    "tests/soak/run.sh --minutes 30 --seed 7": (LONG, "tests/soak/run.sh", "tests/soak/soak.py"),
     "tests/upgrade/run.sh": (LONG, "tests/upgrade/run.sh", "PREVIOUS_BIN"),
     "python3 tests/upgrade/golden_store.py BIN REVISION": (CHANGES, "tests/upgrade/golden_store.py", "golden_store.py BIN REVISION"),
     "python3 tests/upgrade/contract_test.py --write": (CHANGES, "tests/upgrade/contract_test.py", "--write"),
