@@ -98,7 +98,7 @@ TEST_F(JobLogRemovalTest, KeepsTheLogIfTheLastCheckpointIsDamaged) {
 
 TEST_F(JobLogRemovalTest, AMissingLogWithoutALastCheckpointIsALoss) {
   store_.reset();
-  ASSERT_TRUE(fs_.Rename(LogFolder(kJobDir), "data/jobs/elsewhere").ok());
+  ASSERT_TRUE(fs_.Rename(LogFolder(kJobDir), absl::StrCat(kJobDir, "/elsewhere")).ok());
   EXPECT_TRUE(absl::IsDataLoss(IsLogRemoved(fs_, kJobDir).status()));
   // What is left of it stays.
   EXPECT_FALSE(*RemoveJobLog(fs_, kJobDir));
