@@ -196,7 +196,7 @@ def main():
     finally:
         report = soak.report()
         if report["violations"]:
-            kept = pathlib.Path(f"soak-{options.seed}-{os.getpid()}").resolve()
+            kept = BIN.parent / f"soak-{options.seed}-{os.getpid()}"
             soak.fleet.keep(kept)
             print(f"seed {options.seed}; what was there is kept in {kept}")
         soak.fleet.close()
