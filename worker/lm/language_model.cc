@@ -14,9 +14,9 @@
 #include "ATen/ops/ones.h"
 #include "ATen/ops/silu.h"
 #include "ATen/ops/softmax.h"
-#include "ATen/ops/sum.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/torch_status.h"
 #include "worker/model/block_tensors.h"
@@ -40,8 +40,7 @@ absl::Status CheckTokens(absl::Span<const int64_t> tokens, int64_t vocab) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFinite(double of_logits) {
-  if (std::isfinite(of_logits)) return absl::OkStatus();
+absl::Status NotFinite() {
   return absl::DataLossError(
       "the model's logits are not finite: its training has diverged, or its parameters are "
       "damaged");
@@ -119,8 +118,9 @@ class LanguageModel::Cached : public LanguageModel::Continuation {
       LH_ASSIGN_OR_RETURN(const at::Tensor x_TD, Hidden(tokens));
       const at::NoGradGuard no_gradients;
       logits_ = w_.Head(x_TD.narrow(0, x_TD.size(0) - 1, 1)).contiguous();
-      LH_RETURN_IF_ERROR(CheckFinite(logits_.sum(at::kDouble).item<double>()));
-      return absl::Span<const float>(logits_.const_data_ptr<float>(), s_.vocab);
+      const absl::Span<const float> logits(logits_.const_data_ptr<float>(), s_.vocab);
+      if (!AllFinite(logits)) return NotFinite();
+      return logits;
     });
   }
   int64_t positions() const override { return positions_; }
@@ -259,7 +259,7 @@ absl::StatusOr<double> LanguageModel::LossSum(absl::Span<const int64_t> tokens, 
       batch.document_starts_BT = TensorOf(document_starts).view({-1, context});
     pass->Begin(batch, {.keep = FusedPass::Keep::kNothing});
     for (int unit = 0; unit < weights_->units(); ++unit) pass->Forward(unit, weights_->unit(unit));
-    LH_RETURN_IF_ERROR(CheckFinite(pass->loss_sum()));
+    if (!std::isfinite(pass->loss_sum())) return NotFinite();
     return pass->loss_sum();
   });
 }
