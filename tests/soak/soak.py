@@ -74,11 +74,10 @@ class Soak:
     def begin_fault(self):
         if len(self.active) >= AT_ONE_TIME:
             return
-        kinds = {**{fault: ("coordinator", self.fleet) for fault in OF_THE_COORDINATOR}, **dict.fromkeys(OF_A_NODE)}
         weights = {**OF_THE_COORDINATOR, **OF_A_NODE}
-        fault = self.draw.choices(list(kinds), list(weights.values()))[0]
+        fault = self.draw.choices(list(weights), list(weights.values()))[0]
         node = self.draw.choice(self.fleet.nodes)
-        name, subject = kinds[fault] or (node.name, node)
+        name, subject = ("coordinator", self.fleet) if fault in OF_THE_COORDINATOR else (node.name, node)
         if name in self.active or fault is disk_full and not self.fleet.disk_is_small:
             return
         what = fault.__name__.replace("_", " ") + ("" if name == "coordinator" else f" at {name}")
