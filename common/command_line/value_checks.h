@@ -19,6 +19,8 @@ CLI::Validator OneOf(std::vector<std::string> values);
 // "'abc' is no whole number from 1 to 256". Nor is 010: CLI11 would read it in base 8. So every
 // option that is a whole number needs this check.
 CLI::Validator WholeNumber(int64_t least, int64_t most);
+// The number of a token in a vocabulary, or -1 for none.
+inline CLI::Validator TokenNumber() { return WholeNumber(-1, int64_t{1} << 40); }
 
 // "'10s' is no number from 0 to 86400"
 CLI::Validator Number(double least, double most);

@@ -216,12 +216,12 @@ void AddData(CLI::App& app, DataArguments& data) {
       ->add_option("--eos", data.eos,
                    "Token behind each document; counted in token files; -1: none")
       ->type_name("TOKEN")
-      ->check(WholeNumber(-1, int64_t{1} << 40));
+      ->check(TokenNumber());
   check
       ->add_option("--bos", data.bos,
                    "Token before each document; counted in token files without --eos; -1: none")
       ->type_name("TOKEN")
-      ->check(WholeNumber(-1, int64_t{1} << 40));
+      ->check(TokenNumber());
   check
       ->add_option("--line-mib-max", data.line_mib_max,
                    absl::StrCat("Of JSONL: the longest line, in MiB (", data.line_mib_max, ")"))

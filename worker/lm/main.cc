@@ -80,11 +80,11 @@ void AddEval(CLI::App& app, Options& options) {
                    "Token behind each document: of token files; or that text and JSONL get (the "
                    "tokenizer's; -1: none)")
       ->type_name("TOKEN")
-      ->check(WholeNumber(-1, int64_t{1} << 40));
+      ->check(TokenNumber());
   eval->add_option("--bos", arguments.bos,
                    "Token before each document: of token files; or that text and JSONL get (none)")
       ->type_name("TOKEN")
-      ->check(WholeNumber(-1, int64_t{1} << 40));
+      ->check(TokenNumber());
   eval->add_option(
           "--line-mib-max", arguments.line_mib_max,
           absl::StrCat("Of JSONL: the longest line, in MiB (", arguments.line_mib_max, ")"))
@@ -144,7 +144,7 @@ void AddLogits(CLI::App& app, LogitsArguments& arguments) {
       ->add_option("--eos", arguments.eos,
                    "Token behind each document, to which attention keeps then")
       ->type_name("TOKEN")
-      ->check(WholeNumber(-1, int64_t{1} << 40));
+      ->check(TokenNumber());
   logits->add_option("--out", arguments.out, "float32 [tokens, vocab], little-endian")
       ->type_name("FILE")
       ->required();
