@@ -99,7 +99,7 @@ struct EvaluatedWeights {
 };
 
 // How units are computed. kFused: by hand-written kernels (FusedPass). kAuto: kFused if the model
-// has such kernels for the device, otherwise kAutograd.
+// has such a pass for the device, otherwise kAutograd.
 enum class Blocks { kAuto, kFused, kAutograd };
 
 class Engine {

@@ -19,6 +19,7 @@
 #include "worker/engine/engine.h"
 #include "worker/engine/optimizer_factory.h"
 #include "worker/engine/torch_status.h"
+#include "worker/kernels/cuda/block_kernels.h"
 #include "worker/model/transformer_lm.h"
 #include "worker/offload/host_memory.h"
 
@@ -139,8 +140,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& 
     SetThreads(options.threads);
     LH_ASSIGN_OR_RETURN(const at::ScalarType compute, ComputeType(options));
     LH_ASSIGN_OR_RETURN(const at::Device device, OpenDevice(options));
+    const BlockKernels* kernels = nullptr;
+    if (device.is_cuda() && options.blocks == BlockKind::kAuto) {
+      LH_ASSIGN_OR_RETURN(kernels, LoadCudaBlockKernels());
+    }
     LH_ASSIGN_OR_RETURN(std::unique_ptr<TransformerLm> model,
-                        TransformerLm::Create(options.shape, device));
+                        TransformerLm::Create(options.shape, device, kernels));
     return Engine::Create({.model = std::move(model),
                            .link = {.communicator = options.communicator,
                                     .ranks_of_node = options.ranks_of_node,

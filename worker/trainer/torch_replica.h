@@ -90,6 +90,7 @@ class TorchReplica : public Replica {
     int accumulation = 1;
     // Whether backward computes activations again instead of keeping them.
     bool recompute = false;
+    // See Blocks of job.proto.
     BlockKind blocks = BlockKind::kAuto;
     OffloadSettings offload;
 
