@@ -121,6 +121,7 @@ absl::StatusOr<OpenedStore> Fragments::OpenNow(JobFragments& job, bool create) {
     LH_ASSIGN_OR_RETURN(fragment.version, (*store)->Version(f));
     if (fragment.version >= 0) {
       LH_ASSIGN_OR_RETURN(fragment.commit, (*store)->LastCommit(f));
+      LH_RETURN_IF_ERROR(CheckFinite(*fragment.commit));
     }
     fragment.contributors = job.contributions().WholeOf(f, fragment.version + 1);
   }
