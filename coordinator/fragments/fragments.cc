@@ -145,7 +145,8 @@ absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragme
   RoundInput input{.fragment = round.fragment,
                    .version = round.version,
                    .kind = round.kind,
-                   .evaluator = round.evaluator};
+                   .evaluator = round.evaluator,
+                   .due = round.due};
   std::vector<Round::Contributor> contributors = round.contributors;
   if (round.kind == RoundKind::kSeed && contributors.empty()) {
     LH_RETURN_IF_ERROR(LogSeed(job, round.fragment));

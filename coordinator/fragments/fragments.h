@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/task_runner.h"
 #include "common/io/filesystem.h"
 #include "common/logging/logging.h"
@@ -70,6 +71,7 @@ struct Round {
   std::vector<Contributor> contributors;
   // Kept in the commit.
   std::string evaluator;
+  absl::Time due = absl::InfinitePast();
 };
 
 class Fragments {
