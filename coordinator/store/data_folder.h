@@ -30,7 +30,6 @@ struct FolderFindings {
   std::vector<std::string> unknown_folders;
   // Jobs that had a store (RUNNING, FINISHING, COMPLETED, QUARANTINED) but have no folder.
   std::vector<JobKey> missing_folders;
-  bool clean() const { return unknown_folders.empty() && missing_folders.empty(); }
 };
 
 // Reads one list of folders and makes one query; opens no store. If the folder of all jobs does not
