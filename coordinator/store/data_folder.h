@@ -25,6 +25,8 @@ inline std::string JobFolder(const std::string& data_dir, const std::string& job
 }
 
 struct FolderFindings {
+  // All that the database has, oldest first.
+  std::vector<JobKey> jobs;
   // Names of folders whose job is not in the database. So a database that is empty or was replaced
   // is noticed.
   std::vector<std::string> unknown_folders;
