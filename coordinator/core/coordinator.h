@@ -118,6 +118,8 @@ class Coordinator {
   void MoveTo(Job& job, JobState state);
   void End(Job& job, JobState state);
   void Quarantine(Job& job, JobFault fault);
+  // Whether the work is not tried again. Then the job has failed, or is quarantined.
+  bool IsFinal(Job& job, const WorkFault& fault);
   void Block(Job& job, const std::string& what, Work work, absl::Duration delay = kRetryDelay);
   void BlockCheckpoint(Job& job, const std::string& what, WriteCheckpoint work);
   void Unblock(Job& job);

@@ -72,7 +72,7 @@ void Coordinator::On(const StoreOpened& event) {
 void Coordinator::On(const OpenFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->ended() || job->store != StoreState::kOpening) return;
-  if (!event.fault.retry) return Quarantine(*job, event.fault.fault);
+  if (IsFinal(*job, event.fault)) return;
   Block(*job, event.fault.fault.message,
         OpenStore{.job = job->id, .create = job->state() <= JobState::kSeeding});
 }
@@ -80,11 +80,7 @@ void Coordinator::On(const OpenFailed& event) {
 void Coordinator::On(const ApplyFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->store != StoreState::kOpen) return;
-  if (event.fault.fails_job) {
-    job->fault = event.fault.fault;
-    return End(*job, JobState::kFailed);
-  }
-  if (!event.fault.retry) return Quarantine(*job, event.fault.fault);
+  if (IsFinal(*job, event.fault)) return;
   const FragmentProgress& fragment = job->exchange->fragment(event.fragment);
   ApplyRound again{.job = job->id,
                    .fragment = event.fragment,
@@ -101,6 +97,16 @@ void Coordinator::On(const ApplyFailed& event) {
 void Coordinator::On(const StoreFailed& event) {
   Job* job = Find(event.job);
   if (job != nullptr && !job->ended()) Quarantine(*job, event.fault);
+}
+
+bool Coordinator::IsFinal(Job& job, const WorkFault& fault) {
+  if (fault.fails_job) {
+    job.fault = fault.fault;
+    End(job, JobState::kFailed);
+  } else if (!fault.retry) {
+    Quarantine(job, fault.fault);
+  }
+  return fault.fails_job || !fault.retry;
 }
 
 void Coordinator::Block(Job& job, const std::string& what, Work work, absl::Duration delay) {

@@ -121,6 +121,7 @@ absl::StatusOr<OpenedStore> Fragments::OpenNow(JobFragments& job, bool create) {
     LH_ASSIGN_OR_RETURN(fragment.version, (*store)->Version(f));
     if (fragment.version >= 0) {
       LH_ASSIGN_OR_RETURN(fragment.commit, (*store)->LastCommit(f));
+      LH_RETURN_IF_ERROR(CheckFinite(*fragment.commit));
     }
     fragment.contributors = job.contributions().WholeOf(f, fragment.version + 1);
   }
@@ -144,7 +145,8 @@ absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragme
   RoundInput input{.fragment = round.fragment,
                    .version = round.version,
                    .kind = round.kind,
-                   .evaluator = round.evaluator};
+                   .evaluator = round.evaluator,
+                   .due = round.due};
   std::vector<Round::Contributor> contributors = round.contributors;
   if (round.kind == RoundKind::kSeed && contributors.empty()) {
     LH_RETURN_IF_ERROR(LogSeed(job, round.fragment));

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -57,8 +56,6 @@ class MetaStore : public MetaLog {
   // The two queries of a start. Neither reads the messages of jobs that ended.
   // Jobs whose `ended` is not set, oldest first.
   absl::StatusOr<std::vector<JobRecord>> ListUnended();
-  // How many jobs are in each state. States without jobs are left out.
-  absl::StatusOr<std::map<int, int64_t>> CountByState();
   // Every job, oldest first.
   absl::StatusOr<std::vector<JobKey>> ListKeys();
 

@@ -101,15 +101,6 @@ absl::StatusOr<std::vector<JobRecord>> MetaStore::ListUnended() {
   return JobsOf(rows);
 }
 
-absl::StatusOr<std::map<int, int64_t>> MetaStore::CountByState() {
-  absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      database_->Query("SELECT state, COUNT(*) FROM job GROUP BY state", {}));
-  std::map<int, int64_t> counts;
-  for (const SqlRow& row : rows) counts[IntegerOf(row[0])] = IntegerOf(row[1]);
-  return counts;
-}
-
 absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {
   absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(
