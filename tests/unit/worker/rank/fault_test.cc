@@ -89,6 +89,14 @@ TEST(FaultTest, ADeviceOrAFileOfThisRankIsTheSitesWhateverTheCode) {
   }
 }
 
+TEST(FaultTest, ARankThatCannotListenIsOfTheSite) {
+  const v1::JobError fault =
+      DescribeFault(FaultPlace::kMeeting, FaultSpec(),
+                    absl::FailedPreconditionError("listening on 10.0.0.1: no such address"));
+  EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
+  EXPECT_EQ(fault.field(), "");
+}
+
 TEST(FaultTest, AMeetingThatGoesOnWithoutThisRankIsAPeers) {
   EXPECT_EQ(ClassOf(FaultPlace::kMeeting, absl::AbortedError("rendezvous: generation 2 has begun")),
             v1::PEER_FAULT);
