@@ -19,10 +19,11 @@ constexpr size_t kFaultMessageBytesMax = 4096;
 v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {
   if (place == FaultPlace::kPlan) return v1::COORDINATOR_FAULT;
   if (IsPeerFault(status)) return v1::PEER_FAULT;
-  // A meeting waits for the other ranks alone. ABORTED: they meet in a later generation.
+  // A meeting waits for the other ranks alone. ABORTED: they meet in a later generation. NOT_FOUND:
+  // node 0 has not begun this one.
   if (place == FaultPlace::kMeeting &&
       (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-       absl::IsCancelled(status) || absl::IsAborted(status))) {
+       absl::IsCancelled(status) || absl::IsAborted(status) || absl::IsNotFound(status))) {
     return v1::PEER_FAULT;
   }
   // The table of capabilities has each part of it, but not their combination.

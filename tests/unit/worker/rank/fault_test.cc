@@ -100,6 +100,10 @@ TEST(FaultTest, ARankThatCannotListenIsOfTheSite) {
 TEST(FaultTest, AMeetingThatGoesOnWithoutThisRankIsAPeers) {
   EXPECT_EQ(ClassOf(FaultPlace::kMeeting, absl::AbortedError("rendezvous: generation 2 has begun")),
             v1::PEER_FAULT);
+  // The agent of node 0 has not begun the exchange for as long as a rank tries.
+  EXPECT_EQ(ClassOf(FaultPlace::kMeeting,
+                    absl::NotFoundError("rendezvous: generation 2 came, the current one is 1")),
+            v1::PEER_FAULT);
   EXPECT_EQ(ClassOf(FaultPlace::kTraining, absl::AbortedError("the data was not read in time")),
             v1::SITE_FAULT);
 }
