@@ -102,6 +102,9 @@ Advice AdviceByPlace(FaultPlace place, const v1::JobSpec& spec, const absl::Stat
         return {"train.device", "use workers with a GPU for each rank, or train.device: cpu"};
       return place == FaultPlace::kMeeting ? Advice() : AdviceOfPreparation(spec, status);
     case FaultPlace::kTraining:
+      // Of a device; of reading data.
+      if (absl::IsDeadlineExceeded(status) || absl::IsAborted(status))
+        return {"", "something of this machine does not answer: its kernel's log may say why"};
       if (!absl::IsInvalidArgument(status)) return {};
       return {"", "see the message: the values of this pool have become infinite"};
     case FaultPlace::kPlan:

@@ -89,6 +89,15 @@ TEST(FaultTest, ADeviceOrAFileOfThisRankIsTheSitesWhateverTheCode) {
   }
 }
 
+TEST(FaultTest, WhatDoesNotAnswerIsToBeLookedForOnTheMachine) {
+  for (const absl::Status& status : {absl::DeadlineExceededError("a step: the device has not"),
+                                     absl::AbortedError("the data was not read within 45s")}) {
+    const v1::JobError fault = DescribeFault(FaultPlace::kTraining, FaultSpec(), status);
+    EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
+    EXPECT_NE(fault.hint().find("kernel's log"), std::string::npos);
+  }
+}
+
 TEST(FaultTest, ARankThatCannotListenIsOfTheSite) {
   const v1::JobError fault =
       DescribeFault(FaultPlace::kMeeting, FaultSpec(),
