@@ -1,6 +1,5 @@
 // longhaul-coordinator: flags, signals and the server.
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/stop_signals.h"
@@ -30,14 +30,6 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(5);
-
-// A pool has two connections, but shells allow a process only 1,024 files.
-void RaiseFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 void WaitForSignal(const sigset_t& signals) {
   int signal = 0;
@@ -85,6 +77,7 @@ int Refuse(const Logger& log, const absl::Status& status) {
 
 int Run(Flags flags) {
   const sigset_t signals = BlockStopSignals();
+  // A pool has two connections.
   RaiseFileLimit();
   const Logger log(flags.server.log);
   SendProtobufLogTo(log);

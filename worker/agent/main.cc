@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/exit_code.h"
+#include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/stop_signals.h"
 #include "common/command_line/output_end.h"
@@ -56,6 +57,8 @@ int RunWorker(WorkerFlags flags) {
   signal(SIGPIPE, SIG_IGN);
   SkipLockCycleSearch();
   TuneAllocatorForBulk();
+  // For the ranks: each file of their data stays open.
+  RaiseFileLimit();
   const sigset_t signals = BlockStopSignals();
   const auto tls = LoadTlsIfGiven(options.tls_files);
   if (!tls.ok()) {

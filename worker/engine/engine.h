@@ -20,6 +20,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/base/patience.h"
 #include "common/base/thread_team.h"
 #include "common/layout/initial_parameters.h"
 #include "common/partition/partition_map.h"
@@ -134,6 +135,8 @@ class Engine {
     // See WeightStream.
     int gathers_ahead = 1;
     OffloadOptions offload;
+    // For a wait for the device.
+    Patience patience = absl::Minutes(5);
     // The file for a timeline of this rank (Trace). Empty: none.
     std::string trace_path;
     // Must outlive the engine. Null: the engine makes one.
@@ -268,6 +271,7 @@ class Engine {
   const std::unique_ptr<const Model> model_;
   const at::Device device_;
   const double clip_norm_;
+  const Patience patience_;
   const int accumulation_, gathers_ahead_;
   const bool recompute_;
   // May be null.

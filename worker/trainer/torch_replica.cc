@@ -62,7 +62,7 @@ absl::StatusOr<OpenedData> OpenData(const TorchReplica::Options& options) {
                                        .ranks = alone ? 1 : options.communicator->size(),
                                        .separate_documents = options.separate_documents};
   opened.batches = std::make_unique<PrefetchedBatches>(
-      std::make_unique<TokenBatches>(share, std::move(datasets), plan));
+      std::make_unique<TokenBatches>(share, std::move(datasets), plan), options.patience);
   return opened;
 }
 
@@ -165,6 +165,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& 
                            .blocks = BlocksOf(options.blocks),
                            .gathers_ahead = options.gathers_ahead,
                            .offload = OffloadOf(options.offload),
+                           .patience = options.patience,
                            .trace_path = options.trace_path});
   });
 }
@@ -286,7 +287,7 @@ absl::Status TorchReplica::PrepareEvaluationBeside() {
     first += size;
   }
   LH_RETURN_IF_ERROR(CheckEvaluationMemory(need, of_node, available));
-  evaluating_ = std::make_unique<EvaluationThread>(options_.eval_batches);
+  evaluating_ = std::make_unique<EvaluationThread>(options_.eval_batches, options_.patience);
   return absl::OkStatus();
 }
 

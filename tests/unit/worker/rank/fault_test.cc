@@ -89,8 +89,29 @@ TEST(FaultTest, ADeviceOrAFileOfThisRankIsTheSitesWhateverTheCode) {
   }
 }
 
+TEST(FaultTest, WhatDoesNotAnswerIsToBeLookedForOnTheMachine) {
+  for (const absl::Status& status : {absl::DeadlineExceededError("a step: the device has not"),
+                                     absl::AbortedError("the data was not read within 45s")}) {
+    const v1::JobError fault = DescribeFault(FaultPlace::kTraining, FaultSpec(), status);
+    EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
+    EXPECT_NE(fault.hint().find("kernel's log"), std::string::npos);
+  }
+}
+
+TEST(FaultTest, ARankThatCannotListenIsOfTheSite) {
+  const v1::JobError fault =
+      DescribeFault(FaultPlace::kMeeting, FaultSpec(),
+                    absl::FailedPreconditionError("listening on 10.0.0.1: no such address"));
+  EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
+  EXPECT_EQ(fault.field(), "");
+}
+
 TEST(FaultTest, AMeetingThatGoesOnWithoutThisRankIsAPeers) {
   EXPECT_EQ(ClassOf(FaultPlace::kMeeting, absl::AbortedError("rendezvous: generation 2 has begun")),
+            v1::PEER_FAULT);
+  // The agent of node 0 has not begun the exchange for as long as a rank tries.
+  EXPECT_EQ(ClassOf(FaultPlace::kMeeting,
+                    absl::NotFoundError("rendezvous: generation 2 came, the current one is 1")),
             v1::PEER_FAULT);
   EXPECT_EQ(ClassOf(FaultPlace::kTraining, absl::AbortedError("the data was not read in time")),
             v1::SITE_FAULT);
