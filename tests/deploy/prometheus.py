@@ -1,4 +1,4 @@
-"""A Prometheus on localhost, for tests: scrapes the given targets each half second. Ends with the test."""
+"""A Prometheus on localhost, for tests: scrapes the given targets each second. Ends with the test."""
 
 import json
 import pathlib
@@ -19,7 +19,7 @@ class Prometheus:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="longhaul-prometheus-"))
         config = self.folder / "prometheus.yaml"
         config.write_text(json.dumps({  # JSON is YAML.
-            "global": {"scrape_interval": "500ms", "scrape_timeout": "400ms", "evaluation_interval": "1s"}, "rule_files": [str(rules)],
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}, "rule_files": [str(rules)],
             "scrape_configs": [{"job_name": name, **({"authorization": {"credentials_file": str(token_file)}} if token_file else {}), "static_configs": [{"targets": addresses}]} for name, addresses in targets.items()]}))
         self.address = f"127.0.0.1:{cluster.free_port()}"  # Prometheus cannot choose a port itself.
         self.log = open(self.folder / "log", "wb")
