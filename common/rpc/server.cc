@@ -3,11 +3,11 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/host_port.h"
-#include "common/base/listen_fault.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
@@ -15,10 +15,16 @@
 #include "grpc/grpc.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 
 namespace longhaul {
 namespace {
+
+using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+
+// Of TLS and HTTP/2, before a connection is known to be a client's.
+constexpr absl::Duration kHandshakeMax = absl::Seconds(20);
 
 bool IsUnixSocket(absl::string_view address) { return absl::StartsWith(address, "unix:"); }
 
@@ -37,8 +43,12 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kConnectionStreamsMax);
-  // A port in use is an error.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(absl::ToInt64Milliseconds(kHandshakeMax)));
+  // What comes is held before anybody is asked whether it may. Beyond this, gRPC ends calls.
+  grpc::ResourceQuota memory;
+  memory.Resize(options.memory_bytes_max);
+  builder.SetResourceQuota(memory);
   // Reflection is a synchronous service. A thread of its pool may miss the shutdown, and then waits
   // for this time (by default 10 s).
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 500);
@@ -108,33 +118,40 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       options.tls ? options.tls->MakeServer(options.client_certificates)
                   : grpc::InsecureServerCredentials();
   if (options.door) credentials->SetAuthMetadataProcessor(options.door);
-  int port = 0;
-  builder.AddListeningPort(options.address, credentials, &port);
+  std::unique_ptr<Listener> listener;
+  std::unique_ptr<Acceptor> acceptor;
+  if (IsUnixSocket(options.address)) {
+    builder.AddListeningPort(options.address, credentials);
+  } else {
+    LH_ASSIGN_OR_RETURN(listener,
+                        Listener::Open(*ParseHostPort(options.address), options.keepalive.timeout));
+    acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
+  }
   for (grpc::Service* service : services) builder.RegisterService(service);
   auto unknown_methods = std::make_unique<UnknownMethods>();
   builder.RegisterCallbackGenericService(unknown_methods.get());
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (!server) {
-    if (IsUnixSocket(options.address))
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
-    return ListenFault(*ParseHostPort(options.address));
-  }
-  if (IsUnixSocket(options.address)) {
-    return std::unique_ptr<Server>(
-        new Server(std::move(unknown_methods), std::move(server), options.address, 0));
-  }
-  const size_t colon = options.address.rfind(':');
-  std::string address = absl::StrCat(options.address.substr(0, colon), ":", port);
-  return std::unique_ptr<Server>(
-      new Server(std::move(unknown_methods), std::move(server), std::move(address), port));
+  if (!server) return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
+  auto result = absl::WrapUnique(new Server(std::move(unknown_methods), std::move(server)));
+  result->address_ = options.address;
+  if (listener == nullptr) return result;
+  result->port_ = listener->port();
+  result->address_ =
+      absl::StrCat(options.address.substr(0, options.address.rfind(':')), ":", result->port_);
+  result->acceptor_ = std::move(acceptor);
+  result->listener_ = std::move(listener);
+  result->listener_->Start([acceptor = result->acceptor_.get()](int connection) {
+    Acceptor::NewConnectionParameters accepted;
+    accepted.fd = connection;
+    acceptor->HandleNewConnection(&accepted);
+  });
+  return result;
 }
 
 Server::Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
-               std::unique_ptr<grpc::Server> server, std::string address, int port)
-    : unknown_methods_(std::move(unknown_methods)),
-      server_(std::move(server)),
-      address_(std::move(address)),
-      port_(port) {}
+               std::unique_ptr<grpc::Server> server)
+    : unknown_methods_(std::move(unknown_methods)), server_(std::move(server)) {}
 
 Server::~Server() { Shutdown(absl::ZeroDuration()); }
 
@@ -143,6 +160,7 @@ void Server::SetServing(bool serving) {
 }
 
 void Server::Shutdown(absl::Duration grace) {
+  if (listener_ != nullptr) listener_->Stop();
   server_->GetHealthCheckService()->Shutdown();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
 }

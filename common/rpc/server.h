@@ -11,11 +11,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/rpc/listener.h"
 #include "common/rpc/tls.h"
 #include "common/rpc/transport_options.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
 #include "grpcpp/support/server_interceptor.h"
 
 namespace longhaul {
@@ -38,6 +40,9 @@ struct ServerOptions {
   std::function<Interceptors()> interceptors;
   int64_t receive_bytes_max = kControlMessageBytesMax;
   int64_t send_bytes_max = kControlMessageBytesMax;
+  // What all connections may hold of calls and of what they received. Beyond it calls are ended,
+  // whosever they are.
+  int64_t memory_bytes_max = int64_t{1} << 30;
   Keepalive keepalive;
 };
 
@@ -77,13 +82,16 @@ class Server {
 
  private:
   Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
-         std::unique_ptr<grpc::Server> server, std::string address, int port);
+         std::unique_ptr<grpc::Server> server);
 
   // Outlives server_.
   const std::unique_ptr<grpc::CallbackGenericService> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
-  const std::string address_;
-  const int port_;
+  std::string address_;
+  int port_ = 0;
+  // Null for a unix socket, as is the listener, which gives it connections.
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace longhaul

@@ -51,6 +51,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> ServeRendezvous(const AgentOpt
   return RendezvousServer::Start(
       {.address = HostPortText(options.in_pool_address, 0),
        .tls = options.tls,
+       .peer_name = options.in_pool_name,
        .allow_plaintext_beyond_localhost = options.allow_plaintext_beyond_localhost,
        .token = token});
 }

@@ -61,6 +61,32 @@ TEST(AuditLogTest, ALineThatADiskDidNotTakeDoesNotSpoilTheNext) {
   EXPECT_EQ(nlohmann::json::parse(eve)["who"], "token:eve");
 }
 
+// Who has no token could fill the disk.
+TEST(AuditLogTest, CallsThatFailGetALimitedNumberOfLines) {
+  const TempDir folder;
+  const std::string path = folder.Join("audit.jsonl");
+  const auto log = AuditLog::Open(path, Logger({}));
+  ASSERT_TRUE(log.ok()) << log.status();
+  constexpr int kCalls = 10 * kFailedCallsLogged;
+  for (int i = 0; i < kCalls; ++i) {
+    (*log)->Write({.who = "anonymous", .result = "UNAUTHENTICATED"});
+    (*log)->Write({.who = "token:ann", .result = "OK"});
+  }
+  std::ifstream file(path);
+  int failed = 0, succeeded = 0;
+  int64_t left_out = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line);
+    ++(json["result"] == "OK" ? succeeded : failed);
+    if (json.contains("left_out")) left_out += json["left_out"].get<int64_t>();
+  }
+  EXPECT_EQ(succeeded, kCalls);
+  EXPECT_GE(failed, kFailedCallsLogged);
+  EXPECT_LT(failed, kCalls);
+  // Those after the last line are told by the next.
+  EXPECT_LE(failed + left_out, kCalls);
+}
+
 TEST(AuditLogTest, AFileThatCannotBeMadeIsNamed) {
   const absl::Status status = AuditLog::Open("/nowhere/audit.jsonl", Logger({})).status();
   EXPECT_TRUE(absl::IsUnavailable(status));
