@@ -65,6 +65,21 @@ class JobsTest(ClusterTest):
         self.assertLess(math.dist(found["whole"], found["split"]), 1e-4 * size)
         self.assertGreater(math.dist(found["whole"], found["other"]), 0.1 * size)
 
+    def test_an_exchange_that_changes_nothing_leaves_training_as_it_is(self):
+        """With one pool and a plain outer step without overlap: neither the optimizer's state nor its rate begins anew."""
+        self.cluster.start_worker("site-a", 1)
+        exact = ("sync.up.codec=fp32", "sync.down.codec=fp32", "sync.outer={lr: 1, momentum: 0}", "sync.tau=0")
+        found = {}
+        for name, sets in (("alone", ("sync.h=1000",)), ("exchanged", ("sync.h=6",)), ("other", ("sync.h=6", "sync.outer.lr=0.5"))):
+            self.cluster.submit(name=name, steps=60, pools=1, sets=(*exact, *sets))
+            rounds = {fragment.get("rounds_committed", 0) for fragment in self.cluster.wait_job(name)["fragments"]}
+            # The last one is the average of one.
+            self.assertEqual(max(rounds), 1 if name == "alone" else 11)
+            found[name] = self.outer_parameters(name)
+        size = math.hypot(*found["alone"])
+        self.assertLess(math.dist(found["alone"], found["exchanged"]), 1e-4 * size)
+        self.assertGreater(math.dist(found["alone"], found["other"]), 0.01 * size)
+
     def test_a_late_pool_takes_part(self):
         self.cluster.start_worker("early")
         self.cluster.submit(steps=1000, pools=1)
