@@ -408,6 +408,8 @@ TEST(EngineTest, ALostPeerEndsTheStep) {
 TEST(EngineTest, AGradientThatIsNotFiniteSkipsTheStepOnAllRanks) {
   const std::vector<std::pair<std::string, OffloadOptions>> cases = {
       {"ddp", {}}, {"zero1", {}}, {"zero3", {}}, {"zero3", Offload({2, 0.3}, true)}};
+  // Of the first rank, by case.
+  std::vector<Parameters> ends;
   for (const auto& [preset, offload] : cases) {
     SCOPED_TRACE(preset);
     RunRanks(2, [&, preset = preset, offload = offload](int rank, Communicator& communicator) {
@@ -441,8 +443,12 @@ TEST(EngineTest, AGradientThatIsNotFiniteSkipsTheStepOnAllRanks) {
       ASSERT_TRUE(again.ok());
       EXPECT_FALSE(again->skipped);
       EXPECT_EQ(engine->updates(), 2);
+      if (rank == 0) ends.push_back(ReadAll(*engine));
     });
   }
+  // Gradients and state that were on their way when a step was skipped leave nothing.
+  ASSERT_EQ(ends.size(), 4u);
+  EXPECT_EQ(ends[3], ends[2]);
 }
 
 TEST(EngineTest, StopsWhenTooManyGradientsInARowAreNotFinite) {
