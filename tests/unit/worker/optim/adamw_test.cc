@@ -132,6 +132,27 @@ TEST(AdamWTest, Bfloat16MomentsFollowTheGradientOnTheAverage) {
   EXPECT_NEAR(mean, 2 - std::pow(0.9999, 200), 1e-3);
 }
 
+// The row of a token that does not occur: no gradient, and soon no change of the parameters.
+TEST(AdamWTest, Bfloat16MomentsWithoutAGradientDecayOnTheAverage) {
+  constexpr int64_t kElements = 4096;
+  AdamW optimizer({.beta2 = 0.999, .moments = MomentPrecision::kBfloat16}, {{kElements, false}});
+  Arrays arrays(kElements, 8);
+  std::fill(arrays.gradients.begin(), arrays.gradients.end(), 0.0f);
+  std::vector<float> variance(kElements);
+  for (int64_t i = 0; i < kElements; ++i)
+    variance[i] = 1 + static_cast<float>(i) / static_cast<float>(kElements);
+  EXPECT_TRUE(optimizer.WriteState(OptimizerState::kVariance, 0, 0, variance).ok());
+  for (int step = 0; step < 1000; ++step) {
+    optimizer.Begin({.learning_rate = 0.01});
+    optimizer.Submit(arrays.update());
+  }
+  double mean = 0;
+  for (const float v : State(optimizer, OptimizerState::kVariance, kElements))
+    mean += v / kElements;
+  const double expected = 1.5 * std::pow(0.999, 1000);
+  EXPECT_NEAR(mean, expected, 0.02 * expected);
+}
+
 TEST(AdamWTest, StateThatWasReadCanBeWrittenBack) {
   constexpr int64_t kElements = 1000;
   for (const MomentPrecision moments : {MomentPrecision::kFloat32, MomentPrecision::kBfloat16}) {
