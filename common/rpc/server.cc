@@ -3,7 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/host_port.h"
@@ -19,8 +18,6 @@
 
 namespace longhaul {
 namespace {
-
-bool IsUnixSocket(absl::string_view address) { return absl::StartsWith(address, "unix:"); }
 
 absl::StatusOr<HostPort> ParseAddress(absl::string_view address) {
   absl::StatusOr<HostPort> parsed = ParseHostPort(address);
@@ -80,7 +77,6 @@ absl::Status UnknownMethodError(absl::string_view method) {
 }
 
 absl::Status RefuseNonLoopback(absl::string_view address) {
-  if (IsUnixSocket(address)) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const HostPort parsed, ParseAddress(address));
   if (IsLoopback(parsed.host)) return absl::OkStatus();
   return BadRequestError(
@@ -91,7 +87,7 @@ absl::Status RefuseNonLoopback(absl::string_view address) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
-  if (!IsUnixSocket(options.address)) LH_RETURN_IF_ERROR(ParseAddress(options.address).status());
+  LH_ASSIGN_OR_RETURN(const HostPort listen, ParseAddress(options.address));
   if (!options.tls && !options.allow_plaintext_beyond_localhost) {
     LH_RETURN_IF_ERROR(RefuseNonLoopback(options.address));
   }
@@ -114,19 +110,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   auto unknown_methods = std::make_unique<UnknownMethods>();
   builder.RegisterCallbackGenericService(unknown_methods.get());
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (!server) {
-    if (IsUnixSocket(options.address))
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
-    return ListenFault(*ParseHostPort(options.address));
-  }
-  if (IsUnixSocket(options.address)) {
-    return std::unique_ptr<Server>(
-        new Server(std::move(unknown_methods), std::move(server), options.address, 0));
-  }
-  const size_t colon = options.address.rfind(':');
-  std::string address = absl::StrCat(options.address.substr(0, colon), ":", port);
-  return std::unique_ptr<Server>(
-      new Server(std::move(unknown_methods), std::move(server), std::move(address), port));
+  if (!server) return ListenFault(listen);
+  return std::unique_ptr<Server>(new Server(std::move(unknown_methods), std::move(server),
+                                            HostPortText(listen.host, port), port));
 }
 
 Server::Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,

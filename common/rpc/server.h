@@ -21,7 +21,7 @@
 namespace longhaul {
 
 struct ServerOptions {
-  // host:port, [v6]:port or unix:path. Port 0: any free one.
+  // host:port or [v6]:port. Port 0: any free one.
   std::string address = "localhost:0";
   // Null: plaintext.
   std::shared_ptr<const Tls> tls;
@@ -41,8 +41,8 @@ struct ServerOptions {
   Keepalive keepalive;
 };
 
-// OK if only this machine can reach `address` (localhost, 127.0.0.0/8, ::1, a unix socket).
-// Otherwise INVALID_ARGUMENT, with a hint what to set.
+// OK if only this machine can reach `address` (localhost, 127.0.0.0/8, ::1). Otherwise
+// INVALID_ARGUMENT, with a hint what to set.
 absl::Status RefuseNonLoopback(absl::string_view address);
 
 // UNIMPLEMENTED, reason METHOD_UNKNOWN: a call of a method that the server does not have, for
@@ -62,7 +62,6 @@ class Server {
   // Shuts down without grace.
   ~Server();
 
-  // 0 for a unix socket.
   int port() const { return port_; }
   // The listening address with the real port. A client on this machine can dial it.
   const std::string& address() const { return address_; }
