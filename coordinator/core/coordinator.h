@@ -157,7 +157,7 @@ class Coordinator {
   void Persist(const Job& job, const Participant& participant);
   // The pool's place, and its job. Null if it has none.
   Participant* PlaceOf(std::string_view pool, Job** job = nullptr) const;
-  std::optional<GrantLease> Grant(std::string_view pool, std::string_view incarnation) const;
+  GrantLease Grant(std::string_view pool, std::string_view incarnation) const;
 
   // coordinator_placement.cc: which idle pools get which job.
   void PlacePools();
