@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/host_port.h"
+#include "common/base/listen_fault.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
@@ -25,8 +25,6 @@ using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
 // Of TLS and HTTP/2, before a connection is known to be a client's.
 constexpr absl::Duration kHandshakeMax = absl::Seconds(20);
-
-bool IsUnixSocket(absl::string_view address) { return absl::StartsWith(address, "unix:"); }
 
 absl::StatusOr<HostPort> ParseAddress(absl::string_view address) {
   absl::StatusOr<HostPort> parsed = ParseHostPort(address);
@@ -90,7 +88,6 @@ absl::Status UnknownMethodError(absl::string_view method) {
 }
 
 absl::Status RefuseNonLoopback(absl::string_view address) {
-  if (IsUnixSocket(address)) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const HostPort parsed, ParseAddress(address));
   if (IsLoopback(parsed.host)) return absl::OkStatus();
   return BadRequestError(
@@ -101,7 +98,7 @@ absl::Status RefuseNonLoopback(absl::string_view address) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
-  if (!IsUnixSocket(options.address)) LH_RETURN_IF_ERROR(ParseAddress(options.address).status());
+  LH_ASSIGN_OR_RETURN(const HostPort listen, ParseAddress(options.address));
   if (!options.tls && !options.allow_plaintext_beyond_localhost) {
     LH_RETURN_IF_ERROR(RefuseNonLoopback(options.address));
   }
@@ -118,29 +115,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       options.tls ? options.tls->MakeServer(options.client_certificates)
                   : grpc::InsecureServerCredentials();
   if (options.door) credentials->SetAuthMetadataProcessor(options.door);
-  std::unique_ptr<Listener> listener;
-  std::unique_ptr<Acceptor> acceptor;
-  if (IsUnixSocket(options.address)) {
-    builder.AddListeningPort(options.address, credentials);
-  } else {
-    LH_ASSIGN_OR_RETURN(listener,
-                        Listener::Open(*ParseHostPort(options.address), options.keepalive.timeout));
-    acceptor = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
-  }
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
+                      Listener::Open(listen, options.keepalive.timeout));
+  std::unique_ptr<Acceptor> acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   for (grpc::Service* service : services) builder.RegisterService(service);
   auto unknown_methods = std::make_unique<UnknownMethods>();
   builder.RegisterCallbackGenericService(unknown_methods.get());
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (!server) return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
-  auto result = absl::WrapUnique(new Server(std::move(unknown_methods), std::move(server)));
-  result->address_ = options.address;
-  if (listener == nullptr) return result;
-  result->port_ = listener->port();
-  result->address_ =
-      absl::StrCat(options.address.substr(0, options.address.rfind(':')), ":", result->port_);
-  result->acceptor_ = std::move(acceptor);
-  result->listener_ = std::move(listener);
+  if (!server) return ListenFault(listen);
+  auto result = absl::WrapUnique(new Server(std::move(unknown_methods), std::move(server),
+                                            std::move(acceptor), std::move(listener)));
+  result->address_ = HostPortText(listen.host, result->port());
   result->listener_->Start([acceptor = result->acceptor_.get()](int connection) {
     Acceptor::NewConnectionParameters accepted;
     accepted.fd = connection;
@@ -150,8 +136,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 }
 
 Server::Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
-               std::unique_ptr<grpc::Server> server)
-    : unknown_methods_(std::move(unknown_methods)), server_(std::move(server)) {}
+               std::unique_ptr<grpc::Server> server, std::unique_ptr<Acceptor> acceptor,
+               std::unique_ptr<Listener> listener)
+    : unknown_methods_(std::move(unknown_methods)),
+      server_(std::move(server)),
+      acceptor_(std::move(acceptor)),
+      listener_(std::move(listener)) {}
 
 Server::~Server() { Shutdown(absl::ZeroDuration()); }
 
@@ -160,7 +150,7 @@ void Server::SetServing(bool serving) {
 }
 
 void Server::Shutdown(absl::Duration grace) {
-  if (listener_ != nullptr) listener_->Stop();
+  listener_->Stop();
   server_->GetHealthCheckService()->Shutdown();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
 }

@@ -23,7 +23,7 @@
 namespace longhaul {
 
 struct ServerOptions {
-  // host:port, [v6]:port or unix:path. Port 0: any free one.
+  // host:port or [v6]:port. Port 0: any free one.
   std::string address = "localhost:0";
   // Null: plaintext.
   std::shared_ptr<const Tls> tls;
@@ -46,8 +46,8 @@ struct ServerOptions {
   Keepalive keepalive;
 };
 
-// OK if only this machine can reach `address` (localhost, 127.0.0.0/8, ::1, a unix socket).
-// Otherwise INVALID_ARGUMENT, with a hint what to set.
+// OK if only this machine can reach `address` (localhost, 127.0.0.0/8, ::1). Otherwise
+// INVALID_ARGUMENT, with a hint what to set.
 absl::Status RefuseNonLoopback(absl::string_view address);
 
 // UNIMPLEMENTED, reason METHOD_UNKNOWN: a call of a method that the server does not have, for
@@ -67,8 +67,7 @@ class Server {
   // Shuts down without grace.
   ~Server();
 
-  // 0 for a unix socket.
-  int port() const { return port_; }
+  int port() const { return listener_->port(); }
   // The listening address with the real port. A client on this machine can dial it.
   const std::string& address() const { return address_; }
 
@@ -82,16 +81,17 @@ class Server {
 
  private:
   Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
-         std::unique_ptr<grpc::Server> server);
+         std::unique_ptr<grpc::Server> server,
+         std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor,
+         std::unique_ptr<Listener> listener);
 
   // Outlives server_.
   const std::unique_ptr<grpc::CallbackGenericService> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
+  // The listener gives it connections.
+  const std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  const std::unique_ptr<Listener> listener_;
   std::string address_;
-  int port_ = 0;
-  // Null for a unix socket, as is the listener, which gives it connections.
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace longhaul

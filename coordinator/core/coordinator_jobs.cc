@@ -30,7 +30,7 @@ void Coordinator::On(const SubmitJob& event) {
 
 void Coordinator::On(const CancelJob& event) {
   const auto ended = ended_.find(event.job);
-  if (ended != ended_.end() && ended->second == JobState::kCancelled) return;
+  if (ended != ended_.end() && ended->second.state == JobState::kCancelled) return;
   Job* job = FindLive(event.job);
   if (job == nullptr) return;
   job->fault.reset();
@@ -168,7 +168,10 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
 void Coordinator::Retire() {
   for (const std::string& id : std::exchange(retired_, {})) {
     const auto found = jobs_.find(id);
-    ended_[id] = found->second->state();
+    EndedJob& ended = ended_[id] = {.state = found->second->state()};
+    if (const auto& exchange = found->second->exchange; exchange.has_value()) {
+      for (const Participant& p : exchange->participants().all()) ended.pools.insert(p.pool);
+    }
     ended_order_.push_back(id);
     Reschedule(*found->second);
     in_order_.erase(found->second->order);

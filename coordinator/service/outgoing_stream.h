@@ -15,9 +15,10 @@
 
 namespace longhaul::coordinator {
 
-// Thread-safe; never blocks.
-template <typename Message>
-class OutgoingStream : public grpc::ServerWriteReactor<Message> {
+// `Reactor`: one that writes messages to the client; a class may derive from the stream to read
+// beside that. Thread-safe; never blocks.
+template <typename Message, typename Reactor = grpc::ServerWriteReactor<Message>>
+class OutgoingStream : public Reactor {
  public:
   // The RPC's method returns it.
   static std::shared_ptr<OutgoingStream> Open(size_t queue_max) {
@@ -87,10 +88,14 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     return ended_;
   }
 
+ protected:
+  explicit OutgoingStream(size_t queue_max) : queue_max_(queue_max) {}
+  void OnDone() override { const std::shared_ptr<OutgoingStream> end = std::move(self_); }
+
+  std::shared_ptr<OutgoingStream> self_;  // Until the call is done.
+
  private:
   enum class Step { kNothing, kWrite, kFinish };
-
-  explicit OutgoingStream(size_t queue_max) : queue_max_(queue_max) {}
 
   void OnWriteDone(bool ok) override {
     Step step;
@@ -111,7 +116,6 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     }
     Do(step);
   }
-  void OnDone() override { const std::shared_ptr<OutgoingStream> end = std::move(self_); }
 
   void Close(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     queue_.clear();
@@ -138,7 +142,6 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
   }
 
   const size_t queue_max_;
-  std::shared_ptr<OutgoingStream> self_;  // Until the call is done.
   mutable absl::Mutex mutex_;
   std::deque<Message> queue_ ABSL_GUARDED_BY(mutex_);
   Message in_flight_ ABSL_GUARDED_BY(mutex_);

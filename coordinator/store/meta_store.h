@@ -50,6 +50,8 @@ class MetaStore : public MetaLog {
   absl::StatusOr<JobRecord> GetJob(const std::string& name_or_id);
   // NOT_FOUND: no such job.
   absl::StatusOr<JobRecord> FindJobByToken(const std::string& idempotency_token);
+  // Whether the job of this id has ended, or was deleted. Reads no messages.
+  absl::StatusOr<bool> HasEnded(const std::string& id);
   // Returns at most `limit` jobs with order < `before`, newest first.
   absl::StatusOr<std::vector<JobRecord>> ListJobs(int64_t before, int limit);
 

@@ -83,6 +83,15 @@ absl::StatusOr<JobRecord> MetaStore::FindJobByToken(const std::string& idempoten
       absl::StrCat("of token ", idempotency_token));
 }
 
+absl::StatusOr<bool> MetaStore::HasEnded(const std::string& id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT 1 FROM job WHERE id = ?1 AND ended IS NOT NULL"
+                                       " UNION ALL SELECT 1 FROM deleted WHERE id = ?1",
+                                       {id}));
+  return !rows.empty();
+}
+
 absl::StatusOr<std::vector<JobRecord>> MetaStore::ListJobs(int64_t before, int limit) {
   absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,

@@ -161,6 +161,9 @@ TEST_F(MetaStoreTest, TellsLiveJobsFromEndedOnes) {
   EXPECT_EQ(keys[1].state, 5);
   EXPECT_TRUE(keys[1].ended);
   EXPECT_FALSE(keys[2].ended);
+  EXPECT_TRUE(*store_->HasEnded("id1"));
+  EXPECT_FALSE(*store_->HasEnded("n1")) << "a name";
+  EXPECT_FALSE(*store_->HasEnded("id2"));
 }
 
 TEST_F(MetaStoreTest, AnIdHasPrecedenceOverAName) {
@@ -305,6 +308,7 @@ TEST_F(MetaStoreTest, RemembersDeletedJobs) {
   EXPECT_EQ(*store_->FindDeleted("alpha"), "id1");
   EXPECT_EQ(*store_->FindDeleted("id1"), "id1");
   EXPECT_TRUE(absl::IsNotFound(store_->FindDeleted("beta").status()));
+  EXPECT_TRUE(*store_->HasEnded("id1"));
   EXPECT_THAT(*store_->ListUnremoved(), testing::ElementsAre("id1"));
   // The name is free again.
   const MetaRecord again[] = {RemovedJob{"id1"}, NewJob{Job("id2", "alpha")}};
