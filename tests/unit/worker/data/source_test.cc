@@ -102,6 +102,15 @@ TEST_F(SourceTest, RefusesNoTextAndBytesOutsideTheVocabulary) {
               HasSubstr("latin: token 3 (at byte 3) is 128, not below the vocab 128"));
 }
 
+// A rank that reads for long makes progress.
+TEST_F(SourceTest, TellsHowFarItHasCheckedLargeFiles) {
+  Write("t.bin", "12");
+  fs::resize_file(dir_.Join("data/t.bin"), 150 << 20);
+  ASSERT_TRUE(Open(Source(SourceKind::kNanoGpt, "t.bin"), 50257).ok());
+  EXPECT_THAT(waits_, ElementsAre(HasSubstr("data/t.bin: 64 of 150 MiB read"),
+                                  HasSubstr("data/t.bin: 128 of 150 MiB read"), ""));
+}
+
 TEST_F(SourceTest, TextMayBeCompressedAndHaveAnEnd) {
   Write("t/1.gz", Gzip("one\n"));
   Write("t/2", "two");
