@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <thread>
 
@@ -14,6 +18,17 @@
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/data/data_files.h"
 #include "tests/unit/worker/data/piece_model.h"
+
+namespace {
+std::atomic<bool> no_locks = false;
+}  // namespace
+
+// Before libc's, for tests of a file system without locks.
+extern "C" int flock(int fd, int operation) noexcept {
+  if (!no_locks) return static_cast<int>(syscall(SYS_flock, fd, operation));
+  errno = ENOLCK;
+  return -1;
+}
 
 namespace longhaul {
 namespace {
@@ -259,6 +274,16 @@ TEST_F(SourceTest, DoesNotWaitForeverForWhoMakesTheTokens) {
   EXPECT_TRUE(IsPeerFault(status));
   EXPECT_THAT(waits_.front(), HasSubstr("which another process makes"));
   EXPECT_EQ(waits_.back(), "");
+}
+
+TEST_F(SourceTest, AFolderWithoutLocksIsNotAnotherProcesssFault) {
+  Write("a.jsonl", "{\"text\": \"one\"}\n");
+  no_locks = true;
+  const absl::Cleanup locks = [] { no_locks = false; };
+  const absl::Status status = Open(Source(SourceKind::kJsonl, "a.jsonl")).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--work-dir: cannot lock"));
+  EXPECT_FALSE(IsPeerFault(status));
 }
 
 TEST_F(SourceTest, SentencePieceGivesWhatItsLibraryGives) {
