@@ -99,11 +99,12 @@ TEST(FaultTest, WhatDoesNotAnswerIsToBeLookedForOnTheMachine) {
 }
 
 TEST(FaultTest, ARankThatCannotListenIsOfTheSite) {
-  const v1::JobError fault =
-      DescribeFault(FaultPlace::kMeeting, FaultSpec(),
-                    absl::FailedPreconditionError("listening on 10.0.0.1: no such address"));
+  v1::JobSpec spec = FaultSpec();
+  spec.mutable_train()->set_device(v1::CUDA);
+  const v1::JobError fault = DescribeFault(
+      FaultPlace::kMeeting, spec, absl::InternalError("listening on 10.0.0.1: no such address"));
   EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
-  EXPECT_EQ(fault.field(), "");
+  EXPECT_EQ(fault.field(), "");  // No device is missing.
 }
 
 TEST(FaultTest, AMeetingThatGoesOnWithoutThisRankIsAPeers) {
