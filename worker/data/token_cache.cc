@@ -61,7 +61,8 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenDocuments(const SourceOption
                                                               TextParts parts) {
   if (options.kind == SourceKind::kJsonl)
     return OpenJsonlDocuments(file, options.field, options.line_bytes_max);
-  return OpenTextDocument(file, parts);
+  return OpenTextDocument(file, parts,
+                          options.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
 }
 
 // A lock among processes. It is released with the object.
@@ -75,8 +76,9 @@ class FolderLock {
   absl::Status Open(const std::string& path) {
     fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     if (fd_ >= 0) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat("the worker's --work-dir: cannot open ", path, ": ",
-                                            absl::ErrnoToStatus(errno, "").message()));
+    return absl::InternalError(
+        absl::StrCat("the worker's --work-dir: ",
+                     absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path)).message()));
   }
   bool Try() const { return flock(fd_, LOCK_EX | LOCK_NB) == 0; }
 
