@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/nearest_name.h"
 
 namespace longhaul {
@@ -129,6 +130,15 @@ std::string MismatchText(const std::string& message) {
   return absl::StrCat(message.substr(0, colon), ": its value is missing");
 }
 
+// "Could not convert: --insecure = maybe" of CLI11. Options with a check are refused before; what
+// remains are flags.
+std::string ConversionText(const std::string& message) {
+  const std::vector<std::string> parts =
+      absl::StrSplit(message.substr(message.find(": ") + 2), absl::MaxSplits(" = ", 1));
+  if (parts.size() != 2) return message;
+  return absl::StrCat(parts[0], ": '", parts[1], "' is neither true nor false");
+}
+
 }  // namespace
 
 std::string UsageFault::Text() const { return absl::StrCat("error: ", message, "\nhint: ", hint); }
@@ -152,6 +162,10 @@ UsageFault ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
     return {MismatchText(what), HelpHint(command)};
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    const std::string message = ConversionText(what);
+    return {absl::StrCat(message, FromVariable(command, message, args)), HelpHint(command)};
+  }
   // The other one is an earlier name of it, which no page shows.
   if (constexpr char kExcludes[] = " excludes "; absl::EndsWith(what, kExcludes))
     return {absl::StrCat(what.substr(0, what.size() - sizeof(kExcludes) + 1),

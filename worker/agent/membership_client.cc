@@ -192,6 +192,8 @@ std::string MembershipClient::TextOf(const absl::Status& trouble) const {
   if (absl::IsAlreadyExists(trouble)) return "the name is taken";
   if (absl::IsCancelled(trouble)) return "the coordinator is going down";
   if (absl::IsUnavailable(trouble) && !link_trouble_.empty()) return link_trouble_;
+  if (absl::IsUnavailable(trouble) && !ever_joined_)
+    return absl::StrCat(trouble.message(), ProxyNote(options_.coordinator));
   // Here the message alone says everything.
   if (absl::IsUnavailable(trouble) || absl::IsNotFound(trouble))
     return std::string(trouble.message());

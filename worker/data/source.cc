@@ -125,12 +125,40 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
   return tokens;
 }
 
+absl::StatusOr<SourceTokenizer> StartTokenizer(const SourceOptions& options, int processes,
+                                               const std::string& program) {
+  SourceTokenizer result{.bos = options.bos.value_or(kNoToken)};
+  if (options.tokenizer.empty()) {
+    result.tokenizer = MakeByteTokenizer();
+    // Text holds no NUL, so that it tells documents of JSONL apart; files of text are joined as
+    // they are.
+    result.eos = options.eos.value_or(options.kind == SourceKind::kJsonl ? 0 : kNoToken);
+    return result;
+  }
+  LH_ASSIGN_OR_RETURN(const std::string file, TokenizerFile(options.tokenizer));
+  if (!IsHfTokenizer(file)) {
+    LH_ASSIGN_OR_RETURN(
+        result.tokenizer,
+        StartPieceTokenizer({.model = file, .processes = processes, .program = program}));
+    result.eos = options.eos.value_or(result.tokenizer->eos());
+    return result;
+  }
+  LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
+  result.eos = options.eos.value_or(result.tokenizer->eos());
+  result.parts = TextParts::kPieces;
+  if (options.eos.has_value() || result.eos != kNoToken) return result;
+  return absl::InvalidArgumentError(
+      absl::StrCat(file,
+                   ": has none of the usual tokens for the end of a text; set eos to the "
+                   "token behind each document, or to -1 for none"));
+}
+
 absl::Status CheckVocab(const SourceOptions& options, const SourceTokenizer& of, int64_t vocab) {
   if (of.tokenizer->vocab() > vocab && !options.tokenizer.empty()) {
-    return absl::InvalidArgumentError(
+    return MarkTokenizer(absl::InvalidArgumentError(
         absl::StrFormat("%s: this tokenizer has %d tokens, the model's vocab is %d; it must be at "
                         "least as large",
-                        options.tokenizer, of.tokenizer->vocab(), vocab));
+                        options.tokenizer, of.tokenizer->vocab(), vocab)));
   }
   if (of.eos >= vocab) {
     return absl::InvalidArgumentError(absl::StrFormat(
@@ -171,30 +199,9 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options) {
 
 absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int processes,
                                             const std::string& program) {
-  SourceTokenizer result{.bos = options.bos.value_or(kNoToken)};
-  if (options.tokenizer.empty()) {
-    result.tokenizer = MakeByteTokenizer();
-    // Text holds no NUL, so that it tells documents of JSONL apart; files of text are joined as
-    // they are.
-    result.eos = options.eos.value_or(options.kind == SourceKind::kJsonl ? 0 : kNoToken);
-    return result;
-  }
-  LH_ASSIGN_OR_RETURN(const std::string file, TokenizerFile(options.tokenizer));
-  if (!IsHfTokenizer(file)) {
-    LH_ASSIGN_OR_RETURN(
-        result.tokenizer,
-        StartPieceTokenizer({.model = file, .processes = processes, .program = program}));
-    result.eos = options.eos.value_or(result.tokenizer->eos());
-    return result;
-  }
-  LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
-  result.eos = options.eos.value_or(result.tokenizer->eos());
-  result.parts = TextParts::kPieces;
-  if (options.eos.has_value() || result.eos != kNoToken) return result;
-  return absl::InvalidArgumentError(
-      absl::StrCat(file,
-                   ": has none of the usual tokens for the end of a text; set eos to the "
-                   "token behind each document, or to -1 for none"));
+  absl::StatusOr<SourceTokenizer> started = StartTokenizer(options, processes, program);
+  if (!started.ok()) return MarkTokenizer(started.status());
+  return started;
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,

@@ -61,7 +61,8 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenDocuments(const SourceOption
                                                               TextParts parts) {
   if (options.kind == SourceKind::kJsonl)
     return OpenJsonlDocuments(file, options.field, options.line_bytes_max);
-  return OpenTextDocument(file, parts);
+  return OpenTextDocument(file, parts,
+                          options.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
 }
 
 // A lock among processes. It is released with the object.
@@ -86,8 +87,9 @@ class FolderLock {
 
  private:
   absl::Status Failed(const char* what) const {
-    return absl::InternalError(absl::StrCat("the worker's --work-dir: cannot ", what, " ", path_,
-                                            ": ", absl::ErrnoToStatus(errno, "").message()));
+    const absl::Status system =
+        absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path_));
+    return absl::InternalError(absl::StrCat("the worker's --work-dir: ", system.message()));
   }
 
   std::string path_;

@@ -71,6 +71,11 @@ std::optional<Advice> AdviceByField(const v1::JobSpec& spec, const absl::Status&
 Advice AdviceOfPreparation(const v1::JobSpec& spec, const absl::Status& status) {
   const std::vector<DataSource> sources = AllDataSources(spec.data());
   const std::string data = DataField(sources);
+  if (IsOfTokenizer(status)) {
+    return {sources.size() == 1 ? data + ".tokenizer" : data,
+            "the tokenizer is looked up on every worker's machine, absolute or below --data-dir; "
+            "`longhaul data check PATH --tokenizer FILE` tries it there"};
+  }
   if (absl::IsNotFound(status) || absl::IsOutOfRange(status) || absl::IsPermissionDenied(status)) {
     return {sources.size() != 1
                 ? data

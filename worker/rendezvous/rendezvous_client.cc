@@ -64,7 +64,8 @@ absl::StatusOr<std::vector<std::string>> RendezvousClient::Exchange(int rank, st
   const auto channel = MakeChannel({.address = options_.address,
                                     .tls = options_.tls,
                                     .tls_name = options_.tls_name,
-                                    .receive_bytes_max = kRendezvousResponseBytesMax});
+                                    .receive_bytes_max = kRendezvousResponseBytesMax,
+                                    .direct = true});
   // The call itself does not wait for the connection. With its error a missing server would look
   // like a rank that did not come.
   if (!AwaitConnected(*channel, deadline, std::stop_token())) {

@@ -331,6 +331,8 @@ TEST_F(SourceTest, RefusesWhatIsNoTokenizer) {
   EXPECT_THAT(MessageOf(source), HasSubstr("wrong.model: is no SentencePiece model"));
   source.tokenizer = dir_.Join("data/none.model");
   EXPECT_TRUE(absl::IsNotFound(Open(source).status()));
+  EXPECT_TRUE(IsOfTokenizer(Open(source).status()));
+  EXPECT_FALSE(IsOfTokenizer(Open(Source(SourceKind::kText, "none.txt")).status()));
 }
 
 TEST_F(SourceTest, TokenFilesOfAFolder) {

@@ -53,6 +53,23 @@ TEST(FaultTest, NamesTheSourceOfDataWhereThereIsOne) {
   EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, missing).field(), "data");
 }
 
+TEST(FaultTest, ATokenizerThatIsNotThereIsNoMissingData) {
+  v1::JobSpec spec = FaultSpec();
+  const v1::JobError missing = DescribeFault(
+      FaultPlace::kPreparation, spec, MarkTokenizer(absl::NotFoundError("/t.model: no such file")));
+  EXPECT_EQ(missing.message(), "/t.model: no such file");
+  EXPECT_EQ(missing.field(), "data.text.tokenizer");
+  EXPECT_NE(missing.hint().find("tokenizer"), std::string::npos);
+  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec,
+                          MarkTokenizer(absl::InvalidArgumentError("/t.model: is damaged")))
+                .field(),
+            "data.text.tokenizer");
+  spec.mutable_data()->add_pools()->mutable_text()->set_path("y");
+  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, MarkTokenizer(absl::NotFoundError("t")))
+                .field(),
+            "data");
+}
+
 TEST(FaultTest, AHuggingFaceFolderIsNamedWhereverItIsRead) {
   const absl::Status damaged =
       AboutField("model.hf.path", absl::DataLossError("/m/model.safetensors: NaN"));
