@@ -20,7 +20,9 @@ class RunTest(unittest.TestCase):
         self.folder = pathlib.Path(scratch.name)
         shutil.copy(HERE / "run.py", self.folder)
         (self.folder / "bin").mkdir()
-        self.program("bin/longhaul-coordinator", 'while [ $# -gt 0 ]; do [ "$1" = --ready-file ] && echo grpc=x > "$2"; shift; done')
+        # As the real one: the file is whole when it is there.
+        self.program("bin/longhaul-coordinator",
+                     'while [ $# -gt 0 ]; do [ "$1" = --ready-file ] && echo grpc=x > "$2.new" && mv "$2.new" "$2"; shift; done')
         self.program("bin/longhaul-worker", "sleep 60")
         self.program("bin/longhaul", "true")
 
@@ -35,6 +37,7 @@ class RunTest(unittest.TestCase):
             self.program(name, script)
         (self.folder / "steps.json").write_text(json.dumps([{"name": name, "command": [name]} for name in steps]))
         report = self.folder / "out" / "report.txt"
+        report.unlink(missing_ok=True)
         ran = subprocess.run([sys.executable, "-B", self.folder / "run.py", "--torch", self.folder / "torch/lib", "--report", report,
                               *arguments], env={**os.environ, **environment}, capture_output=True, text=True, check=False)
         words = [line.split() for line in ran.stdout.splitlines()]
