@@ -10,14 +10,16 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export GO111MODULE=off GOPATH=${GOPATH:-/usr/share/gocode} GOCACHE=${GOCACHE:-$work/cache} GOFLAGS=
-"${GO:-go}" build -o "$work/render" "$here/render/main.go"
+# In the cache, where go finds what it made before.
+render=$GOCACHE/longhaul-render
+"${GO:-go}" build -o "$render" "$here/render/main.go"
 head='# Made of deploy/helm/longhaul by deploy/helm/render.sh --write: change the chart.'
 if [ "${1:-}" = --write ]; then
   mkdir -p "$here/../kubernetes"
-  { echo "$head"; "$work/render" "$here/longhaul" longhaul; } > "$here/../kubernetes/longhaul.yaml"
+  { echo "$head"; "$render" "$here/longhaul" longhaul; } > "$here/../kubernetes/longhaul.yaml"
   for values in "$here"/values/*.yaml; do
-    { echo "$head"; "$work/render" "$here/longhaul" longhaul "$values"; } > "$here/../kubernetes/$(basename "$values")"
+    { echo "$head"; "$render" "$here/longhaul" longhaul "$values"; } > "$here/../kubernetes/$(basename "$values")"
   done
 else
-  "$work/render" "$here/longhaul" "${@:?usage: render.sh RELEASE [VALUES.yaml ...]}"
+  "$render" "$here/longhaul" "${@:?usage: render.sh RELEASE [VALUES.yaml ...]}"
 fi

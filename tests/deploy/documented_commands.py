@@ -99,7 +99,7 @@ ELSEWHERE = {
     "--tls-key longhaul-ca/longhaul.example.org.key --tokens tokens --audit-log audit.jsonl":
         (BY_TEST, "tests/integration/processes/security_test.py", "## Who may do what"),
     "longhaul --tls-ca ca.pem --token-file bob.token list": (BY_TEST, "tests/integration/processes/security_test.py", '"bob.token"'),
-    "pip install ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", '"pip", "install"'),
+    "pip install ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", 'tools.pip(cls.python, "install"'),
     "ssh -L 7071:localhost:7071 hub.example": (NOT_HERE, "tests/deploy/two_machines_test.py", "scp by a copy"),
     "podman-compose -f deploy/compose.yaml up -d": (BY_TEST, "tests/deploy/compose_test.py", 'self.compose("up", "-d"'),
     "podman-compose -f deploy/compose.yaml exec -T coordinator longhaul pools": (BY_TEST, "tests/deploy/compose_test.py", 'self.longhaul("pools")'),

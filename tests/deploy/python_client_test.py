@@ -264,8 +264,8 @@ class PythonClientTest(ClusterTest):
         cls.folder = tempfile.TemporaryDirectory()
         # A copy: building leaves files beside the sources.
         subprocess.run(["cp", "-r", ROOT / "deploy", ROOT / "proto", cls.folder.name], check=True)
-        subprocess.run([cls.python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--target",
-                        cls.folder.name + "/installed", cls.folder.name + "/deploy/python"], check=True)
+        subprocess.run(tools.pip(cls.python, "install", "-q", "--no-build-isolation", "--no-deps", "--target", cls.folder.name + "/installed",
+                                 cls.folder.name + "/deploy/python"), check=True)
 
     @classmethod
     def tearDownClass(cls):

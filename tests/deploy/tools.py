@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
 
 def cache():
     base = os.environ.get("LONGHAUL_CACHE_DIR") or os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "longhaul")
@@ -45,12 +47,18 @@ def program(name, package):
     return shutil.which(name) or str(unpack([package]) / "usr/bin" / name)
 
 
+def pip(python, *arguments):
+    """The command with which the pip of deploy/setup.sh's environment serves another one."""
+    venv = subprocess.run([ROOT / "deploy/setup.sh", "--print-venv"], capture_output=True, text=True, check=True).stdout.strip()
+    return [f"{venv}/bin/python", "-m", "pip", "--python", python, "--disable-pip-version-check", "--no-input", *arguments]
+
+
 def make_environment(folder, requirements, beside):
     shutil.rmtree(folder, ignore_errors=True)
-    subprocess.run(["/usr/bin/python3", "-m", "venv", folder], check=True)
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", folder], check=True)
     if beside is not None:
         next(folder.glob("lib/python3*/site-packages")).joinpath("beside.pth").write_text(f"{beside}\n")
-    subprocess.run([folder / "bin/python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-input", "-r", requirements], check=True)
+    subprocess.run(pip(folder / "bin/python", "install", "-q", "-r", requirements), check=True)
     (folder / ".complete").touch()
 
 

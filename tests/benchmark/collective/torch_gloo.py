@@ -49,7 +49,8 @@ def main():
     parser.add_argument("--kib", type=int, default=64 << 10)
     parser.add_argument("--count", type=int, default=1)
     options = parser.parse_args()
-    manager = torch.multiprocessing.get_context("spawn")
+    # Forked, the ranks have imported torch already.
+    manager = torch.multiprocessing.get_context("fork")
     demands, results = [manager.SimpleQueue() for _ in range(options.ranks)], manager.SimpleQueue()
 
     def tell(name):
@@ -57,7 +58,7 @@ def main():
             demand.put(name)
 
     with tempfile.TemporaryDirectory() as folder:
-        processes = torch.multiprocessing.spawn(serve, (options, folder, demands, results), options.ranks, join=False)
+        processes = torch.multiprocessing.start_processes(serve, (options, folder, demands, results), options.ranks, join=False, start_method="fork")
         for line in sys.stdin:
             tell(line.strip())
             print(results.get(), flush=True)
