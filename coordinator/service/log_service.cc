@@ -46,6 +46,8 @@ class AgentLogs final : public DemandStream, public LogSource {
     if (id_ == 0) {
       if (!IsName(incoming_.pool()))
         return BadRequestError({{"pool", absl::StrCat("is not ", kNameForm)}});
+      if (incoming_.node() < 0 || incoming_.node() >= kRanksMax)
+        return BadRequestError({{"node", absl::StrCat("is not within 0 to ", kRanksMax - 1)}});
       LH_RETURN_IF_ERROR(caller_.MayActFor(incoming_.pool()));
       id_ = hub_->Add({self_, this}, incoming_.pool(), incoming_.node());
       return absl::OkStatus();

@@ -221,11 +221,14 @@ void AddProgramFlags(CLI::App& app, AgentOptions& agent, Words& words) {
       ->envname("LONGHAUL_LOG_FORMAT");
 }
 
-std::string WorkFolder(const std::string& data_dir) {
-  if (access(data_dir.c_str(), W_OK) == 0) return data_dir + "/.longhaul";
+void ChooseWorkFolder(WorkerFlags& flags) {
+  const std::string& data_dir = flags.agent.data_dir;
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  return (error ? "/tmp" : folder.string()) + "/longhaul-work";
+  flags.site.work_dir_in_temp = access(data_dir.c_str(), W_OK) != 0;
+  flags.agent.work_dir = flags.site.work_dir_in_temp
+                             ? (error ? "/tmp" : folder.string()) + "/longhaul-work"
+                             : data_dir + "/.longhaul";
 }
 
 // `examples`: times that the flag takes.
@@ -248,7 +251,7 @@ absl::Status Convert(const Words& words, WorkerFlags& flags) {
   LH_RETURN_IF_ERROR(ReadTime("--state-every", words.state_every, absl::Nanoseconds(1), "1m or 30s",
                               &agent.state_every));
   agent.device = words.device == "cuda" ? v1::CUDA : v1::CPU;
-  if (agent.work_dir.empty()) agent.work_dir = WorkFolder(agent.data_dir);
+  if (agent.work_dir.empty()) ChooseWorkFolder(flags);
   return absl::OkStatus();
 }
 

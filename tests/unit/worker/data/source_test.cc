@@ -335,6 +335,18 @@ TEST_F(SourceTest, RefusesWhatIsNoTokenizer) {
   EXPECT_FALSE(IsOfTokenizer(Open(Source(SourceKind::kText, "none.txt")).status()));
 }
 
+// It may be a folder of data, or of a model, from somebody else.
+TEST_F(SourceTest, AHuggingFaceTokenizerTakesNoCodeFromTheCurrentFolder) {
+  Write("longhaul/__init__.py", "");
+  Write("longhaul/tokenize.py", "open('ran', 'w')");
+  Write("tokenizer.json", "{}");
+  const fs::path before = fs::current_path();
+  fs::current_path(dir_.Join("data"));
+  const absl::Cleanup back = [&] { fs::current_path(before); };
+  (void)StartHfTokenizer({.path = dir_.Join("data/tokenizer.json")});
+  EXPECT_FALSE(fs::exists("ran"));
+}
+
 TEST_F(SourceTest, TokenFilesOfAFolder) {
   Write("t/a.bin", WordsOf<uint16_t>({1, 2}));
   Write("t/b.bin", WordsOf<uint16_t>({3}));
