@@ -113,12 +113,58 @@ TEST(MomentumExchangeTest, ParametersWithoutGradientStay) {
   }
 }
 
+// The root mean square of the norms of the ranks' own gradients, each of its own sequences.
 TEST(MomentumExchangeTest, ClipsByTheRanksOwnNorms) {
+  const OneBitResult before = TrainOneBit({.ranks = 4, .steps = kFreeze});
   const OneBitResult alone = TrainOneBit({.ranks = 1}), pool = TrainOneBit({.ranks = 4});
-  // One rank's is the mean's; up to the freeze all agree.
-  EXPECT_NEAR(pool.steps[kFreeze - 1].gradient_norm, alone.steps[kFreeze - 1].gradient_norm, 1e-4);
-  EXPECT_GT(pool.steps[kFreeze].gradient_norm, alone.steps[kFreeze].gradient_norm);
+  // Up to the freeze it is the mean gradient's.
+  EXPECT_NEAR(pool.steps[kFreeze - 1].gradient_norm, alone.steps[kFreeze - 1].gradient_norm, 1e-5);
+  double squares = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    RunRanks(1, [&](int, Communicator& communicator) {
+      const auto engine = Engine::Create(OneBitOptions({}, communicator)).value();
+      for (int unit = 0; unit < static_cast<int>(before.parameters[0].size()); ++unit)
+        ASSERT_TRUE(engine->Write(unit, 0, before.parameters[0][unit]).ok());
+      const Share share = ShareOf(4, rank, 4);
+      const auto stats = engine->Step({share.count, kSequence, OneBitTokens(kFreeze + 1, share)},
+                                      share.count * kSequence, 0);
+      squares += stats->gradient_norm * stats->gradient_norm / 4;
+    });
+  }
+  const double expected = std::sqrt(squares);
+  EXPECT_NEAR(pool.steps[kFreeze].gradient_norm, expected, 1e-5 * expected);
+  EXPECT_GT(expected, 1.1 * alone.steps[kFreeze].gradient_norm);
   EXPECT_NE(TrainOneBit({.ranks = 4, .clip_norm = 0.01}).parameters[0], pool.parameters[0]);
+}
+
+// m = beta1 m + (1 - beta1) s g, with the factor s of clipping.
+TEST(MomentumExchangeTest, ClippingScalesWhatEntersTheMomentum) {
+  RunRanks(1, [](int, Communicator& communicator) {
+    at::set_num_threads(1);
+    RankState saved;
+    double norm = 0;
+    const auto moment_after = [&](double clip_norm) {
+      const auto engine = Engine::Create(OneBitOptions({.clip_norm = clip_norm}, communicator));
+      RestoreState(saved, **engine);
+      norm = OneBitStep(**engine, kFreeze + 1, 0, 1)->gradient_norm;
+      return SaveState(**engine).moment;
+    };
+    {
+      const auto engine = Engine::Create(OneBitOptions({}, communicator)).value();
+      for (int step = 1; step <= kFreeze; ++step) ASSERT_TRUE(OneBitStep(*engine, step, 0, 1).ok());
+      saved = SaveState(*engine);
+    }
+    saved.phase.frozen_at = kFreeze;
+    const Units whole = moment_after(0), clipped = moment_after(0.25);
+    ASSERT_GT(norm, 0.5);
+    const double scale = 0.25 / (norm + 1e-6);
+    for (size_t unit = 0; unit < whole.size(); ++unit) {
+      for (size_t i = 0; i < whole[unit].size(); ++i) {
+        const double kept = 0.9 * saved.moment[unit][i];
+        ASSERT_NEAR(clipped[unit][i] - kept, scale * (whole[unit][i] - kept), 1e-7) << unit;
+      }
+    }
+  });
 }
 
 TEST(MomentumExchangeTest, FreezesByItselfWhenTheVarianceStandsStill) {
