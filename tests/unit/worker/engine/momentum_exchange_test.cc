@@ -84,6 +84,68 @@ TEST(MomentumExchangeTest, OneRankCompressesNothing) {
   EXPECT_EQ(GradientBytes(result.steps.back()), 0);
 }
 
+// What each of two ranks owes after the first update behind the freeze: `factor` times the momentum
+// of its own mean gradient, less its sign by one scale for each tensor.
+void ExpectOwedOfOwnGradients(const OneBitAdamOptions& options, double factor) {
+  constexpr int kRanks = 2;
+  std::vector<RankState> frozen(kRanks), after(kRanks);
+  ModelLayout layout;
+  RunRanks(kRanks, [&](int rank, Communicator& communicator) {
+    at::set_num_threads(1);
+    const auto engine = Engine::Create(OneBitOptions({.optimizer = options}, communicator)).value();
+    for (int step = 1; step <= kFreeze; ++step)
+      ASSERT_TRUE(OneBitStep(*engine, step, rank, kRanks).ok());
+    frozen[rank] = SaveState(*engine);
+    ASSERT_TRUE(OneBitStep(*engine, kFreeze + 1, rank, kRanks).ok());
+    after[rank] = SaveState(*engine);
+    if (rank == 0) layout = engine->layout();
+  });
+  frozen[0].phase.frozen_at = kFreeze;
+  const Units& variance = frozen[0].variance;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    Units moment;
+    RunRanks(1, [&](int, Communicator& communicator) {
+      at::set_num_threads(1);
+      const auto engine = Engine::Create(OneBitOptions({}, communicator)).value();
+      RestoreState(frozen[0], *engine);
+      const Share share = ShareOf(4, rank, kRanks);
+      const std::vector<int64_t> tokens = OneBitTokens(kFreeze + 1, share);
+      const int64_t count = share.count * kSequence;
+      ASSERT_TRUE(engine->Step({share.count, kSequence, tokens}, count, 0).ok());
+      moment = SaveState(*engine).moment;
+    });
+    for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
+      for (const TensorLayout& tensor : layout.units[unit].tensors) {
+        double squares = 0, present = 0;
+        const int64_t end = tensor.offset + tensor.elements;
+        for (int64_t i = tensor.offset; i < end; ++i) {
+          if (variance[unit][i] == 0) continue;
+          squares += std::pow(factor * moment[unit][i], 2);
+          ++present;
+        }
+        const double scale = std::sqrt(squares / present);
+        for (int64_t i = tensor.offset; i < end; ++i) {
+          const double u = factor * moment[unit][i];
+          // The sign of what is nearly zero may differ.
+          if (std::abs(u) < 1e-4 * scale) continue;
+          const double owed = variance[unit][i] > 0 ? u - std::copysign(scale, u) : 0;
+          ASSERT_NEAR(after[rank].worker[unit][i], owed, 1e-4 * scale) << tensor.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(MomentumExchangeTest, EachRankCompressesTheMomentumOfItsOwnGradient) {
+  ExpectOwedOfOwnGradients({.freeze_step = kFreeze}, 1);
+}
+
+// A local step that is synchronised at once: u = gamma m.
+TEST(MomentumExchangeTest, EachRankCompressesItsOwnSteps) {
+  ExpectOwedOfOwnGradients({.freeze_step = kFreeze, .local_step_scaler = 2},
+                           0.01 / (1 - std::pow(0.9, kFreeze + 1)));
+}
+
 // Of the pool's steps from the freeze on, against one rank's on the same batch, which are exact.
 TEST(MomentumExchangeTest, CompressionKeepsTheDirection) {
   const OneBitResult before = TrainOneBit({.ranks = 2, .steps = kFreeze});
