@@ -8,6 +8,7 @@
 
 #include "common/base/random.h"
 #include "tests/golden/engine/golden_file.h"
+#include "worker/optim/bfloat16.h"
 
 namespace longhaul {
 namespace {
@@ -108,6 +109,28 @@ TEST(AdamWTest, AnyNumberOfThreadsGivesTheSameBits) {
       EXPECT_EQ(arrays.shadow, expected.shadow);
       EXPECT_EQ(State(shared, OptimizerState::kVariance, kElements),
                 State(alone, OptimizerState::kVariance, kElements));
+    }
+  }
+}
+
+// From a certain size on, an aligned shadow is written past the caches.
+TEST(AdamWTest, ALargeShadowIsTheRoundedParameters) {
+  constexpr int64_t kElements = (1 << 20) + 21;
+  for (const MomentPrecision moments : {MomentPrecision::kFloat32, MomentPrecision::kBfloat16}) {
+    for (const int threads : {1, 2}) {
+      ThreadTeam team(threads);
+      Arrays arrays(kElements, 9);
+      HugePageVector<uint16_t> shadow(kElements);
+      AdamW optimizer({.weight_decay = 0.1, .moments = moments}, {{kElements, true}}, &team);
+      for (int step = 0; step < 2; ++step) {
+        optimizer.Begin({.learning_rate = 0.01});
+        optimizer.Submit(
+            {0, absl::MakeSpan(arrays.parameters), arrays.gradients, {}, absl::MakeSpan(shadow)});
+      }
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < kElements; ++i)
+        wrong += shadow[i] != ToBfloat16(arrays.parameters[i]) ? 1 : 0;
+      EXPECT_EQ(wrong, 0);
     }
   }
 }
