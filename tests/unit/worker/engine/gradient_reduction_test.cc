@@ -84,6 +84,21 @@ TEST(GradientReductionTest, EachOwnerGetsTheSumOfItsElements) {
   }
 }
 
+// What a rank keeps is not coded, in no hop.
+TEST(GradientReductionTest, ARanksOwnPartIsExact) {
+  const at::Tensor gradient = at::arange(1009.0).sin();
+  for (const std::vector<int>& nodes : {std::vector<int>{3}, {2, 2}, {2, 1}}) {
+    ForReducingRanks(nodes, QuantizedGradients(4), [&](int rank, ReducingRank& pool) {
+      const at::Tensor flat = rank == 1 ? gradient.clone() : at::zeros({1009});
+      ASSERT_TRUE(pool.reduction.Reduce(0, flat, 0, Level::kRank, Level::kPool).ok());
+      const ElementRange owned = pool.plan.owned(0);
+      const bool exact = at::equal(flat.narrow(0, owned.first, owned.count),
+                                   gradient.narrow(0, owned.first, owned.count));
+      EXPECT_EQ(exact, rank == 1);
+    });
+  }
+}
+
 TEST(GradientReductionTest, NodesFirstThenAcross) {
   const PartitionMap map{.gradients = {Level::kNode}, .optimizer = Level::kPool};
   ForReducingRanks({2, 2}, map, [](int rank, ReducingRank& pool) {
