@@ -202,33 +202,27 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
           });
 }
 
-bool Fragments::IsHeld(const std::string& job) const {
-  const auto closed = closed_.find(job);
-  return closed != closed_.end() && !closed->second.expired();
+std::shared_ptr<const void> Fragments::Hold(const std::string& job) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
+  if (jobs_.contains(job) || closed_.contains(job)) return nullptr;
+  const auto holder = std::make_shared<const int>();
+  closed_[job] = holder;
+  return holder;
 }
 
 void Fragments::Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done) {
-  const bool held = [&] {
-    absl::MutexLock lock(&mutex_);
-    return IsHeld(job);
-  }();
-  if (held) return done(StillHeld());
+  const std::shared_ptr<const void> held = Hold(job);
+  if (held == nullptr) return done(StillHeld());
   RunThen(*parts_.background, std::move(done),
-          [this, dir = JobDir(job)] { return RemoveJobStore(*parts_.fs, dir); });
+          [this, held, dir = JobDir(job)] { return RemoveJobStore(*parts_.fs, dir); });
 }
 
 void Fragments::RemoveLog(const std::string& job, Done<bool> done) {
-  const auto holder = std::make_shared<const int>();
-  const bool held = [&] {
-    absl::MutexLock lock(&mutex_);
-    std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
-    if (jobs_.contains(job) || IsHeld(job)) return true;
-    closed_[job] = holder;
-    return false;
-  }();
-  if (held) return done(StillHeld());
+  const std::shared_ptr<const void> held = Hold(job);
+  if (held == nullptr) return done(StillHeld());
   RunThen(*parts_.background, std::move(done),
-          [this, holder, dir = JobDir(job)] { return RemoveJobLog(*parts_.fs, dir); });
+          [this, held, dir = JobDir(job)] { return RemoveJobLog(*parts_.fs, dir); });
 }
 
 void Fragments::Pin(const std::string& job, int64_t step) {

@@ -14,6 +14,8 @@ struct Flags {
   // Without `tls`: the program loads tls_files.
   CoordinatorServerOptions server;
   TlsFiles tls_files;
+  // As they were given.
+  std::string log_level = "info", log_format = "auto";
   // A file that is written once the coordinator serves. Empty: none.
   std::string ready_file;
   // Show the effective configuration and exit.

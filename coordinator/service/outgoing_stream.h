@@ -30,31 +30,17 @@ class OutgoingStream : public Reactor {
   // Does not wait for a slow client: when the queue is full, the stream ends with
   // RESOURCE_EXHAUSTED. The client may open another one.
   void Send(Message message) {
-    Step step;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ended_) return;
-      if (queue_.size() < queue_max_) {
-        queue_.push_back(std::move(message));
-      } else {
+    Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      if (!Enqueue(message) && !ended_)
         Close(absl::ResourceExhaustedError("the stream is not read fast enough"));
-      }
-      step = Next();
-    }
-    Do(step);
+    });
   }
 
   // As Send, but if there is no room or the stream has ended, it does nothing and returns false.
   bool Offer(Message message) {
-    Step step;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ended_ || queue_.size() >= queue_max_) return false;
-      queue_.push_back(std::move(message));
-      step = Next();
-    }
-    Do(step);
-    return true;
+    bool taken = false;
+    Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { taken = Enqueue(message); });
+    return taken;
   }
 
   // As Send, but first drops the messages that wait. take_over(older, newer) is called for each of
@@ -72,15 +58,9 @@ class OutgoingStream : public Reactor {
 
   // Ends the stream after the messages that wait. Later calls do nothing.
   void End(const absl::Status& status) {
-    Step step;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ended_) return;
-      ended_ = true;
-      last_ = status;
-      step = Next();
-    }
-    Do(step);
+    Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      if (!std::exchange(ended_, true)) last_ = status;
+    });
   }
 
   bool ended() const {
@@ -98,25 +78,33 @@ class OutgoingStream : public Reactor {
   enum class Step { kNothing, kWrite, kFinish };
 
   void OnWriteDone(bool ok) override {
-    Step step;
-    {
-      absl::MutexLock lock(&mutex_);
+    Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
       if (!ok) Close(absl::CancelledError("the client is gone"));
-      step = Next();
-    }
-    Do(step);
+    });
   }
   void OnCancel() override {
+    Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      Close(absl::CancelledError("the client is gone"));
+    });
+  }
+
+  // Makes a change, then does what follows from it.
+  template <typename Make>
+  void Change(Make make) {
     Step step;
     {
       absl::MutexLock lock(&mutex_);
-      Close(absl::CancelledError("the client is gone"));
+      make();
       step = Next();
     }
     Do(step);
   }
-
+  bool Enqueue(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (ended_ || queue_.size() >= queue_max_) return false;
+    queue_.push_back(std::move(message));
+    return true;
+  }
   void Close(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     queue_.clear();
     if (!ended_) last_ = std::move(status);
