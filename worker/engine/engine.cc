@@ -308,11 +308,8 @@ absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
   CodingLoss& gradients = ExchangesMomentum() ? momentum_->loss() : reduction_.loss();
   at::Tensor sums = at::cat({at::stack({loss_sum, SquaredNormPart()}),
                              weights_.loss().TakeOn(device_), gradients.TakeOn(device_)});
-  // Otherwise the collective waits for the device.
-  if (!exchange_->works_on_device()) {
-    LH_RETURN_IF_ERROR(AwaitDevice(device_, "a step", patience_.now()));
-    sums = sums.cpu();
-  }
+  LH_RETURN_IF_ERROR(AwaitOwnWork("a step"));
+  if (!exchange_->works_on_device()) sums = sums.cpu();
   LH_RETURN_IF_ERROR(
       RunQueued("summing the gradient's norm", [&] { return exchange_->Sum(sums); }));
   sums = sums.cpu();
@@ -323,6 +320,11 @@ absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
       .gradient_norm = finite ? std::sqrt(of[1]) : std::numeric_limits<double>::infinity(),
       .weights_nmse = Nmse(of[2], of[3]),
       .gradients_nmse = Nmse(of[5], of[6])};
+}
+
+absl::Status Engine::AwaitOwnWork(absl::string_view what) const {
+  if (exchange_->works_on_device()) return absl::OkStatus();
+  return AwaitDevice(device_, what, patience_.now());
 }
 
 ReceivedBytes Engine::TakeReceived() {

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/base/patience.h"
 #include "common/base/thread_team.h"
 #include "common/layout/initial_parameters.h"
@@ -251,6 +252,10 @@ class Engine {
   at::Tensor SquaredNormPart();
   // Sums loss and norm of a step over the ranks. The only place where a step waits for the device.
   absl::StatusOr<StepResult> SumStep(const PassLoss& loss);
+  // Waits for the device with a deadline, before torch waits for it without one. If the ranks meet
+  // on the device, it does not wait: what lasts long there may be a peer's fault, and the
+  // collectives' deadlines tell.
+  absl::Status AwaitOwnWork(absl::string_view what) const;
   absl::Status Update(double learning_rate, double gradient_norm);
   // By unit.
   std::vector<CollectiveQueue::Ticket> AverageMomentum(double scale);
