@@ -87,6 +87,7 @@ int Run(Flags flags) {
   const sigset_t signals = BlockStopSignals();
   RaiseFileLimit();
   const Logger log(flags.server.log);
+  for (const std::string& line : flags.misspelt) log.Warning(line);
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
@@ -128,6 +129,7 @@ int Main(int argc, char** argv) {
   if (!flags.has_value()) return exit_code;
   if (flags->print_config) {
     std::cout << ConfigText(*flags);
+    for (const std::string& line : flags->misspelt) std::cerr << "warning: " << line << "\n";
     return 0;
   }
   if (flags->check) return Check(flags->server.data_dir);
