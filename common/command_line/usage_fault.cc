@@ -8,10 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/nearest_name.h"
 
 namespace longhaul {
 namespace {
+
+constexpr absl::string_view kVariablePrefix = "LONGHAUL_";
 
 // The innermost command that was found.
 const CLI::App& CommandOf(const CLI::App& app) {
@@ -183,6 +187,25 @@ std::vector<std::string> WithCommonWords(const CLI::App& app, std::vector<std::s
     args.push_back("--help");
   }
   return args;
+}
+
+std::vector<std::string> MisspeltVariables(const CLI::App& app, const char* const* environment) {
+  std::vector<std::string> known, lines;
+  for (const CLI::Option* option : app.get_options()) {
+    if (absl::StartsWith(option->get_envname(), kVariablePrefix))
+      known.push_back(option->get_envname().substr(kVariablePrefix.size()));
+  }
+  for (; *environment != nullptr; ++environment) {
+    absl::string_view name = absl::string_view(*environment);
+    name = name.substr(0, name.find('='));
+    if (!absl::ConsumePrefix(&name, kVariablePrefix)) continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string meant = absl::StrCat(kVariablePrefix, NearestName(name, known));
+    if (meant == kVariablePrefix || std::getenv(meant.c_str()) != nullptr) continue;
+    lines.push_back(absl::StrCat(kVariablePrefix, name,
+                                 " is no variable of this program; did you mean ", meant, "?"));
+  }
+  return lines;
 }
 
 void ParseCommandLine(CLI::App& app, const std::vector<std::string>& args) {

@@ -155,7 +155,8 @@ void AuditLog::Write(const AuditEntry& entry) {
   nlohmann::ordered_json json = {
       {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone())},
       {"who", entry.who},
-      {"peer", entry.peer},
+      // gRPC writes the brackets of an IPv6 address so.
+      {"peer", absl::StrReplaceAll(entry.peer, {{"%5B", "["}, {"%5D", "]"}})},
       {"method", entry.method},
       {"job", entry.job},
       {"pool", entry.pool},

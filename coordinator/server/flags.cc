@@ -1,5 +1,7 @@
 #include "coordinator/server/flags.h"
 
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -148,6 +150,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
     *exit_code = kExitBadArguments;
     return std::nullopt;
   }
+  flags.misspelt = MisspeltVariables(app, environ);
   return flags;
 }
 

@@ -80,6 +80,7 @@ int Run(Flags flags) {
   // A pool has two connections.
   RaiseFileLimit();
   const Logger log(flags.server.log);
+  for (const std::string& line : flags.misspelt) log.Warning(line);
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
@@ -121,6 +122,7 @@ int Main(int argc, char** argv) {
   if (!flags.has_value()) return exit_code;
   if (flags->print_config) {
     std::cout << ConfigText(*flags);
+    for (const std::string& line : flags->misspelt) std::cerr << "warning: " << line << "\n";
     return 0;
   }
   if (flags->check) return Check(flags->server.data_dir);

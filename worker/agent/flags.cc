@@ -293,6 +293,7 @@ std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_cod
     SayFlagError(kProgram, argc, argv, converted.message(), "");
     return std::nullopt;
   }
+  flags.misspelt = MisspeltVariables(app, environ);
   return flags;
 }
 

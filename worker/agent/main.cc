@@ -52,6 +52,7 @@ std::thread HandleSignals(Agent& agent, const sigset_t& signals) {
 int RunWorker(WorkerFlags flags) {
   AgentOptions options = std::move(flags.agent);
   StartLog(flags, options);
+  for (const std::string& line : flags.misspelt) options.log.Warning(line);
   SendProtobufLogTo(options.log);
   SendGrpcLogTo(options.log);
   signal(SIGPIPE, SIG_IGN);

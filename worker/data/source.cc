@@ -155,10 +155,10 @@ absl::StatusOr<SourceTokenizer> StartTokenizer(const SourceOptions& options, int
 
 absl::Status CheckVocab(const SourceOptions& options, const SourceTokenizer& of, int64_t vocab) {
   if (of.tokenizer->vocab() > vocab && !options.tokenizer.empty()) {
-    return MarkTokenizer(absl::InvalidArgumentError(
+    return absl::InvalidArgumentError(
         absl::StrFormat("%s: this tokenizer has %d tokens, the model's vocab is %d; it must be at "
                         "least as large",
-                        options.tokenizer, of.tokenizer->vocab(), vocab)));
+                        options.tokenizer, of.tokenizer->vocab(), vocab));
   }
   if (of.eos >= vocab) {
     return absl::InvalidArgumentError(absl::StrFormat(

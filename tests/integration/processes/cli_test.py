@@ -231,6 +231,10 @@ class CliTest(ClusterTest):
             for word in words:
                 self.assertIn(word, result.stderr, command)
         self.assertFalse((self.cluster.folder / "new").exists())
+        result = self.shell("LONGHAUL_TOKEN=f longhaul-coordinator --print-config")
+        self.assertIn("LONGHAUL_TOKEN is no variable of this program; did you mean LONGHAUL_TOKENS?", result.stderr)
+        result = self.shell("LONGHAUL_STATEDIR=f longhaul-worker --pool a --data-dir /nowhere")
+        self.assertIn("LONGHAUL_STATEDIR is no variable of this program; did you mean LONGHAUL_STATE_DIR?", result.stderr)
         for command in ("eval", "eval x", "eval x --data y --form z", "sample", "sample nowhere --prompt a", "submit", "nothing", "list --limit no"):
             result = self.shell(f"longhaul {command} -o json")
             self.assertEqual(result.returncode, 4, f"{command}: {result.stderr}")

@@ -108,6 +108,19 @@ TEST(UsageFaultTest, AWrongValueIsQuotedWithWhatIsPossible) {
             "error: --file is required\nhint: `sample submit --help` shows what it takes");
 }
 
+TEST(UsageFaultTest, AMisspeltVariableIsNamed) {
+  Sample sample;
+  const char* const environment[] = {"LONGHAUL_TEST_RANK=2", "LONGHAUL_TEST_OPEN=1",
+                                     "LONGHAUL_SERVER=hub:7070", "TEST_RANKS=2", nullptr};
+  EXPECT_EQ(MisspeltVariables(sample.app, environment),
+            std::vector<std::string>{"LONGHAUL_TEST_RANK is no variable of this program; did you "
+                                     "mean LONGHAUL_TEST_RANKS?"});
+  // The right one is set, too: the other is somebody else's.
+  setenv("LONGHAUL_TEST_RANKS", "2", 1);
+  EXPECT_TRUE(MisspeltVariables(sample.app, environment).empty());
+  unsetenv("LONGHAUL_TEST_RANKS");
+}
+
 TEST(UsageFaultTest, EveryProgramKnowsHelpAndVersion) {
   Sample sample;
   const auto words = [&](const std::vector<std::string>& args) {

@@ -22,13 +22,14 @@ TEST(AuditLogTest, WritesALineAndKeepsWhatIsThere) {
   for (const char* who : {"token:ann", "token:\xff\"\n"}) {
     const auto log = AuditLog::Open(path, Logger({}));
     ASSERT_TRUE(log.ok()) << log.status();
-    (*log)->Write({.who = who, .method = "m", .result = "OK"});
+    (*log)->Write({.who = who, .peer = "ipv6:%5B::1%5D:4711", .method = "m", .result = "OK"});
   }
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
   std::ifstream file(path);
   std::string line;
   ASSERT_TRUE(std::getline(file, line));
   EXPECT_EQ(nlohmann::json::parse(line)["who"], "token:ann");
+  EXPECT_EQ(nlohmann::json::parse(line)["peer"], "ipv6:[::1]:4711");
   ASSERT_TRUE(std::getline(file, line));
   EXPECT_EQ(nlohmann::json::parse(line)["result"], "OK");
   EXPECT_FALSE(std::getline(file, line));
