@@ -31,10 +31,8 @@ constexpr std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter_high,
 class Random {
  public:
   explicit Random(uint64_t key, uint64_t stream = 0) : key_(key), stream_(stream) {}
-  uint64_t Next() {
-    const auto words = Philox(key_, stream_, counter_++);
-    return (uint64_t{words[1]} << 32) | words[0];
-  }
+  // Not in the header, so that it is also fast where its caller is not optimized, as in tests.
+  uint64_t Next();
   // Uniform in [0, n), n > 0. The bias is below n / 2^64.
   uint64_t Below(uint64_t n) {
     return static_cast<uint64_t>((static_cast<unsigned __int128>(Next()) * n) >> 64);
