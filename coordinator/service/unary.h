@@ -20,12 +20,13 @@ inline grpc::ServerUnaryReactor* Answered(grpc::CallbackServerContext* context,
   return reactor;
 }
 
-// Runs `decide() -> absl::Status` on the owner thread; it may fill the response.
+// Runs `decide() -> absl::Status` on the owner thread, for calls that only read; it may fill the
+// response.
 template <typename Decide>
 grpc::ServerUnaryReactor* AnswerFromOwner(grpc::CallbackServerContext* context,
                                           const ServiceContext& service, Decide decide) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service.owner->Post(
+  const bool posted = service.owner->PostRead(
       [reactor, decide = std::move(decide)]() mutable { reactor->Finish(ToGrpcStatus(decide())); });
   if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
