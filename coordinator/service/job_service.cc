@@ -156,7 +156,7 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
   LH_RETURN_IF_REFUSED(service_.door, context);
   std::shared_ptr<JobWatchStream> stream =
       JobWatchStream::Open(2);  // The newest state, and the one that ends it.
-  const bool posted = service_.owner->Post([this, stream, request = *request] {
+  const bool posted = service_.owner->PostRead([this, stream, request = *request] {
     v1::Job job;
     if (const absl::Status found = Get(request.job(), &job); !found.ok()) return stream->End(found);
     JobWatcher watcher{.stream = stream};

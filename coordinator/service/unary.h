@@ -43,13 +43,16 @@ grpc::ServerUnaryReactor* OnOwner(grpc::CallbackServerContext* context,
   return reactor;
 }
 
-// Runs `decide() -> absl::Status` on the owner thread; it may fill the response.
+// Runs `decide() -> absl::Status` on the owner thread, for calls that only read; it may fill the
+// response.
 template <typename Decide>
 grpc::ServerUnaryReactor* AnswerFromOwner(grpc::CallbackServerContext* context,
                                           const ServiceContext& service, Decide decide) {
-  return OnOwner(context, service, [decide = std::move(decide)](auto* reactor) mutable {
-    reactor->Finish(ToGrpcStatus(decide()));
-  });
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool posted = service.owner->PostRead(
+      [reactor, decide = std::move(decide)]() mutable { reactor->Finish(ToGrpcStatus(decide())); });
+  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
+  return reactor;
 }
 
 // Steps the core, and ends the call when the decision is durable: with the answer, if it is a

@@ -1,9 +1,8 @@
-#include "common/io/posix_filesystem.h"
-
 #include <sys/stat.h>
 
 #include <string>
 
+#include "common/io/posix_filesystem.h"
 #include "gmock/gmock.h"
 #include "tests/conformance/filesystem_suite.h"
 #include "tests/testing/temp_dir.h"

@@ -64,8 +64,7 @@ TEST_F(RendezvousTlsTest, RefusesOtherPoolsCertificatesEvenWithTheToken) {
 
 TEST_F(RendezvousTlsTest, RefusesAnotherPoolOfTheSameAuthorityEvenWithTheToken) {
   const auto own = Load(ours_, "DNS:pool-a"), other = Load(ours_, "DNS:pool-b,DNS:pool-a");
-  const auto server =
-      RendezvousServer::Start({.tls = own, .peer_name = "pool-a", .token = kToken});
+  const auto server = RendezvousServer::Start({.tls = own, .peer_name = "pool-a", .token = kToken});
   ASSERT_TRUE(server.ok()) << server.status();
   ASSERT_TRUE((*server)->StartGeneration(1, 2).ok());
   EXPECT_TRUE(absl::IsUnauthenticated(ExchangeAs(**server, other, 0, kAmple, "pool-a").status()));
