@@ -7,20 +7,6 @@
 namespace longhaul {
 namespace {
 
-// Whether a character of UTF-8 drives a terminal, or hides or turns round the text beside it:
-// controls, marks of direction, spaces without width, separators of lines.
-bool DrivesTerminal(absl::string_view character) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
-  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
-  if (character.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
-  if (character == "\xEF\xBB\xBF") return true;
-  if (character.size() != 3 || byte(0) != 0xE2) return false;
-  // U+200B to U+200F, U+2028 to U+202E; U+2060 to U+206F.
-  return (byte(1) == 0x80 &&
-          ((byte(2) >= 0x8B && byte(2) <= 0x8F) || (byte(2) >= 0xA8 && byte(2) <= 0xAE))) ||
-         (byte(1) == 0x81 && byte(2) >= 0xA0 && byte(2) <= 0xAF);
-}
-
 std::string Escaped(absl::string_view text, bool quoted) {
   constexpr char kDigits[] = "0123456789abcdef", kNames[] = "nrt";
   constexpr absl::string_view kNamed = "\n\r\t";
@@ -48,6 +34,18 @@ std::string Escaped(absl::string_view text, bool quoted) {
 }
 
 }  // namespace
+
+bool DrivesTerminal(absl::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7F;
+  if (character.size() == 2) return byte(0) == 0xC2 && byte(1) < 0xA0;
+  if (character == "\xEF\xBB\xBF") return true;
+  if (character.size() != 3 || byte(0) != 0xE2) return false;
+  // U+200B to U+200F, U+2028 to U+202E; U+2060 to U+206F.
+  return (byte(1) == 0x80 &&
+          ((byte(2) >= 0x8B && byte(2) <= 0x8F) || (byte(2) >= 0xA8 && byte(2) <= 0xAE))) ||
+         (byte(1) == 0x81 && byte(2) >= 0xA0 && byte(2) <= 0xAF);
+}
 
 std::string EscapedText(absl::string_view text) { return Escaped(text, /*quoted=*/true); }
 std::string EscapedLine(absl::string_view text) { return Escaped(text, /*quoted=*/false); }

@@ -7,6 +7,10 @@
 
 namespace longhaul {
 
+// Whether a character of UTF-8 drives a terminal, or hides or turns round the text beside it:
+// controls, marks of direction, spaces without width, separators of lines.
+bool DrivesTerminal(absl::string_view character);
+
 // The text as it can be written between quotes, and shown in a terminal. Characters stay as they
 // are, in any script. Line ends and tabs become \n, \r and \t; of other controls, of what turns
 // round or hides the text beside it, and of what is no UTF-8, each byte becomes \xHH; quotes and

@@ -18,10 +18,12 @@ inline int StartExitCode(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? kExitBadArguments : kExitFailed;
 }
 
-// The exit code for an error in the TLS files that flags name (common/rpc/tls_files.h). A
+// The exit code of a server for an error in the TLS files that flags name (common/rpc/tls_files.h).
+// A file that is not there, or cannot be read, may come with a folder that is mounted later. A
 // certificate that is out of date is not a mistake of the command line: the peer would refuse it.
 inline int TlsExitCode(const absl::Status& status) {
-  return absl::IsUnauthenticated(status) ? kExitRefused : kExitBadArguments;
+  if (absl::IsUnauthenticated(status)) return kExitRefused;
+  return absl::IsNotFound(status) || absl::IsUnavailable(status) ? kExitFailed : kExitBadArguments;
 }
 
 }  // namespace longhaul

@@ -14,6 +14,7 @@
 namespace longhaul {
 
 inline constexpr char kPeerFaultMark[] = "longhaul.status/peer_fault";
+inline constexpr char kTokenizerMark[] = "longhaul.status/tokenizer";
 inline constexpr char kFieldMark[] = "longhaul.status/field";
 
 // Another rank of the pool is gone or makes no progress, so this rank is not at fault. `status` is
@@ -26,12 +27,20 @@ inline bool IsPeerFault(const absl::Status& status) {
   return status.GetPayload(kPeerFaultMark).has_value();
 }
 
+// The tokenizer of a data source is at fault, not its text. `status` is not OK.
+inline absl::Status MarkTokenizer(absl::Status status) {
+  status.SetPayload(kTokenizerMark, absl::Cord());
+  return status;
+}
+inline bool IsOfTokenizer(const absl::Status& status) {
+  return status.GetPayload(kTokenizerMark).has_value();
+}
+
 // The same code and marks with another message.
 inline absl::Status WithMessage(const absl::Status& status, absl::string_view message) {
   absl::Status result(status.code(), message);
-  status.ForEachPayload([&](absl::string_view mark, const absl::Cord& value) {
-    result.SetPayload(mark, value);
-  });
+  status.ForEachPayload(
+      [&](absl::string_view mark, const absl::Cord& value) { result.SetPayload(mark, value); });
   return result;
 }
 

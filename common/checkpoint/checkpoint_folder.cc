@@ -23,24 +23,15 @@ std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/", kManifestFile);
 }
 
-absl::StatusOr<v1::CheckpointManifest> ReadManifest(const std::string& folder) {
+absl::StatusOr<v1::CheckpointManifest> ManifestOfTransformer(const std::string& folder) {
   const std::string path = ManifestPath(folder);
   LH_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kManifestBytesMax));
-  std::optional<v1::CheckpointManifest> manifest = ParseManifest(text);
-  if (!manifest.has_value())
-    return absl::InvalidArgumentError(absl::StrCat(path, ": is not a checkpoint's manifest"));
-  if (const absl::Status sound = CheckManifest(*manifest); !sound.ok()) {
-    const std::string message = absl::StrCat(path, " ", sound.message());
-    return absl::IsFailedPrecondition(sound) ? absl::FailedPreconditionError(message)
-                                             : absl::InvalidArgumentError(message);
-  }
-  if (!manifest->model().has_transformer()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path, manifest->has_model() ? ": is not of a transformer"
-                                    : ": does not say the model; the coordinator that wrote it is "
-                                      "of an earlier version"));
-  }
-  return *std::move(manifest);
+  LH_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ManifestFromJson(text, path));
+  if (manifest.model().has_transformer()) return manifest;
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, manifest.has_model() ? ": is not of a transformer"
+                                 : ": does not say the model; the coordinator that wrote it is "
+                                   "of an earlier version"));
 }
 
 }  // namespace
@@ -53,7 +44,7 @@ bool CheckpointFolder::IsOne(const std::string& folder) {
 absl::StatusOr<std::unique_ptr<CheckpointFolder>> CheckpointFolder::Open(
     const std::string& folder) {
   std::unique_ptr<CheckpointFolder> result(new CheckpointFolder);
-  LH_ASSIGN_OR_RETURN(result->manifest_, ReadManifest(folder));
+  LH_ASSIGN_OR_RETURN(result->manifest_, ManifestOfTransformer(folder));
   result->shape_ = ShapeOf(result->manifest_.model().transformer());
   absl::StatusOr<ModelLayout> layout = LayOutTransformer(result->shape_);
   if (!layout.ok()) {

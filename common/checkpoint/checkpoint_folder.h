@@ -18,9 +18,9 @@ namespace longhaul {
 class CheckpointFolder : public InitialParameters {
  public:
   // Reads the manifest and verifies the digest of every file, which reads all of it. NOT_FOUND: no
-  // such folder or file. FAILED_PRECONDITION: not a transformer's checkpoint, or one of an older
-  // version that did not store the model. DATA_LOSS: damaged. INVALID_ARGUMENT: the manifest does
-  // not parse, or contradicts itself.
+  // such folder or file. FAILED_PRECONDITION: not a transformer's checkpoint, or one of another
+  // version, as of an older one that did not store the model. DATA_LOSS: damaged.
+  // INVALID_ARGUMENT: the model is impossible, or the tensors are not its.
   static absl::StatusOr<std::unique_ptr<CheckpointFolder>> Open(const std::string& folder);
   // Whether the folder has a manifest.json.
   static bool IsOne(const std::string& folder);

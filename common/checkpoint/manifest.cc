@@ -1,5 +1,6 @@
 #include "common/checkpoint/manifest.h"
 
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -62,8 +63,7 @@ absl::Status CheckTensors(const v1::CheckpointManifest& manifest) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
+// The messages follow the manifest's path.
 absl::Status CheckManifest(const v1::CheckpointManifest& manifest) {
   if (manifest.format_version() != kManifestFormat) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -77,6 +77,8 @@ absl::Status CheckManifest(const v1::CheckpointManifest& manifest) {
   LH_RETURN_IF_ERROR(CheckFragments(manifest));
   return CheckTensors(manifest);
 }
+
+}  // namespace
 
 absl::Status CheckFileBytes(const v1::CheckpointFragment& fragment, int64_t bytes,
                             const std::string& path) {
@@ -124,24 +126,18 @@ absl::StatusOr<std::string> ManifestToJson(const v1::CheckpointManifest& manifes
   return json;
 }
 
-std::optional<v1::CheckpointManifest> ParseManifest(absl::string_view json) {
+absl::StatusOr<v1::CheckpointManifest> ManifestFromJson(absl::string_view json,
+                                                        const std::string& path) {
   v1::CheckpointManifest manifest;
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
   if (json.size() > static_cast<size_t>(kManifestBytesMax) ||
       !google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, &manifest, options)
            .ok())
-    return std::nullopt;
+    return absl::DataLossError(absl::StrCat(path, " is not a checkpoint's manifest"));
+  if (const absl::Status sound = CheckManifest(manifest); !sound.ok())
+    return absl::Status(sound.code(), absl::StrCat(path, " ", sound.message()));
   return manifest;
-}
-
-absl::StatusOr<v1::CheckpointManifest> ManifestFromJson(absl::string_view json,
-                                                        const std::string& path) {
-  std::optional<v1::CheckpointManifest> manifest = ParseManifest(json);
-  if (!manifest.has_value()) return absl::DataLossError(absl::StrCat(path, " is not a manifest"));
-  if (const absl::Status sound = CheckManifest(*manifest); !sound.ok())
-    return absl::DataLossError(absl::StrCat(path, " ", sound.message()));
-  return *std::move(manifest);
 }
 
 }  // namespace longhaul

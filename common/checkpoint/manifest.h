@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,17 +25,10 @@ void CompleteManifest(v1::CheckpointManifest& manifest);
 // Proto JSON with every field. INVALID_ARGUMENT: it has no JSON form.
 absl::StatusOr<std::string> ManifestToJson(const v1::CheckpointManifest& manifest);
 
-// Parses bytes from any source. Empty if they are too many or not such JSON. Fields that a later
-// program added are ignored.
-std::optional<v1::CheckpointManifest> ParseManifest(absl::string_view json);
-
-// FAILED_PRECONDITION: another format. DATA_LOSS: impossible sizes, names of files that are not
-// plain or occur twice, or tensors outside of their fragments. The messages are written to follow
-// the manifest's path.
-absl::Status CheckManifest(const v1::CheckpointManifest& manifest);
-
-// Parses and checks. `path` is for messages. DATA_LOSS: not a manifest, or CheckManifest refuses
-// it.
+// Parses and checks bytes from any source. `path` is for messages. Fields that a later program
+// added are ignored. FAILED_PRECONDITION: another format. DATA_LOSS: too many bytes, or not such
+// JSON; impossible sizes, names of files that are not plain or occur twice, or tensors outside of
+// their fragments.
 absl::StatusOr<v1::CheckpointManifest> ManifestFromJson(absl::string_view json,
                                                         const std::string& path);
 

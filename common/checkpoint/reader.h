@@ -17,7 +17,7 @@
 namespace longhaul {
 
 // Reads a checkpoint's manifest from its folder. NOT_FOUND: there is no folder, or no manifest in
-// it. DATA_LOSS: it is damaged.
+// it. Other errors: those of ManifestFromJson.
 absl::StatusOr<v1::CheckpointManifest> ReadManifest(FileSystem& fs, const std::string& folder);
 
 // Compares the names and shapes of a checkpoint's tensors with `wanted`, those of a model. Returns

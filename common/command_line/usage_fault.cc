@@ -7,10 +7,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/nearest_name.h"
 
 namespace longhaul {
 namespace {
+
+constexpr absl::string_view kVariablePrefix = "LONGHAUL_";
 
 // The innermost command that was found.
 const CLI::App& CommandOf(const CLI::App& app) {
@@ -129,6 +134,15 @@ std::string MismatchText(const std::string& message) {
   return absl::StrCat(message.substr(0, colon), ": its value is missing");
 }
 
+// "Could not convert: --insecure = maybe" of CLI11. Options with a check are refused before; what
+// remains are flags.
+std::string ConversionText(const std::string& message) {
+  const std::vector<std::string> parts =
+      absl::StrSplit(message.substr(message.find(": ") + 2), absl::MaxSplits(" = ", 1));
+  if (parts.size() != 2) return message;
+  return absl::StrCat(parts[0], ": '", parts[1], "' is neither true nor false");
+}
+
 }  // namespace
 
 std::string UsageFault::Text() const { return absl::StrCat("error: ", message, "\nhint: ", hint); }
@@ -152,6 +166,10 @@ UsageFault ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
   }
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
     return {MismatchText(what), HelpHint(command)};
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    const std::string message = ConversionText(what);
+    return {absl::StrCat(message, FromVariable(command, message, args)), HelpHint(command)};
+  }
   // The other one is an earlier name of it, which no page shows.
   if (constexpr char kExcludes[] = " excludes "; absl::EndsWith(what, kExcludes))
     return {absl::StrCat(what.substr(0, what.size() - sizeof(kExcludes) + 1),
@@ -169,6 +187,25 @@ std::vector<std::string> WithCommonWords(const CLI::App& app, std::vector<std::s
     args.push_back("--help");
   }
   return args;
+}
+
+std::vector<std::string> MisspeltVariables(const CLI::App& app, const char* const* environment) {
+  std::vector<std::string> known, lines;
+  for (const CLI::Option* option : app.get_options()) {
+    if (absl::StartsWith(option->get_envname(), kVariablePrefix))
+      known.push_back(option->get_envname().substr(kVariablePrefix.size()));
+  }
+  for (; *environment != nullptr; ++environment) {
+    absl::string_view name = absl::string_view(*environment);
+    name = name.substr(0, name.find('='));
+    if (!absl::ConsumePrefix(&name, kVariablePrefix)) continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string meant = absl::StrCat(kVariablePrefix, NearestName(name, known));
+    if (meant == kVariablePrefix || std::getenv(meant.c_str()) != nullptr) continue;
+    lines.push_back(absl::StrCat(kVariablePrefix, name,
+                                 " is no variable of this program; did you mean ", meant, "?"));
+  }
+  return lines;
 }
 
 void ParseCommandLine(CLI::App& app, const std::vector<std::string>& args) {

@@ -27,6 +27,11 @@ UsageFault ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
 // `help a b` becomes `a b --help`. An app's own command of that name stays as it is.
 std::vector<std::string> WithCommonWords(const CLI::App& app, std::vector<std::string> args);
 
+// A line for each variable of the environment that looks like a misspelt one of `app`:
+// "LONGHAUL_DATADIR is no variable of this program; did you mean LONGHAUL_DATA_DIR?". One that is
+// near to none of them, or to one that is set, may be another program's. `environment`: as environ.
+std::vector<std::string> MisspeltVariables(const CLI::App& app, const char* const* environment);
+
 // Parses as app.parse does, with the words above; throws what it throws.
 void ParseCommandLine(CLI::App& app, const std::vector<std::string>& args);
 

@@ -5,6 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -23,6 +25,9 @@ using google::protobuf::OneofDescriptor;
 
 // How much of a wrong value a message shows.
 constexpr size_t kShownMax = 60;
+// How many fields of other groups a hint names; and how deep groups lie in each other.
+constexpr size_t kElsewhereMax = 6;
+constexpr int kGroupsMax = 8;
 
 std::string Shown(const Json& value) {
   if (value.is_object()) return "a group of fields";
@@ -38,6 +43,24 @@ std::vector<std::string> FieldNames(const Descriptor& type) {
   std::vector<std::string> names;
   for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
   return names;
+}
+
+// A duration or a time is none: it is written as text.
+bool IsGroup(const FieldDescriptor& field) {
+  return field.message_type() != nullptr &&
+         field.message_type()->file()->package() != "google.protobuf";
+}
+
+// Fields of that name anywhere below the message, but not within lists, in the order of the schema.
+void AddPathsOf(absl::string_view name, const Descriptor& type, const std::string& prefix,
+                int depth, std::vector<std::string>& paths) {
+  for (int i = 0; i < type.field_count() && depth < kGroupsMax; ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const std::string path = absl::StrCat(prefix, field.name());
+    if (field.name() == name) paths.push_back(path);
+    if (IsGroup(field) && !field.is_repeated())
+      AddPathsOf(name, *field.message_type(), path + ".", depth + 1, paths);
+  }
 }
 
 struct IntegerKind {
@@ -82,6 +105,7 @@ bool IsInteger(const IntegerKind& kind, const Json& value) {
   uint64_t positive;
   if (!value.is_string()) return false;
   const std::string& text = value.get_ref<const std::string&>();
+  if (absl::StripAsciiWhitespace(text).size() != text.size()) return false;
   if (absl::SimpleAtoi(text, &positive)) return IsInteger(kind, Json(positive));
   return absl::SimpleAtoi(text, &negative) && IsInteger(kind, Json(negative));
 }
@@ -96,6 +120,12 @@ class SchemaChecker {
   SchemaChecker(absl::string_view (*zero_default)(absl::string_view), ViolationList& violations)
       : zero_default_(zero_default), violations_(violations) {}
 
+  void Check(const Descriptor& type, Json& value) {
+    root_ = &type;
+    CheckMessage(type, "", value);
+  }
+
+ private:
   void CheckMessage(const Descriptor& type, const std::string& path, Json& value) {
     if (!value.is_object()) {
       return IllTyped(path, value, "a group of fields",
@@ -107,7 +137,8 @@ class SchemaChecker {
       const std::string child_path = path.empty() ? name : absl::StrCat(path, ".", name);
       const FieldDescriptor* field = FindField(type, name);
       if (field == nullptr) {
-        violations_.Invalid(child_path, "unknown field", NearestNameHint(name, FieldNames(type)));
+        violations_.Invalid(child_path, "unknown field",
+                            UnknownFieldHint(*root_, type, path, name));
         continue;
       }
       if (child.is_null()) continue;
@@ -122,7 +153,6 @@ class SchemaChecker {
     value = std::move(checked);
   }
 
- private:
   void CheckOneof(const FieldDescriptor& field, const std::string& path,
                   std::map<const OneofDescriptor*, std::string>& chosen) {
     const OneofDescriptor* oneof = field.real_containing_oneof();
@@ -144,7 +174,7 @@ class SchemaChecker {
   void CheckValue(const FieldDescriptor& field, const std::string& path, Json& value) {
     switch (field.cpp_type()) {
       case FieldDescriptor::CPPTYPE_MESSAGE:
-        if (field.message_type()->file()->package() == "google.protobuf") {
+        if (!IsGroup(field)) {
           return Require(value.is_string(), path, value, "a duration or time as text", "as 30s");
         }
         return CheckMessage(*field.message_type(), path, value);
@@ -205,6 +235,7 @@ class SchemaChecker {
 
   absl::string_view (*const zero_default_)(absl::string_view);
   ViolationList& violations_;
+  const Descriptor* root_ = nullptr;
 };
 
 }  // namespace
@@ -218,10 +249,25 @@ const FieldDescriptor* FindField(const Descriptor& type, absl::string_view name)
   return field;
 }
 
+std::string UnknownFieldHint(const Descriptor& root, const Descriptor& type, absl::string_view path,
+                             absl::string_view name) {
+  const std::vector<std::string> here = FieldNames(type);
+  if (!NearestName(name, here).empty()) return NearestNameHint(name, here);
+  std::vector<std::string> elsewhere, within;
+  AddPathsOf(name, root, "", 0, elsewhere);
+  for (const std::string& found : elsewhere) {
+    if (absl::StartsWith(found, absl::StrCat(path, "."))) within.push_back(found);
+  }
+  const std::vector<std::string>& meant = within.empty() ? elsewhere : within;
+  if (meant.size() == 1) return absl::StrCat("did you mean '", meant[0], "'?");
+  if (meant.empty() || meant.size() > kElsewhereMax) return NearestNameHint(name, here);
+  return absl::StrCat("did you mean one of ", absl::StrJoin(meant, ", "), "?");
+}
+
 void CheckAgainstSchema(const Descriptor& type,
                         absl::string_view (*zero_default)(absl::string_view), Json& value,
                         ViolationList& violations) {
-  SchemaChecker(zero_default, violations).CheckMessage(type, "", value);
+  SchemaChecker(zero_default, violations).Check(type, value);
 }
 
 }  // namespace longhaul

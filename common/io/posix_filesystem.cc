@@ -111,9 +111,15 @@ class PosixFile : public File {
 
 absl::StatusOr<std::unique_ptr<File>> OpenWith(int flags, absl::string_view action,
                                                const std::string& path) {
-  const int descriptor = open(path.c_str(), flags | O_CLOEXEC, kFileMode);
+  // Without O_NONBLOCK a pipe of that name would be waited for.
+  const int descriptor = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, kFileMode);
   if (descriptor < 0) return OpenStatus(errno, action, path);
-  return std::make_unique<PosixFile>(descriptor, path);
+  auto file = std::make_unique<PosixFile>(descriptor, path);
+  struct stat info;
+  if (fstat(descriptor, &info) != 0) return ErrnoStatus(errno, "stat", path);
+  if (!S_ISREG(info.st_mode))
+    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+  return file;
 }
 
 class PosixFileSystem : public FileSystem {

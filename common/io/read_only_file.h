@@ -1,5 +1,6 @@
-// A regular file of somebody else, which may change or fail while it is read: then a read is an
-// error. (Who touches a part of a mapped file that is not there any more is ended by a signal.)
+// A regular file, which somebody else may change, or whose disk may fail, while it is read: then a
+// read is an error. (So it is not mapped: who touches a part of a mapped file that is not there any
+// more is ended by a signal.)
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,6 @@ class ReadOnlyFile {
   int64_t size() const { return size_; }
   // DATA_LOSS: the file ends earlier now, or cannot be read.
   absl::Status Read(int64_t offset, absl::Span<uint8_t> out) const;
-  // Valid as long as the object.
-  int descriptor() const { return descriptor_; }
 
  private:
   ReadOnlyFile(std::string path, int descriptor, int64_t size)

@@ -1,6 +1,7 @@
 #include "common/rpc/channel.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -20,6 +21,11 @@ namespace {
 constexpr absl::Duration kWatch = absl::Milliseconds(100);
 
 // `end` is of SteadyTime: a wall clock that is set back does not prolong the wait.
+bool IsOfThisMachine(absl::string_view address) {
+  const absl::StatusOr<HostPort> to = ParseHostPort(address);
+  return to.ok() && IsLoopback(to->host);
+}
+
 bool AwaitConnectedUntil(grpc::Channel& channel, absl::Time end, const std::stop_token& stop) {
   for (;;) {
     const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
@@ -54,6 +60,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   arguments.SetMaxReceiveMessageSize(
       static_cast<int>(options.receive_bytes_max > 0 ? options.receive_bytes_max : limit));
   arguments.SetMaxSendMessageSize(static_cast<int>(limit));
+  // A proxy's localhost is another machine's.
+  if (options.direct || IsOfThisMachine(options.address))
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
   return grpc::CreateCustomChannel(
       options.address, options.tls ? options.tls->channel() : grpc::InsecureChannelCredentials(),
@@ -74,6 +83,18 @@ void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
     if (!AwaitConnectedUntil(*channel, end, stop)) return;
   }
   if (connected) WaitUnlessStopped(wait, stop);
+}
+
+std::string ProxyNote(absl::string_view address) {
+  if (IsOfThisMachine(address)) return "";
+  // In the order of gRPC.
+  for (const char* name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    const char* const proxy = std::getenv(name);
+    if (proxy == nullptr || *proxy == '\0') continue;
+    return absl::StrCat(
+        "; ", name, " is set: gRPC connects through that proxy, unless no_proxy has ", "the host");
+  }
+  return "";
 }
 
 absl::Status CheckAddress(absl::string_view address) {

@@ -31,8 +31,13 @@ struct ChannelOptions {
   Keepalive keepalive;
   // 0: the limit of the kind.
   int64_t receive_bytes_max = 0;
+  // Never through a proxy.
+  bool direct = false;
 };
 
+// gRPC connects through the proxy that grpc_proxy, https_proxy or http_proxy of the environment
+// names, unless no_grpc_proxy or no_proxy has the host; never to this machine itself.
+//
 // Does not block and cannot fail. The channel connects on its first call (an attempt takes at most
 // 10 s), and tries again after 100 ms to 2 s.
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
@@ -48,6 +53,9 @@ bool AwaitConnected(grpc::Channel& channel, absl::Time deadline, const std::stop
 inline constexpr absl::Duration kReconnectPatience = absl::Seconds(5);
 void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
                       absl::Duration wait, const std::stop_token& stop);
+
+// "; http_proxy is set: ..." where a channel to `address` may go through a proxy, else empty.
+std::string ProxyNote(absl::string_view address);
 
 // INVALID_ARGUMENT unless a client can dial `address`: HOST:PORT or [V6]:PORT with a port from 1 to
 // 65535.

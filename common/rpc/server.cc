@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/host_port.h"
@@ -15,12 +15,16 @@
 #include "grpc/grpc.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 
 namespace longhaul {
 namespace {
 
-bool IsUnixSocket(absl::string_view address) { return absl::StartsWith(address, "unix:"); }
+using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
+
+// Of TLS and HTTP/2, before a connection is known to be a client's.
+constexpr absl::Duration kHandshakeMax = absl::Seconds(20);
 
 absl::StatusOr<HostPort> ParseAddress(absl::string_view address) {
   absl::StatusOr<HostPort> parsed = ParseHostPort(address);
@@ -37,8 +41,12 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kConnectionStreamsMax);
-  // A port in use is an error.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(absl::ToInt64Milliseconds(kHandshakeMax)));
+  // What comes is held before anybody is asked whether it may. Beyond this, gRPC ends calls.
+  grpc::ResourceQuota memory;
+  memory.Resize(options.memory_bytes_max);
+  builder.SetResourceQuota(memory);
   // Reflection is a synchronous service. A thread of its pool may miss the shutdown, and then waits
   // for this time (by default 10 s).
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 500);
@@ -80,7 +88,6 @@ absl::Status UnknownMethodError(absl::string_view method) {
 }
 
 absl::Status RefuseNonLoopback(absl::string_view address) {
-  if (IsUnixSocket(address)) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const HostPort parsed, ParseAddress(address));
   if (IsLoopback(parsed.host)) return absl::OkStatus();
   return BadRequestError(
@@ -91,7 +98,7 @@ absl::Status RefuseNonLoopback(absl::string_view address) {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<grpc::Service*>& services) {
-  if (!IsUnixSocket(options.address)) LH_RETURN_IF_ERROR(ParseAddress(options.address).status());
+  LH_ASSIGN_OR_RETURN(const HostPort listen, ParseAddress(options.address));
   if (!options.tls && !options.allow_plaintext_beyond_localhost) {
     LH_RETURN_IF_ERROR(RefuseNonLoopback(options.address));
   }
@@ -108,33 +115,33 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       options.tls ? options.tls->MakeServer(options.client_certificates)
                   : grpc::InsecureServerCredentials();
   if (options.door) credentials->SetAuthMetadataProcessor(options.door);
-  int port = 0;
-  builder.AddListeningPort(options.address, credentials, &port);
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
+                      Listener::Open(listen, options.keepalive.timeout));
+  std::unique_ptr<Acceptor> acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   for (grpc::Service* service : services) builder.RegisterService(service);
   auto unknown_methods = std::make_unique<UnknownMethods>();
   builder.RegisterCallbackGenericService(unknown_methods.get());
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (!server) {
-    if (IsUnixSocket(options.address))
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", options.address));
-    return ListenFault(*ParseHostPort(options.address));
-  }
-  if (IsUnixSocket(options.address)) {
-    return std::unique_ptr<Server>(
-        new Server(std::move(unknown_methods), std::move(server), options.address, 0));
-  }
-  const size_t colon = options.address.rfind(':');
-  std::string address = absl::StrCat(options.address.substr(0, colon), ":", port);
-  return std::unique_ptr<Server>(
-      new Server(std::move(unknown_methods), std::move(server), std::move(address), port));
+  if (!server) return ListenFault(listen);
+  auto result = absl::WrapUnique(new Server(std::move(unknown_methods), std::move(server),
+                                            std::move(acceptor), std::move(listener)));
+  result->address_ = HostPortText(listen.host, result->port());
+  result->listener_->Start([acceptor = result->acceptor_.get()](int connection) {
+    Acceptor::NewConnectionParameters accepted;
+    accepted.fd = connection;
+    acceptor->HandleNewConnection(&accepted);
+  });
+  return result;
 }
 
 Server::Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
-               std::unique_ptr<grpc::Server> server, std::string address, int port)
+               std::unique_ptr<grpc::Server> server, std::unique_ptr<Acceptor> acceptor,
+               std::unique_ptr<Listener> listener)
     : unknown_methods_(std::move(unknown_methods)),
       server_(std::move(server)),
-      address_(std::move(address)),
-      port_(port) {}
+      acceptor_(std::move(acceptor)),
+      listener_(std::move(listener)) {}
 
 Server::~Server() { Shutdown(absl::ZeroDuration()); }
 
@@ -143,6 +150,7 @@ void Server::SetServing(bool serving) {
 }
 
 void Server::Shutdown(absl::Duration grace) {
+  listener_->Stop();
   server_->GetHealthCheckService()->Shutdown();
   server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
 }

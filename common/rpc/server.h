@@ -11,17 +11,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/rpc/listener.h"
 #include "common/rpc/tls.h"
 #include "common/rpc/transport_options.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/security/auth_metadata_processor.h"
 #include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
 #include "grpcpp/support/server_interceptor.h"
 
 namespace longhaul {
 
 struct ServerOptions {
-  // host:port, [v6]:port or unix:path. Port 0: any free one.
+  // host:port or [v6]:port. Port 0: any free one.
   std::string address = "localhost:0";
   // Null: plaintext.
   std::shared_ptr<const Tls> tls;
@@ -38,11 +40,14 @@ struct ServerOptions {
   std::function<Interceptors()> interceptors;
   int64_t receive_bytes_max = kControlMessageBytesMax;
   int64_t send_bytes_max = kControlMessageBytesMax;
+  // What all connections may hold of calls and of what they received. Beyond it calls are ended,
+  // whosever they are.
+  int64_t memory_bytes_max = int64_t{1} << 30;
   Keepalive keepalive;
 };
 
-// OK if only this machine can reach `address` (localhost, 127.0.0.0/8, ::1, a unix socket).
-// Otherwise INVALID_ARGUMENT, with a hint what to set.
+// OK if only this machine can reach `address` (localhost, 127.0.0.0/8, ::1). Otherwise
+// INVALID_ARGUMENT, with a hint what to set.
 absl::Status RefuseNonLoopback(absl::string_view address);
 
 // UNIMPLEMENTED, reason METHOD_UNKNOWN: a call of a method that the server does not have, for
@@ -62,8 +67,7 @@ class Server {
   // Shuts down without grace.
   ~Server();
 
-  // 0 for a unix socket.
-  int port() const { return port_; }
+  int port() const { return listener_->port(); }
   // The listening address with the real port. A client on this machine can dial it.
   const std::string& address() const { return address_; }
 
@@ -77,13 +81,17 @@ class Server {
 
  private:
   Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
-         std::unique_ptr<grpc::Server> server, std::string address, int port);
+         std::unique_ptr<grpc::Server> server,
+         std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor,
+         std::unique_ptr<Listener> listener);
 
   // Outlives server_.
   const std::unique_ptr<grpc::CallbackGenericService> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
-  const std::string address_;
-  const int port_;
+  // The listener gives it connections.
+  const std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  const std::unique_ptr<Listener> listener_;
+  std::string address_;
 };
 
 }  // namespace longhaul

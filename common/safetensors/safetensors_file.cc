@@ -39,13 +39,11 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   if (!header.ok())
     return absl::Status(header.status().code(),
                         absl::StrCat(path, ": ", header.status().message()));
-  LH_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Map(file));
-  return SafetensorsFile(std::move(file), std::move(mapped), data, *std::move(header));
+  return SafetensorsFile(std::move(file), data, *std::move(header));
 }
 
-SafetensorsFile::SafetensorsFile(ReadOnlyFile file, MappedFile mapped, int64_t data,
-                                 SafetensorsHeader header)
-    : file_(std::move(file)), mapped_(std::move(mapped)), data_(data), header_(std::move(header)) {
+SafetensorsFile::SafetensorsFile(ReadOnlyFile file, int64_t data, SafetensorsHeader header)
+    : file_(std::move(file)), data_(data), header_(std::move(header)) {
   for (size_t i = 0; i < header_.tensors.size(); ++i) index_[header_.tensors[i].name] = i;
 }
 
@@ -56,7 +54,7 @@ absl::Status SafetensorsFile::Read(const StoredTensor& tensor, int64_t first,
   while (!out.empty()) {
     const absl::Span<float> values = out.subspan(0, kReadElements);
     const auto read = absl::MakeSpan(bytes).subspan(0, values.size() * width);
-    LH_RETURN_IF_ERROR(file_.Read(data_ + tensor.offset + first * width, read));
+    LH_RETURN_IF_ERROR(ReadBytes(tensor, first * width, read));
     ToFloat(tensor.type, read.data(), values);
     first += static_cast<int64_t>(values.size());
     out.remove_prefix(values.size());

@@ -1,12 +1,12 @@
 // Reads a safetensors file. Thread-safe (immutable).
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/io/mapped_file.h"
 #include "common/io/read_only_file.h"
 #include "common/safetensors/safetensors_header.h"
 
@@ -25,17 +25,15 @@ class SafetensorsFile {
   // Elements `first` to `first + out.size()` of a tensor that a model may be stored in
   // (IsModelType). Blocks on the disk. DATA_LOSS: the file was changed, or cannot be read.
   absl::Status Read(const StoredTensor& tensor, int64_t first, absl::Span<float> out) const;
-  // The tensor's bytes where the file is mapped, valid as long as the object. Only for a file that
-  // nobody changes (mapped_file.h).
-  absl::Span<const uint8_t> BytesOf(const StoredTensor& tensor) const {
-    return mapped_.bytes().subspan(data_ + tensor.offset, tensor.bytes());
+  // As many bytes as `out` has, from byte `first` of any tensor on. Errors: as Read.
+  absl::Status ReadBytes(const StoredTensor& tensor, int64_t first, absl::Span<uint8_t> out) const {
+    return file_.Read(data_ + tensor.offset + first, out);
   }
 
  private:
-  SafetensorsFile(ReadOnlyFile file, MappedFile mapped, int64_t data, SafetensorsHeader header);
+  SafetensorsFile(ReadOnlyFile file, int64_t data, SafetensorsHeader header);
 
   ReadOnlyFile file_;
-  MappedFile mapped_;
   // Where the bytes after the header begin.
   int64_t data_ = 0;
   SafetensorsHeader header_;

@@ -6,11 +6,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/status_conversion.h"
 #include "coordinator/access/methods.h"
 #include "google/protobuf/descriptor.h"
@@ -143,19 +145,27 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path
 AuditLog::~AuditLog() { close(fd_); }
 
 void AuditLog::Write(const AuditEntry& entry) {
+  absl::MutexLock lock(&mutex_);
+  int64_t left_out = 0;
+  if (entry.result != absl::StatusCodeToString(absl::StatusCode::kOk)) {
+    const std::optional<int64_t> before = failed_calls_.Take(SteadyTime());
+    if (!before.has_value()) return;
+    left_out = *before;
+  }
   nlohmann::ordered_json json = {
       {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone())},
       {"who", entry.who},
-      {"peer", entry.peer},
+      // gRPC writes the brackets of an IPv6 address so.
+      {"peer", absl::StrReplaceAll(entry.peer, {{"%5B", "["}, {"%5D", "]"}})},
       {"method", entry.method},
       {"job", entry.job},
       {"pool", entry.pool},
       {"result", entry.result},
       {"message", entry.message}};
   if (!entry.upload.empty()) json["upload"] = entry.upload;
+  if (left_out > 0) json["left_out"] = left_out;
   const std::string text =
       json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  absl::MutexLock lock(&mutex_);
   const std::string line = absl::StrCat(torn_ ? "\n" : "", text, "\n");
   const ssize_t bytes = write(fd_, line.data(), line.size());
   const bool written = bytes == static_cast<ssize_t>(line.size());

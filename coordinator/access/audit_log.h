@@ -4,7 +4,10 @@
 //   {"time": RFC 3339, "who": "token:NAME" | "certificate:NAME" | "anonymous", "peer": address,
 //    "method": "longhaul.v1.JobService/SubmitJob", "job": name or id, "pool": name,
 //    "result": canonical code, "message": of a refusal,
-//    "upload": its name, where a call is about one}
+//    "upload": its name, where a call is about one,
+//    "left_out": how many calls failed before this one without a line, if any}
+// Of calls that fail only kFailedCallsLogged a second get a line, since callers whom nobody knows
+// could fill the disk.
 // No line has a secret. The line of a refused call has the job and pool that its request names.
 #pragma once
 
@@ -17,11 +20,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "common/logging/line_limit.h"
 #include "common/logging/logging.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_interceptor.h"
 
 namespace longhaul::coordinator {
+
+inline constexpr int kFailedCallsLogged = 100;
 
 struct AuditEntry {
   std::string who, peer, method, job, pool, result, message, upload;
@@ -52,6 +58,7 @@ class AuditLog {
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
   // The file ends with a part of a line: the disk became full within it.
   bool torn_ ABSL_GUARDED_BY(mutex_);
+  LineLimit failed_calls_ ABSL_GUARDED_BY(mutex_){kFailedCallsLogged, absl::Seconds(1)};
 };
 
 }  // namespace longhaul::coordinator

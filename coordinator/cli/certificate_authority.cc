@@ -186,6 +186,8 @@ bool IsAddress(const std::string& host) {
 // Also keeps what is written between the names out of them.
 bool IsHost(const std::string& host) {
   if (IsAddress(host)) return true;
+  // "10.0.0" is a mistyped address.
+  if (host.find_first_not_of("0123456789.") == std::string::npos) return false;
   return !host.empty() && host.size() <= kHostMax && host[0] != '.' && host[0] != '-' &&
          std::all_of(host.begin(), host.end(), [](unsigned char c) {
            return absl::ascii_isalnum(c) || c == '.' || c == '-' || c == '*';

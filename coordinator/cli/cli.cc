@@ -40,8 +40,10 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
   absl::StatusOr<ClientAccess> access = AccessOf(*connection);
   if (!access.ok()) {
     CliError error = UsageError(std::string(access.status().message()));
-    error.exit = static_cast<ExitCode>(TlsExitCode(access.status()));
-    if (error.exit == ExitCode::kConnection) error.code = "UNAUTHENTICATED";
+    if (absl::IsUnauthenticated(access.status())) {
+      error.exit = ExitCode::kConnection;
+      error.code = "UNAUTHENTICATED";
+    }
     return error;
   }
   Client client(connection->server, arguments.timeout, *std::move(access));

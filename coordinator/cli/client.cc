@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/fragment_stream.h"
 #include "common/rpc/secret_file.h"
@@ -51,6 +52,9 @@ absl::Status Client::ErrorOf(const grpc::Status& status, const grpc::ClientConte
       error = absl::UnavailableError(why.message());
       error.SetPayload(kExplained, absl::Cord());
     }
+  }
+  if (unreached && !WasExplained(error)) {
+    error = WithMessage(error, absl::StrCat(error.message(), ProxyNote(address_)));
   }
   if (late || unreached) error.SetPayload(kNotAnswered, absl::Cord());
   return error;

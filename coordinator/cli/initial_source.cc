@@ -79,7 +79,7 @@ std::variant<InitialSource, CliError> TakeFolderHere(const std::string& path, Fi
   absl::StatusOr<FolderToSend> read = ReadFolder(fs, path, environment);
   if (!read.ok()) return ErrorOfFolder(path, read.status());
   spec.mutable_init()->set_upload(read->upload);
-  return InitialSource{*std::move(read)};
+  return InitialSource{.folder = *std::move(read)};
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ std::variant<InitialSource, CliError> FindInitialSource(const Arguments& argumen
   const std::string path = WholePath(name);
   if (!folder_here) {
     spec.mutable_init()->set_folder(path);
-    return InitialSource();
+    return InitialSource{.not_here = there ? "" : path};
   }
   const absl::StatusOr<std::vector<SeenFile>> seen = LookAtFolder(fs, path);
   if (!here && absl::IsPermissionDenied(seen.status())) {

@@ -26,6 +26,8 @@ struct InitialSource {
   // Must be sent if the coordinator does not have it; spec.init.upload names it. Empty: nothing to
   // send.
   std::optional<FolderToSend> folder;
+  // A path that is no folder here, so that it was taken for one of the coordinator's machine.
+  std::string not_here;
 };
 
 // Fills in spec.init, and the model's shape if the source is a folder here. Such a folder is

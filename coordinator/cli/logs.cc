@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/text.h"
@@ -35,6 +36,25 @@ absl::StatusOr<v1::FollowLogsRequest> RequestOf(const Arguments& arguments, Clie
   return absl::NotFoundError(absl::StrCat("no job and no pool is called \"", arguments.job, "\""));
 }
 
+// A JSON line of ours as people read it; another line as it is.
+std::string LineText(absl::string_view line) {
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto text = [&](const char* name) {
+    const bool there = json.is_object() && json.contains(name) && json[name].is_string();
+    return there ? json[name].get<std::string>() : std::string();
+  };
+  if (text("time").empty() || text("level").empty() || text("message").empty())
+    return Printable(line);
+  std::string shown = absl::StrFormat("%s %-7s %s", Printable(text("time")),
+                                      Printable(text("level")), Printable(text("message")));
+  if (!text("job").empty()) absl::StrAppend(&shown, " job=", Printable(text("job")));
+  for (const char* name : {"rank", "round"}) {
+    if (json.contains(name) && json[name].is_number_integer())
+      absl::StrAppend(&shown, " ", name, "=", json[name].get<int64_t>());
+  }
+  return shown;
+}
+
 // Prints lines, and keeps where it is in those of each node.
 class LogPrinter {
  public:
@@ -64,7 +84,7 @@ class LogPrinter {
                    Json{{"pool", lines.pool()}, {"node", lines.node()}, {"line", line}}, ""))
             << "\n";
       } else {
-        environment_.out << pool << " | " << Printable(line) << "\n";
+        environment_.out << pool << " | " << LineText(line) << "\n";
       }
     }
     environment_.out.flush();

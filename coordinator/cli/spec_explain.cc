@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/base/nearest_name.h"
+#include "common/config/schema_check.h"
 #include "coordinator/cli/text.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
@@ -156,11 +156,9 @@ Outcome SpecExplain(const std::string& path, int columns) {
       return UsageError(absl::StrCat(walked, " has no fields: it is ", TypeName(field)));
     field = group->FindFieldByName(std::string(name));
     if (field == nullptr) {
-      std::vector<std::string> names;
-      for (int i = 0; i < group->field_count(); ++i) names.push_back(group->field(i)->name());
       return UsageError(
           absl::StrCat(walked.empty() ? "a job spec" : walked, " has no field ", name),
-          NearestNameHint(name, names));
+          UnknownFieldHint(*types.spec(), *group, walked, name));
     }
     absl::StrAppend(&walked, walked.empty() ? "" : ".", name);
     group = IsGroup(field) ? field->message_type() : nullptr;

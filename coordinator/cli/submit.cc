@@ -114,7 +114,7 @@ Outcome DryRunHere(const v1::JobSpec& spec, const std::string& who,
 }
 
 // The server's answer has room for some faults only; the rest is found here, by the same checks.
-Outcome Refusal(const absl::Status& status, const v1::JobSpec& spec, const std::string& address) {
+CliError Refusal(const absl::Status& status, const v1::JobSpec& spec, const std::string& address) {
   CliError error = ErrorOfCall(status, address);
   if (const std::string hint = HintOfUpload(status); !hint.empty()) error.hint = hint;
   const bool of_token = !error.fields.empty() && error.fields[0].field == "idempotency_token";
@@ -164,7 +164,12 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
                                    BytesText(source.folder->bytes()), ")"),
                       environment);
   }
-  if (!response.ok()) return Refusal(response.status(), request.spec(), client.address());
+  if (!response.ok()) {
+    CliError error = Refusal(response.status(), request.spec(), client.address());
+    if (!source.not_here.empty() && error.hint.empty())
+      error.hint = absl::StrCat("--from: ", source.not_here, " is no folder of this machine");
+    return error;
+  }
   const v1::Job& job = response->job();
   TellWarnings(job, environment);
 

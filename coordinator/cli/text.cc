@@ -8,17 +8,22 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "common/base/escaped_text.h"
+#include "common/base/utf8.h"
 
 namespace longhaul::cli {
 
 std::string Printable(absl::string_view text) {
-  std::string result(text);
-  for (size_t i = 0; i < result.size(); ++i) {
-    // The controls beyond ASCII as UTF-8 has them: U+009B begins the same commands as ESC [.
-    if (result[i] == '\xC2' && i + 1 < result.size() && (result[i + 1] & 0xE0) == 0x80) {
-      result[i] = result[i + 1] = '?';
+  std::string result;
+  while (!text.empty()) {
+    const size_t size = Utf8Size(text);
+    const absl::string_view character = text.substr(0, std::max<size_t>(1, size));
+    text.remove_prefix(character.size());
+    if (size > 0 && DrivesTerminal(character)) {
+      result.append(character.size(), '?');
+    } else {
+      result.append(character.data(), character.size());
     }
-    if (absl::ascii_iscntrl(result[i])) result[i] = '?';
   }
   return result;
 }

@@ -11,7 +11,7 @@
 
 namespace longhaul::cli {
 
-// Without control characters: what a server sends must not drive the terminal.
+// Without what drives a terminal (DrivesTerminal), which a server could send.
 std::string Printable(absl::string_view text);
 
 // Printable on one line: line ends and tabs become \n, \r and \t.

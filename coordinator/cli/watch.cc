@@ -73,7 +73,7 @@ class Watching {
   absl::Status Judge() {
     if (clock_.Now() >= options_.deadline) {
       return absl::DeadlineExceededError(
-          absl::StrCat("job ", name_, " has not ended in time",
+          absl::StrCat("job ", updates_ == 0 ? name_ : job_.spec().name(), " has not ended in time",
                        updates_ == 0 ? "" : absl::StrCat(": ", ProgressText(job_, clock_.Now()))));
     }
     switch (status_.code()) {

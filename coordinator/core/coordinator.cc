@@ -87,9 +87,8 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
   RemoveDue();
   if (placement_at_ <= now_) placement_due_ = true;
   if (std::exchange(placement_due_, false)) PlacePools();
-  if (const auto granting = std::exchange(granting_, std::nullopt); granting.has_value()) {
-    if (auto grant = Grant(granting->first, granting->second)) Answer(*std::move(grant));
-  }
+  if (const auto granting = std::exchange(granting_, std::nullopt); granting.has_value())
+    Answer(Grant(granting->first, granting->second));
   Retire();
   return std::exchange(out_, {});
 }

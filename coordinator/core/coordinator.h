@@ -62,7 +62,7 @@ class Coordinator {
   std::optional<Refuse> Judge(const ContributionComplete& contribution) const;
   // The refusal that this incarnation gets when it reads the job's fragments, or nothing. It may
   // read if it has a place, even without a lease at the moment. If the job has ended, it may read
-  // if it holds a lease.
+  // if it had a place and holds a lease.
   std::optional<Refuse> CheckReader(std::string_view job, std::string_view pool,
                                     std::string_view incarnation) const;
 
@@ -118,6 +118,8 @@ class Coordinator {
   void MoveTo(Job& job, JobState state);
   void End(Job& job, JobState state);
   void Quarantine(Job& job, JobFault fault);
+  // Whether the work is not tried again. Then the job has failed, or is quarantined.
+  bool IsFinal(Job& job, const WorkFault& fault);
   void Block(Job& job, const std::string& what, Work work, absl::Duration delay = kRetryDelay);
   void BlockCheckpoint(Job& job, const std::string& what, WriteCheckpoint work);
   void Unblock(Job& job);
@@ -155,7 +157,7 @@ class Coordinator {
   void Persist(const Job& job, const Participant& participant);
   // The pool's place, and its job. Null if it has none.
   Participant* PlaceOf(std::string_view pool, Job** job = nullptr) const;
-  std::optional<GrantLease> Grant(std::string_view pool, std::string_view incarnation) const;
+  GrantLease Grant(std::string_view pool, std::string_view incarnation) const;
 
   // coordinator_placement.cc: which idle pools get which job.
   void PlacePools();
@@ -185,6 +187,7 @@ class Coordinator {
   bool IsAway(const std::string& pool) const;
 
   // refusals.cc: the text of every refusal.
+  static Refuse NotAssigned(std::string_view job, std::string_view pool);
   std::optional<Refuse> JobRefusal(std::string_view id) const;
   std::optional<Refuse> LeaseRefusal(std::string_view pool, std::string_view incarnation) const;
   static std::optional<Refuse> OpeningRefusal(const Job& job);
@@ -207,8 +210,13 @@ class Coordinator {
   ByName<std::unique_ptr<Job>> jobs_;
   std::map<int64_t, Job*> in_order_;
   int64_t next_order_ = 0;
-  // How the newest ended jobs ended, for calls that come late. The oldest are forgotten.
-  std::map<std::string, JobState, std::less<>> ended_;
+  // The newest ended jobs, for calls that come late. The oldest are forgotten.
+  struct EndedJob {
+    JobState state;
+    // Those that had a place.
+    std::set<std::string, std::less<>> pools;
+  };
+  std::map<std::string, EndedJob, std::less<>> ended_;
   std::vector<std::string> ended_order_;
   // Deleted jobs whose files are to be removed, and when that is tried. InfiniteFuture: a try is in
   // progress.

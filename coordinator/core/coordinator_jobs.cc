@@ -30,7 +30,7 @@ void Coordinator::On(const SubmitJob& event) {
 
 void Coordinator::On(const CancelJob& event) {
   const auto ended = ended_.find(event.job);
-  if (ended != ended_.end() && ended->second == JobState::kCancelled) return;
+  if (ended != ended_.end() && ended->second.state == JobState::kCancelled) return;
   Job* job = FindLive(event.job);
   if (job == nullptr) return;
   job->fault.reset();
@@ -72,7 +72,7 @@ void Coordinator::On(const StoreOpened& event) {
 void Coordinator::On(const OpenFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->ended() || job->store != StoreState::kOpening) return;
-  if (!event.fault.retry) return Quarantine(*job, event.fault.fault);
+  if (IsFinal(*job, event.fault)) return;
   Block(*job, event.fault.fault.message,
         OpenStore{.job = job->id, .create = job->state() <= JobState::kSeeding});
 }
@@ -80,11 +80,7 @@ void Coordinator::On(const OpenFailed& event) {
 void Coordinator::On(const ApplyFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->store != StoreState::kOpen) return;
-  if (event.fault.fails_job) {
-    job->fault = event.fault.fault;
-    return End(*job, JobState::kFailed);
-  }
-  if (!event.fault.retry) return Quarantine(*job, event.fault.fault);
+  if (IsFinal(*job, event.fault)) return;
   const FragmentProgress& fragment = job->exchange->fragment(event.fragment);
   ApplyRound again{.job = job->id,
                    .fragment = event.fragment,
@@ -101,6 +97,16 @@ void Coordinator::On(const ApplyFailed& event) {
 void Coordinator::On(const StoreFailed& event) {
   Job* job = Find(event.job);
   if (job != nullptr && !job->ended()) Quarantine(*job, event.fault);
+}
+
+bool Coordinator::IsFinal(Job& job, const WorkFault& fault) {
+  if (fault.fails_job) {
+    job.fault = fault.fault;
+    End(job, JobState::kFailed);
+  } else if (!fault.retry) {
+    Quarantine(job, fault.fault);
+  }
+  return fault.fails_job || !fault.retry;
 }
 
 void Coordinator::Block(Job& job, const std::string& what, Work work, absl::Duration delay) {
@@ -162,7 +168,10 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
 void Coordinator::Retire() {
   for (const std::string& id : std::exchange(retired_, {})) {
     const auto found = jobs_.find(id);
-    ended_[id] = found->second->state();
+    EndedJob& ended = ended_[id] = {.state = found->second->state()};
+    if (const auto& exchange = found->second->exchange; exchange.has_value()) {
+      for (const Participant& p : exchange->participants().all()) ended.pools.insert(p.pool);
+    }
     ended_order_.push_back(id);
     Reschedule(*found->second);
     in_order_.erase(found->second->order);

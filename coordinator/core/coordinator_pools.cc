@@ -248,8 +248,7 @@ void Coordinator::Drop(Job& job, Participant& participant, Presence presence, ab
   Touch(job);
 }
 
-std::optional<GrantLease> Coordinator::Grant(std::string_view pool,
-                                             std::string_view incarnation) const {
+GrantLease Coordinator::Grant(std::string_view pool, std::string_view incarnation) const {
   GrantLease grant{std::string(pool), std::string(incarnation), options_.lease, std::nullopt,
                    nodes_.PlaceOf(pool, incarnation)};
   const auto found = places_.find(pool);

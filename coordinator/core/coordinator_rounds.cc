@@ -72,7 +72,10 @@ std::optional<Refuse> Coordinator::Judge(const ContributionComplete& c) const {
 
 std::optional<Refuse> Coordinator::CheckReader(std::string_view id, std::string_view pool,
                                                std::string_view incarnation) const {
-  if (ended_.contains(id)) return LeaseRefusal(pool, incarnation);
+  if (const auto ended = ended_.find(id); ended != ended_.end()) {
+    if (!ended->second.pools.contains(pool)) return NotAssigned(id, pool);
+    return LeaseRefusal(pool, incarnation);
+  }
   if (auto refusal = JobRefusal(id)) return refusal;
   const Job& job = *Find(id);
   const Participant* place = job.exchange->participants().Find(pool, incarnation);

@@ -5,6 +5,12 @@
 
 namespace longhaul::coordinator {
 
+Refuse Coordinator::NotAssigned(std::string_view job, std::string_view pool) {
+  return {absl::FailedPreconditionError(
+              absl::StrFormat("pool %s is not assigned to job %s", pool, job)),
+          "NOT_ASSIGNED"};
+}
+
 std::optional<Refuse> Coordinator::JobRefusal(std::string_view id) const {
   const Job* job = Find(id);
   if (job != nullptr && job->state() != JobState::kQuarantined) return std::nullopt;
@@ -14,8 +20,8 @@ std::optional<Refuse> Coordinator::JobRefusal(std::string_view id) const {
                   "JOB_QUARANTINED"};
   }
   if (const auto ended = ended_.find(id); ended != ended_.end()) {
-    return Refuse{absl::FailedPreconditionError(
-                      absl::StrFormat("job %s has ended: %s", id, JobStateName(ended->second))),
+    return Refuse{absl::FailedPreconditionError(absl::StrFormat("job %s has ended: %s", id,
+                                                                JobStateName(ended->second.state))),
                   "JOB_ENDED"};
   }
   return Refuse{absl::NotFoundError(absl::StrFormat("no job %s", id)), "JOB_UNKNOWN"};
@@ -63,9 +69,7 @@ std::optional<Refuse> Coordinator::PlaceRefusal(const Job& job, std::string_view
         absl::AbortedError(absl::StrFormat("job %s continued without pool %s", job.id, pool)),
         "POOL_LOST"};
   }
-  return Refuse{absl::FailedPreconditionError(
-                    absl::StrFormat("pool %s is not assigned to job %s", pool, job.id)),
-                "NOT_ASSIGNED"};
+  return NotAssigned(job.id, pool);
 }
 
 std::optional<Refuse> Coordinator::ContributionRefusal(ContributionVerdict verdict,

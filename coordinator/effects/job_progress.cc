@@ -47,6 +47,8 @@ void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
 
 // train_loss is not changed: people must see a loss that is not finite.
 v1::PoolProgress Cleaned(v1::PoolProgress progress) {
+  // Their size has no bound but the message's, and every report of the job would have them.
+  progress.DiscardUnknownFields();
   progress.set_ranks(std::max(progress.ranks(), 0));
   progress.set_inner_step(SaneCount(progress.inner_step()));
   progress.set_tokens(SaneCount(progress.tokens()));

@@ -40,6 +40,16 @@ std::optional<InitialCheckpoint> InitialOf(const ResolvedJob& resolved) {
 
 }  // namespace
 
+v1::WireBytes LiveJob::wire_bytes() const {
+  const WireBytes up = fragments->bytes_up().Value(), down = fragments->bytes_down().Value();
+  v1::WireBytes bytes;
+  bytes.set_up_payload(up.payload);
+  bytes.set_up_total(up.total);
+  bytes.set_down_payload(down.payload);
+  bytes.set_down_total(down.total);
+  return bytes;
+}
+
 absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJob resolved) {
   const v1::SyncSpec& sync = resolved.spec.sync();
   FragmentsOfJob fragments{.up = CodecOptionsOf(sync.up()),

@@ -51,6 +51,8 @@ struct LiveJob {
     return quarantine.has_value() ? JobState::kQuarantined : static_cast<JobState>(record.state);
   }
   int fragment_count() const { return fragments ? fragments->count() : 0; }
+  // Requires `fragments`.
+  v1::WireBytes wire_bytes() const;
 };
 
 // UNIMPLEMENTED: a codec that this build lacks.

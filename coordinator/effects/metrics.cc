@@ -18,7 +18,7 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
                               "Rounds that were committed and published.")),
       last_commit(registry.Gauge("longhaul_coordinator_last_commit_timestamp_seconds",
                                  "When the job's newest round was published, since 1970. After a "
-                                 "restart: when the job's store was opened.")),
+                                 "restart: when it was due.")),
       eval_loss(registry.Gauge("longhaul_coordinator_eval_loss_nats",
                                "Newest loss of the outer parameters on held-out data.")),
       outer_gradient_norm(registry.Gauge("longhaul_coordinator_outer_gradient_norm",
@@ -36,11 +36,15 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
 
 void EffectMetrics::Published(const std::string& job, const CommitRecord& commit, absl::Time now) {
   rounds.With({{kJobLabel, job}, {"kind", RoundKindName(commit.kind)}}).Increment();
-  Show(job, commit, now);
+  ShowLastCommit(job, now);
+  Show(job, commit);
 }
 
-void EffectMetrics::Show(const std::string& job, const CommitRecord& commit, absl::Time at) {
+void EffectMetrics::ShowLastCommit(const std::string& job, absl::Time at) {
   last_commit.With({{kJobLabel, job}}).Set(absl::ToDoubleSeconds(at - absl::UnixEpoch()));
+}
+
+void EffectMetrics::Show(const std::string& job, const CommitRecord& commit) {
   const MetricLabels labels = {{kJobLabel, job}, {"fragment", absl::StrCat(commit.fragment)}};
   outer_gradient_norm.With(labels).Set(commit.outer_gradient_norm);
   outer_parameter_norm.With(labels).Set(commit.outer_parameter_norm);

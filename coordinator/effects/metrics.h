@@ -32,9 +32,9 @@ struct EffectMetrics {
 
   // Counts a commit that is published now, and shows it.
   void Published(const std::string& job, const CommitRecord& commit, absl::Time now);
-  // Shows the newest commit of a fragment. `at`: when it was published. After a restart that is not
-  // known, and the time at which the job's store was opened stands for it.
-  void Show(const std::string& job, const CommitRecord& commit, absl::Time at);
+  // Shows the newest commit of a fragment.
+  void Show(const std::string& job, const CommitRecord& commit);
+  void ShowLastCommit(const std::string& job, absl::Time at);
   // Ends the series of a job.
   void RemoveJob(const std::string& job);
 };

@@ -20,17 +20,31 @@ OwnerThread::OwnerThread(Options options, const Clock* clock, std::function<void
 
 OwnerThread::~OwnerThread() { Stop(); }
 
-bool OwnerThread::Post(Task task) { return Push(std::move(task), options_.queue_max); }
+bool OwnerThread::Post(Task task) { return Push(tasks_, std::move(task), options_.queue_max); }
+
+bool OwnerThread::PostRead(Task task) { return Push(reads_, std::move(task), options_.reads_max); }
 
 bool OwnerThread::Submit(Task task) {
-  return Push(std::move(task), std::numeric_limits<size_t>::max());
+  return Push(tasks_, std::move(task), std::numeric_limits<size_t>::max());
 }
 
-bool OwnerThread::Push(Task task, size_t queue_max) {
+bool OwnerThread::Push(Queue& queue, Task task, size_t queue_max) {
   absl::MutexLock lock(&mutex_);
-  if (stopping_ || queue_.size() >= queue_max) return false;
-  queue_.push_back({clock_->Now(), std::move(task)});
+  if (stopping_ || queue.entries.size() >= queue_max) return false;
+  queue.entries.push_back({clock_->Now(), std::move(task)});
   return true;
+}
+
+OwnerThread::Entry OwnerThread::Queue::Take() {
+  Entry entry = std::move(entries.front());
+  entries.pop_front();
+  return entry;
+}
+
+OwnerThread::Queue& OwnerThread::Next() {
+  const bool read = !reads_.empty() && (tasks_.empty() || before_read_ >= kBeforeRead);
+  before_read_ = read ? 0 : before_read_ + 1;
+  return read ? reads_ : tasks_;
 }
 
 void OwnerThread::Stop() {
@@ -43,7 +57,7 @@ void OwnerThread::Stop() {
 
 void OwnerThread::Run() {
   const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !queue_.empty() || stopping_;
+    return !tasks_.empty() || !reads_.empty() || stopping_;
   };
   const auto period = absl::ToChronoNanoseconds(options_.tick_period);
   auto next_tick = Steady::now() + period;
@@ -53,14 +67,18 @@ void OwnerThread::Run() {
       absl::MutexLock lock(&mutex_);
       const auto left = std::max(next_tick - Steady::now(), Steady::duration::zero());
       mutex_.AwaitWithTimeout(absl::Condition(&something_to_do), absl::FromChrono(left));
-      if (queue_.empty() && stopping_) return;
-      // If tasks wait, a tick has the time of the first of them, so that time does not go
-      // backwards.
-      entry.arrived = queue_.empty() ? clock_->Now() : queue_.front().arrived;
+      const bool none = tasks_.empty() && reads_.empty();
+      if (none && stopping_) return;
       if (Steady::now() < next_tick) {
-        if (queue_.empty()) continue;
-        entry.task = std::move(queue_.front().task);
-        queue_.pop_front();
+        if (none) continue;
+        entry = Next().Take();
+        // A read that came later does not make those that wait late.
+        if (!tasks_.empty())
+          entry.arrived = std::min(entry.arrived, tasks_.entries.front().arrived);
+      } else {
+        // If tasks wait, a tick has the time of the first of them, so that time does not go
+        // backwards.
+        entry.arrived = tasks_.empty() ? clock_->Now() : tasks_.entries.front().arrived;
       }
     }
     now_ = std::max(now_, entry.arrived);

@@ -24,6 +24,8 @@ class OwnerThread : public TaskRunner {
   struct Options {
     // How many tasks of Post may wait.
     int queue_max = 1 << 16;
+    // How many tasks of PostRead may wait.
+    int reads_max = 1 << 10;
     // In the machine's time, whatever `clock` says.
     absl::Duration tick_period = absl::Milliseconds(200);
   };
@@ -37,6 +39,10 @@ class OwnerThread : public TaskRunner {
   // For work from outside. Returns false, and destroys the task without running it, if the queue is
   // full or the thread has stopped.
   [[nodiscard]] bool Post(Task task);
+  // As Post, for what only looks: it runs when no other task waits, or after kBeforeRead others. So
+  // whoever reads much holds up others who read, and no pool.
+  [[nodiscard]] bool PostRead(Task task);
+  static constexpr int kBeforeRead = 32;
   // For facts that must not be lost. Their number is bounded by what caused them, so the queue has
   // no limit for them. Returns false if the thread has stopped.
   bool Submit(Task task) override;
@@ -53,14 +59,23 @@ class OwnerThread : public TaskRunner {
     absl::Time arrived;
     Task task;
   };
-  bool Push(Task task, size_t queue_max);
+  struct Queue {
+    std::deque<Entry> entries;
+    bool empty() const { return entries.empty(); }
+    Entry Take();
+  };
+  bool Push(Queue& queue, Task task, size_t queue_max) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The one that the next task comes from; both are empty, or it is not.
+  Queue& Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
 
   const Options options_;
   const Clock* const clock_;
   const std::function<void()> tick_;
   absl::Mutex mutex_;
-  std::deque<Entry> queue_ ABSL_GUARDED_BY(mutex_);
+  Queue tasks_ ABSL_GUARDED_BY(mutex_), reads_ ABSL_GUARDED_BY(mutex_);
+  // Tasks since the last read.
+  int before_read_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // Owner thread.
   absl::Time now_;

@@ -31,7 +31,7 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
       jobs_by_state_(std::move(recovered.jobs_by_state)) {
   for (std::shared_ptr<LiveJob>& job : recovered.jobs) {
     if (job->fragments) parts_.fragments->Add(job->fragments);
-    if (job->record.state < static_cast<int>(JobState::kRunning)) PinInitial(*job);
+    if (job->record.state < static_cast<int>(JobState::kRunning)) PinInitial(*job, true);
     job->events.Add(MakeEvent(v1::COORDINATOR_STARTED, v1::INFO,
                               "was found again after a restart of the coordinator"),
                     parts_.now());
@@ -178,14 +178,9 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
 void Performer::TakeOver(const Record& record) {
   if (const auto* deleted = std::get_if<StoreDeleted>(&record)) {
     --jobs_by_state_[static_cast<int>(deleted->state)];
-    parts_.fragments->Close(deleted->job);
     logs_of_ended_.erase(deleted->job);
     const std::shared_ptr<LiveJob> job = Find(deleted->job);
-    if (job != nullptr) {
-      parts_.metrics->RemoveJob(job->name());
-      parts_.fragments->parts().metrics->RemoveJob(job->name());
-      jobs_.erase(deleted->job);
-    }
+    if (job != nullptr) Forget(*job);
     return parts_.log->With({.job = job == nullptr ? "" : job->name(), .job_id = deleted->job})
         .Info("is deleted");
   }
@@ -210,7 +205,7 @@ void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
   ++jobs_by_state_[static_cast<int>(state.state)];
   const bool pinned = job.record.state < static_cast<int>(JobState::kRunning);
   job.record.state = static_cast<int>(state.state);
-  if (pinned && state.state >= JobState::kRunning) UnpinInitial(job);
+  if (pinned && state.state >= JobState::kRunning) PinInitial(job, false);
   if (state.state == JobState::kSeeding) job.record.started = now();
   if (IsEnded(state.state)) {
     job.record.ended = now();
@@ -238,16 +233,15 @@ void Performer::TakeOver(LiveJob& job, const StoreEvaluation& stored) {
     parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(evaluation.loss);
 }
 
-void Performer::PinInitial(const LiveJob& job) {
+void Performer::PinInitial(const LiveJob& job, bool pinned) {
   if (!job.fragments || !job.fragments->initial().has_value()) return;
   const InitialCheckpoint& initial = *job.fragments->initial();
-  if (!initial.job.empty()) parts_.fragments->Pin(initial.job, initial.step);
-}
-
-void Performer::UnpinInitial(const LiveJob& job) {
-  if (!job.fragments || !job.fragments->initial().has_value()) return;
-  const InitialCheckpoint& initial = *job.fragments->initial();
-  if (!initial.job.empty()) parts_.fragments->Unpin(initial.job, initial.step);
+  if (initial.job.empty()) return;
+  if (pinned) {
+    parts_.fragments->Pin(initial.job, initial.step);
+  } else {
+    parts_.fragments->Unpin(initial.job, initial.step);
+  }
 }
 
 std::shared_ptr<LiveJob> Performer::Find(absl::string_view id) const {
@@ -323,20 +317,24 @@ void Performer::Tick() {
   if (halted_ || now() - last_second_ < absl::Seconds(1)) return;
   last_second_ = now();
   SaveCounters();
-  Forget();
+  ForgetEnded();
   RemoveLogs();
   ShowGauges();
 }
 
-void Performer::Forget() {
+void Performer::Forget(const LiveJob& job) {
+  // Streams that end later make no series any more.
+  parts_.fragments->Close(job.id());
+  parts_.metrics->RemoveJob(job.name());
+  parts_.fragments->parts().metrics->RemoveJob(job.name());
+  jobs_.erase(job.id());
+}
+
+void Performer::ForgetEnded() {
   for (const std::shared_ptr<LiveJob>& job : All()) {
     if (job->forget_at > now()) continue;
-    // Streams that end later make no series any more.
-    parts_.fragments->Close(job->id());
-    parts_.metrics->RemoveJob(job->name());
-    parts_.fragments->parts().metrics->RemoveJob(job->name());
     logs_of_ended_[job->id()] = now();
-    jobs_.erase(job->id());
+    Forget(*job);
   }
 }
 
@@ -350,12 +348,7 @@ void Performer::SaveCounters() {
     told.emplace_back(job.get(), job->events.newest());
     if (!job->fragments) continue;
     v1::Job counters;
-    const WireBytes up = job->fragments->bytes_up().Value();
-    const WireBytes down = job->fragments->bytes_down().Value();
-    counters.mutable_wire_bytes()->set_up_payload(up.payload);
-    counters.mutable_wire_bytes()->set_up_total(up.total);
-    counters.mutable_wire_bytes()->set_down_payload(down.payload);
-    counters.mutable_wire_bytes()->set_down_total(down.total);
+    *counters.mutable_wire_bytes() = job->wire_bytes();
     job->progress.Save(&counters);
     std::string bytes = counters.SerializeAsString();
     if (bytes == job->counters) continue;

@@ -166,8 +166,7 @@ class Performer {
   void TakeOver(LiveJob& job, const StorePlace& place);
   void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
   // A job that has not begun yet keeps the checkpoint that it begins with from being removed.
-  void PinInitial(const LiveJob& job);
-  void UnpinInitial(const LiveJob& job);
+  void PinInitial(const LiveJob& job, bool pinned);
 
   // In performer_effects.cc.
   void Tell(const RequestSeed& notice);
@@ -185,7 +184,9 @@ class Performer {
   template <typename T>
   Fragments::Done<T> Ended(std::function<void(absl::StatusOr<T>)> then);
 
-  void Forget();
+  // The caller holds the job.
+  void Forget(const LiveJob& job);
+  void ForgetEnded();
   // Removes log and snapshots of jobs that have ended, one job after another.
   void RemoveLogs();
   void ShowGauges();

@@ -142,20 +142,25 @@ void Performer::Begin(const OpenStore& work) {
         if (!opened.ok())
           return Step(OpenFailed{id, WorkFaultOf(opened.status(), "opening the job's store")});
         StoreOpened event{.job = id};
+        absl::Time newest = absl::InfinitePast();
         for (OpenedFragment& fragment : opened->fragments) {
           RecoveredFragment& recovered = event.fragments.emplace_back();
           recovered.version = fragment.version;
           for (const ContributionKey& key : fragment.contributors)
             recovered.contributors.push_back({.pool = key.pool, .incarnation = key.incarnation});
           if (!fragment.commit.has_value()) continue;
-          recovered.evaluator = fragment.commit->evaluator;
-          parts_.metrics->Show(job->name(), *fragment.commit, now());
+          CommitRecord& commit = *fragment.commit;
+          recovered.evaluator = commit.evaluator;
+          // An earlier version of the program did not keep the time.
+          const absl::Time due = commit.due == absl::InfinitePast() ? now() : commit.due;
+          newest = std::max(newest, due);
+          parts_.metrics->Show(job->name(), commit);
           // A crash may have come after the commit and before its point of the curve.
-          if (parts_.tracks != nullptr) parts_.tracks->Committed(*job, *fragment.commit, now());
-          if (fragment.commit->kind != RoundKind::kSeed)
-            job->progress.ContributedAtNextReport(fragment.commit->pools);
-          job->progress.SetCommit(*std::move(fragment.commit));
+          if (parts_.tracks != nullptr) parts_.tracks->Committed(*job, commit, due);
+          if (commit.kind != RoundKind::kSeed) job->progress.ContributedAtNextReport(commit.pools);
+          job->progress.SetCommit(std::move(commit));
         }
+        if (newest != absl::InfinitePast()) parts_.metrics->ShowLastCommit(job->name(), newest);
         job->commits_unread = false;
         TrackEvaluations(*job);
         const RecoveryReport& report = opened->recovery;
@@ -172,10 +177,11 @@ void Performer::Begin(const ApplyRound& work) {
   Round round{.fragment = work.fragment,
               .version = work.version,
               .kind = work.kind,
-              .evaluator = work.evaluator};
+              .evaluator = work.evaluator,
+              .due = now()};
   for (const Contributor& c : work.contributors)
     round.contributors.push_back({c.pool, c.incarnation});
-  const absl::Time due = now();
+  const absl::Time due = round.due;
   parts_.fragments->Apply(
       work.job, std::move(round),
       Ended<CommitRecord>([this, work, due](absl::StatusOr<CommitRecord> commit) {

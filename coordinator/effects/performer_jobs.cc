@@ -87,13 +87,13 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   LH_ASSIGN_OR_RETURN(const std::shared_ptr<LiveJob> job, MakeLiveJob(record, std::move(resolved)));
   record.status = parts_.publisher->StatusOf(*job, std::nullopt);
   // The checkpoint is pinned first, so that it is not removed between the check and the record.
-  PinInitial(*job);
+  PinInitial(*job, true);
   absl::Status stored = CheckInitial(meta, *parts_.fragments, *job->fragments);
   if (stored.ok()) {
     stored = parts_.records->Commit({NewJob{record}});
     Note(stored);
   }
-  if (!stored.ok()) UnpinInitial(*job);
+  if (!stored.ok()) PinInitial(*job, false);
   if (absl::IsResourceExhausted(stored)) return DiskFullError(stored.message());
   LH_RETURN_IF_ERROR(stored);
   ++jobs_by_state_[record.state];

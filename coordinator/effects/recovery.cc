@@ -82,10 +82,10 @@ absl::Status ReadEvaluations(MetaStore& meta, const std::string& job, JobProgres
 
 absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log) {
   RecoveredState state;
-  LH_ASSIGN_OR_RETURN(state.jobs_by_state, meta.CountByState());
   LH_ASSIGN_OR_RETURN(state.core.removing, meta.ListUnremoved());
   LH_ASSIGN_OR_RETURN(const std::vector<JobKey> keys, meta.ListKeys());
   for (const JobKey& key : keys) {
+    ++state.jobs_by_state[key.state];
     if (key.ended) state.ended.push_back(key.id);
   }
   LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records, meta.ListUnended());

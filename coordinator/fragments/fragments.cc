@@ -121,6 +121,7 @@ absl::StatusOr<OpenedStore> Fragments::OpenNow(JobFragments& job, bool create) {
     LH_ASSIGN_OR_RETURN(fragment.version, (*store)->Version(f));
     if (fragment.version >= 0) {
       LH_ASSIGN_OR_RETURN(fragment.commit, (*store)->LastCommit(f));
+      LH_RETURN_IF_ERROR(CheckFinite(*fragment.commit));
     }
     fragment.contributors = job.contributions().WholeOf(f, fragment.version + 1);
   }
@@ -144,7 +145,8 @@ absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragme
   RoundInput input{.fragment = round.fragment,
                    .version = round.version,
                    .kind = round.kind,
-                   .evaluator = round.evaluator};
+                   .evaluator = round.evaluator,
+                   .due = round.due};
   std::vector<Round::Contributor> contributors = round.contributors;
   if (round.kind == RoundKind::kSeed && contributors.empty()) {
     LH_RETURN_IF_ERROR(LogSeed(job, round.fragment));
@@ -200,33 +202,27 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
           });
 }
 
-bool Fragments::IsHeld(const std::string& job) const {
-  const auto closed = closed_.find(job);
-  return closed != closed_.end() && !closed->second.expired();
+std::shared_ptr<const void> Fragments::Hold(const std::string& job) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
+  if (jobs_.contains(job) || closed_.contains(job)) return nullptr;
+  const auto holder = std::make_shared<const int>();
+  closed_[job] = holder;
+  return holder;
 }
 
 void Fragments::Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done) {
-  const bool held = [&] {
-    absl::MutexLock lock(&mutex_);
-    return IsHeld(job);
-  }();
-  if (held) return done(StillHeld());
+  const std::shared_ptr<const void> held = Hold(job);
+  if (held == nullptr) return done(StillHeld());
   RunThen(*parts_.background, std::move(done),
-          [this, dir = JobDir(job)] { return RemoveJobStore(*parts_.fs, dir); });
+          [this, held, dir = JobDir(job)] { return RemoveJobStore(*parts_.fs, dir); });
 }
 
 void Fragments::RemoveLog(const std::string& job, Done<bool> done) {
-  const auto holder = std::make_shared<const int>();
-  const bool held = [&] {
-    absl::MutexLock lock(&mutex_);
-    std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
-    if (jobs_.contains(job) || IsHeld(job)) return true;
-    closed_[job] = holder;
-    return false;
-  }();
-  if (held) return done(StillHeld());
+  const std::shared_ptr<const void> held = Hold(job);
+  if (held == nullptr) return done(StillHeld());
   RunThen(*parts_.background, std::move(done),
-          [this, holder, dir = JobDir(job)] { return RemoveJobLog(*parts_.fs, dir); });
+          [this, held, dir = JobDir(job)] { return RemoveJobLog(*parts_.fs, dir); });
 }
 
 void Fragments::Pin(const std::string& job, int64_t step) {

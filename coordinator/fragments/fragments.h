@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/base/task_runner.h"
 #include "common/io/filesystem.h"
 #include "common/logging/logging.h"
@@ -53,8 +54,8 @@ struct OpenedStore {
 // pool has this name.
 inline constexpr char kCheckpointPool[] = "@checkpoint";
 
-// Whether a round failed because the checkpoint or folder that the job begins with cannot be used:
-// it is damaged or malformed, or has a value that is not finite or beyond 2^64.
+// Whether a round or Open failed because the checkpoint or folder that the job begins with cannot
+// be used: it is damaged or malformed, or has a value that is not finite or beyond 2^64.
 bool IsBadSeed(const absl::Status& status);
 
 struct Round {
@@ -70,6 +71,7 @@ struct Round {
   std::vector<Contributor> contributors;
   // Kept in the commit.
   std::string evaluator;
+  absl::Time due = absl::InfinitePast();
 };
 
 class Fragments {
@@ -103,7 +105,7 @@ class Fragments {
   void Add(std::shared_ptr<JobFragments> job);
   // Opens the store and recovers it. This takes as long as applying the rounds since the last
   // snapshots again. `create`: makes the store if it was never made. Other errors: those of
-  // JobStore.
+  // JobStore, and IsBadSeed.
   void Open(const std::string& job, bool create, Done<OpenedStore> done);
   // Performs a round. OK: it is durable. Other errors: those of JobStore, and IsBadSeed.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);
@@ -168,18 +170,20 @@ class Fragments {
                                         const Round& round);
   void SnapshotLater(const std::shared_ptr<JobFragments>& job);
   std::set<int64_t> Pinned(const std::string& job) const;
-  // Whether works or streams still hold a closed job.
-  bool IsHeld(const std::string& job) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Holds a closed job as long as the result lives. Null: works or streams still hold it.
+  std::shared_ptr<const void> Hold(const std::string& job);
   // In seeding.cc: writes the blocks of a fragment from the initial checkpoint to the log, verified
   // like those of a pool.
   absl::Status LogSeed(const std::shared_ptr<JobFragments>& job, int fragment);
+  // IsBadSeed: the parameters are not finite. Earlier versions of the program took such seeds.
+  static absl::Status CheckFinite(const CommitRecord& commit);
   std::string InitialFolder(const InitialCheckpoint& initial) const;
 
   const Options options_;
   const Parts parts_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<JobFragments>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
-  // Closed ones: whether works or streams still hold them.
+  // Closed ones, with what works and streams hold of them.
   std::map<std::string, std::weak_ptr<const void>> closed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::multiset<int64_t>> pinned_ ABSL_GUARDED_BY(mutex_);
 };

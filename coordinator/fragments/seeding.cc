@@ -2,6 +2,7 @@
 // contribution to version 0, in the log like every other. So recovery does not need the folder any
 // more.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -99,6 +100,12 @@ absl::Status Fragments::CheckInitial(const JobFragments& job) const {
   const absl::Status found = parts_.fs->List(folder).status();
   if (!absl::IsNotFound(found)) return found;
   return absl::FailedPreconditionError(absl::StrCat("there is no checkpoint ", folder));
+}
+
+absl::Status Fragments::CheckFinite(const CommitRecord& commit) {
+  if (std::isfinite(commit.outer_parameter_norm)) return absl::OkStatus();
+  return SeedError(absl::DataLossError(
+      absl::StrCat("fragment ", commit.fragment, " has values that are not finite")));
 }
 
 absl::Status Fragments::LogSeed(const std::shared_ptr<JobFragments>& job, int fragment) {

@@ -21,6 +21,7 @@ absl::StatusOr<TileResult> ApplyTile(const OuterOptimizer& optimizer, const Code
   alignas(64) std::array<float, kRunElements> buffer;
   TileResult result;
   SegmentEncoder encoder(down, elements, state.error, coded, noise);
+  const float decay = down.options().feedback_decay;
   for (int64_t first = 0; first < elements; first += kRunElements) {
     const int64_t count = std::min(kRunElements, elements - first);
     const auto run = absl::MakeSpan(buffer).first(count);
@@ -28,7 +29,11 @@ absl::StatusOr<TileResult> ApplyTile(const OuterOptimizer& optimizer, const Code
     const double energy = optimizer.Step(run, state.momentum.subspan(first, count));
     result.gradient_energy += energy;
     if (first == 0) result.agreement.mean_energy = energy;
-    encoder.Add({.values = state.error.subspan(first, count), .minus = run});
+    const absl::Span<float> error = state.error.subspan(first, count);
+    if (decay != 1) {
+      for (float& owed : error) owed *= decay;
+    }
+    encoder.Add({.values = error, .minus = run});
   }
   const auto sample = absl::MakeSpan(buffer).first(std::min(kRunElements, elements));
   LH_ASSIGN_OR_RETURN(result.agreement.energies, mean.Energies(0, sample));

@@ -1,7 +1,9 @@
 // The outer step of one tile, with the downlink's quantisation and the server's error feedback:
 // what the quantisation loses is added to the next step. Theta is updated with the decoded step, so
 // the server and the pools hold the same:
-//   step = optimizer(D) ;  d = E - step ;  c' = Q_down(d) ;  E = d - deq(c') ;  theta += deq(c')
+//   step = optimizer(D) ;  d = decay E - step ;  c' = Q_down(d) ;  E = d - deq(c')
+//   theta += deq(c')
+// decay: the downlink's feedback_decay.
 //
 // With an exact downlink codec E stays 0, and theta = theta - step, rounded once. The work is done
 // in runs of a few thousand elements that stay in a core's cache. So momentum, error and theta are

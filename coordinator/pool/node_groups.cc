@@ -251,8 +251,7 @@ absl::Status NodeGroups::CheckAgrees(std::string_view name, const Pool& pool, in
   int ranks = traits.traits.ranks;
   for (int n = 0; n < static_cast<int>(pool.nodes.size()); ++n) {
     const Node& other = pool.nodes[n];
-    if (!other.here || n == number) continue;
-    ranks += other.traits.traits.ranks;
+    if (!other.here) continue;
     const auto differ = [&](std::string_view what, std::string_view theirs, std::string_view ours) {
       return absl::FailedPreconditionError(
           absl::StrFormat("nodes of pool %s disagree: %s is %s on node %d, %s on this one", name,
@@ -262,6 +261,8 @@ absl::Status NodeGroups::CheckAgrees(std::string_view name, const Pool& pool, in
       return differ("the number of nodes", absl::StrCat(other.traits.nodes),
                     absl::StrCat(traits.nodes));
     }
+    if (n == number) continue;
+    ranks += other.traits.traits.ranks;
     if (other.traits.traits.cuda != traits.traits.cuda)
       return differ("the device", DeviceWord(other.traits.traits), DeviceWord(traits.traits));
     // Nodes could not reach each other if only some had a loopback address.

@@ -1,5 +1,7 @@
 #include "coordinator/server/flags.h"
 
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -27,7 +29,6 @@ struct Words {
   std::string lease = absl::FormatDuration(CoordinatorServerOptions().core.lease);
   double upload_gib = static_cast<double>(CoordinatorServerOptions().upload_bytes_max) / kGib;
   std::string upload_keep = absl::FormatDuration(CoordinatorServerOptions().upload_keep);
-  std::string log_level = "info", log_format = "auto";
 };
 
 absl::Status Convert(const Words& words, Flags* flags) {
@@ -42,41 +43,15 @@ absl::Status Convert(const Words& words, Flags* flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--upload-keep: \"", words.upload_keep, "\" is not a duration, as 6h"));
   }
-  const absl::StatusOr<LogLevel> level = ParseLogLevel(words.log_level);
+  const absl::StatusOr<LogLevel> level = ParseLogLevel(flags->log_level);
   if (!level.ok())
     return absl::InvalidArgumentError(absl::StrCat("--log-level: ", level.status().message()));
-  const absl::StatusOr<LogFormat> format = ParseLogFormat(words.log_format);
+  const absl::StatusOr<LogFormat> format = ParseLogFormat(flags->log_format);
   if (!format.ok())
     return absl::InvalidArgumentError(absl::StrCat("--log-format: ", format.status().message()));
   flags->server.log.level = *level;
   flags->server.log.format = *format;
   return absl::OkStatus();
-}
-
-const char* LevelName(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return "debug";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warning";
-    case LogLevel::kError:
-      return "error";
-  }
-  return "unknown";
-}
-
-const char* FormatName(LogFormat format) {
-  switch (format) {
-    case LogFormat::kAuto:
-      return "auto";
-    case LogFormat::kText:
-      return "text";
-    case LogFormat::kJson:
-      return "json";
-  }
-  return "unknown";
 }
 
 // Values that are not given keep those of `flags` and `words`, which are the defaults.
@@ -112,8 +87,8 @@ void DefineFlags(CLI::App& app, Flags& flags, Words& words) {
   option("ready-file", "FILE", flags.ready_file,
          "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT");
   option("lease", "TIME", words.lease, "A pool that is silent for so long is lost; 1s to 1h");
-  option("log-level", "LEVEL", words.log_level, "debug, info, warning or error");
-  option("log-format", "FORM", words.log_format, "auto (text on a terminal), text or json");
+  option("log-level", "LEVEL", flags.log_level, "debug, info, warning or error");
+  option("log-format", "FORM", flags.log_format, "auto (text on a terminal), text or json");
   option("tls-ca", "FILE", flags.tls_files.ca,
          "PEM file of the authorities that clients' certificates come from; empty: no TLS");
   option("tls-certificate", "FILE", flags.tls_files.certificate,
@@ -175,6 +150,7 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
     *exit_code = kExitBadArguments;
     return std::nullopt;
   }
+  flags.misspelt = MisspeltVariables(app, environ);
   return flags;
 }
 
@@ -186,7 +162,7 @@ std::string ConfigText(const Flags& flags) {
       "\nupload-gib: ", static_cast<double>(server.upload_bytes_max) / kGib,
       "\nupload-keep: ", absl::FormatDuration(server.upload_keep),
       "\nready-file: ", flags.ready_file, "\nlease: ", absl::FormatDuration(server.core.lease),
-      "\nlog-level: ", LevelName(server.log.level), "\nlog-format: ", FormatName(server.log.format),
+      "\nlog-level: ", flags.log_level, "\nlog-format: ", flags.log_format,
       "\ntls-ca: ", flags.tls_files.ca, "\ntls-certificate: ", flags.tls_files.certificate,
       "\ntls-key: ", flags.tls_files.key, "\ntokens: ", server.tokens_file,
       "\naudit-log: ", server.audit_log, "\ncalls-per-second: ", server.calls_per_second,

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/rpc/tls_files.h"
 #include "coordinator/server/server.h"
@@ -14,6 +15,8 @@ struct Flags {
   // Without `tls`: the program loads tls_files.
   CoordinatorServerOptions server;
   TlsFiles tls_files;
+  // As they were given.
+  std::string log_level = "info", log_format = "auto";
   // A file that is written once the coordinator serves. Empty: none.
   std::string ready_file;
   // Show the effective configuration and exit.
@@ -22,6 +25,8 @@ struct Flags {
   bool check = false;
   // Before serving, add jobs to the database whose folders it does not know.
   bool adopt = false;
+  // Of the environment (MisspeltVariables).
+  std::vector<std::string> misspelt;
 };
 
 // Empty if the program must exit with *exit_code (help: 0; a mistake: 4). Then all messages were

@@ -1,6 +1,5 @@
 // longhaul-coordinator: flags, signals and the server.
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/stop_signals.h"
@@ -30,14 +30,6 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(5);
-
-// A pool has two connections, but shells allow a process only 1,024 files.
-void RaiseFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 void WaitForSignal(const sigset_t& signals) {
   int signal = 0;
@@ -85,8 +77,10 @@ int Refuse(const Logger& log, const absl::Status& status) {
 
 int Run(Flags flags) {
   const sigset_t signals = BlockStopSignals();
+  // A pool has two connections.
   RaiseFileLimit();
   const Logger log(flags.server.log);
+  for (const std::string& line : flags.misspelt) log.Warning(line);
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
@@ -128,6 +122,7 @@ int Main(int argc, char** argv) {
   if (!flags.has_value()) return exit_code;
   if (flags->print_config) {
     std::cout << ConfigText(*flags);
+    for (const std::string& line : flags->misspelt) std::cerr << "warning: " << line << "\n";
     return 0;
   }
   if (flags->check) return Check(flags->server.data_dir);

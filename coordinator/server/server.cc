@@ -109,6 +109,8 @@ class CoordinatorServer::Impl {
     log_hub_.EndAll(absl::UnavailableError("the coordinator is going down"));
     EndCalls(absl::UnavailableError("the coordinator is going down"));
     if (server_) server_->Shutdown(grace);
+    // Pages use the threads that end below.
+    http_server_.reset();
     // No call can come any more. Rounds in progress are finished, but nothing more is decided.
     (void)owner_->Submit([this] { performer_->SaveCounters(); });
     owner_->Stop();

@@ -67,8 +67,7 @@ absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::s
 absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore& meta,
                           const Logger& log) {
   LH_ASSIGN_OR_RETURN(const FolderFindings findings, CompareFolders(fs, data_dir, meta));
-  LH_ASSIGN_OR_RETURN(const std::vector<JobKey> known, meta.ListKeys());
-  if (known.empty() && !findings.unknown_folders.empty()) {
+  if (findings.jobs.empty() && !findings.unknown_folders.empty()) {
     return absl::DataLossError(absl::StrCat(
         DatabasePath(data_dir), " knows no jobs, but there are ", findings.unknown_folders.size(),
         " folders of jobs in ", JobsFolder(data_dir), ", as ", findings.unknown_folders[0],

@@ -180,12 +180,7 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
   if (v1::EvalLoss loss = job.progress.EvaluationLoss(); loss.evaluations() > 0) {
     *report.mutable_eval_loss() = std::move(loss);
   }
-  const WireBytes up = job.fragments->bytes_up().Value();
-  const WireBytes down = job.fragments->bytes_down().Value();
-  report.mutable_wire_bytes()->set_up_payload(up.payload);
-  report.mutable_wire_bytes()->set_up_total(up.total);
-  report.mutable_wire_bytes()->set_down_payload(down.payload);
-  report.mutable_wire_bytes()->set_down_total(down.total);
+  *report.mutable_wire_bytes() = job.wire_bytes();
   return report;
 }
 

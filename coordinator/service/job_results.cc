@@ -54,33 +54,29 @@ grpc::ServerUnaryReactor* JobService::CreateCheckpoint(grpc::CallbackServerConte
                                                        const v1::CreateCheckpointRequest* request,
                                                        v1::CreateCheckpointResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service_.owner->Post([this, reactor, request, response,
-                                            caller = service_.JobCallerOf(*context)] {
-    const auto record = FindJobToChange(request->job(), caller);
-    if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
-    if (const auto state = static_cast<JobState>(record->state); IsEnded(state)) {
-      return reactor->Finish(ToGrpcStatus(WithErrorInfo(
-          absl::FailedPreconditionError(
-              absl::StrCat("job ", record->name, " has ended: ", JobStateName(state))),
-          {"JOB_ENDED",
-           {{"hint",
-             absl::StrCat("`longhaul checkpoints ", record->name, "` shows what it left")}}})));
-    }
-    service_.performer->Step(
-        AskCheckpoint{record->id}, [this, reactor, response](const std::optional<Answer>& answer) {
-          const auto* promise =
-              answer.has_value() ? std::get_if<PromiseCheckpoint>(&*answer) : nullptr;
-          if (promise == nullptr)
-            return reactor->Finish(ToGrpcStatus(ToStatus(std::get<Refuse>(*answer))));
-          response->set_step(promise->step);
-          response->set_path(
-              CheckpointPath(service_.performer->fragments().JobDir(promise->job), promise->step));
-          reactor->Finish(grpc::Status::OK);
-        });
-  });
-  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
+  return OnOwner(
+      context, service_,
+      [this, request, response,
+       caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {
+        const auto record = FindJobToChange(request->job(), caller);
+        if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
+        if (const auto state = static_cast<JobState>(record->state); IsEnded(state)) {
+          return reactor->Finish(ToGrpcStatus(WithErrorInfo(
+              absl::FailedPreconditionError(
+                  absl::StrCat("job ", record->name, " has ended: ", JobStateName(state))),
+              {"JOB_ENDED",
+               {{"hint",
+                 absl::StrCat("`longhaul checkpoints ", record->name, "` shows what it left")}}})));
+        }
+        StepAndFinish(reactor, *service_.performer, AskCheckpoint{record->id},
+                      [this, response](const std::optional<Answer>& answer) {
+                        const auto& promise = std::get<PromiseCheckpoint>(*answer);
+                        response->set_step(promise.step);
+                        response->set_path(CheckpointPath(
+                            service_.performer->fragments().JobDir(promise.job), promise.step));
+                        return absl::OkStatus();
+                      });
+      });
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* JobService::DownloadCheckpoint(
@@ -98,9 +94,10 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
                                                 const v1::DeleteJobRequest* request,
                                                 v1::DeleteJobResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service_.owner->Post(
-      [this, reactor, request, response, caller = service_.JobCallerOf(*context)] {
+  return OnOwner(
+      context, service_,
+      [this, request, response,
+       caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {
         // A deleted job belongs to nobody.
         const auto record = FindJobToChange(request->job(), caller);
         if (absl::IsPermissionDenied(record.status()))
@@ -118,8 +115,6 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
                                      reactor->Finish(ToGrpcStatus(deleted.status()));
                                    });
       });
-  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* JobService::ListEvents(grpc::CallbackServerContext* context,

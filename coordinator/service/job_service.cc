@@ -156,7 +156,7 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
   LH_RETURN_IF_REFUSED(service_.door, context);
   std::shared_ptr<JobWatchStream> stream =
       JobWatchStream::Open(2);  // The newest state, and the one that ends it.
-  const bool posted = service_.owner->Post([this, stream, request = *request] {
+  const bool posted = service_.owner->PostRead([this, stream, request = *request] {
     v1::Job job;
     if (const absl::Status found = Get(request.job(), &job); !found.ok()) return stream->End(found);
     JobWatcher watcher{.stream = stream};
@@ -172,9 +172,10 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                                                 const v1::CancelJobRequest* request,
                                                 v1::CancelJobResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service_.owner->Post(
-      [this, reactor, request, response, caller = service_.JobCallerOf(*context)] {
+  return OnOwner(
+      context, service_,
+      [this, request, response,
+       caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {
         const absl::StatusOr<JobRecord> record = FindJobToChange(request->job(), caller);
         if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
         const auto state = static_cast<JobState>(record->state);
@@ -194,40 +195,30 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
               reactor->Finish(ToGrpcStatus(Get(id, response->mutable_job())));
             });
       });
-  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContext* context,
                                                       const v1::ListCheckpointsRequest* request,
                                                       v1::ListCheckpointsResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  // Not on the owner thread, since the disk may block.
-  const bool accepted = service_.beside->Submit([=, this] {
-    const auto list = [&]() -> absl::Status {
-      LH_ASSIGN_OR_RETURN(const JobRecord record,
-                          FindJobRecord(service_.performer->meta(), request->job()));
-      const Fragments& fragments = service_.performer->fragments();
-      auto manifests =
-          longhaul::ListCheckpoints(*fragments.parts().fs, fragments.JobDir(record.id));
-      if (absl::IsNotFound(manifests.status())) return absl::OkStatus();  // No store yet.
-      LH_RETURN_IF_ERROR(manifests.status());
-      for (v1::CheckpointManifest& manifest : *manifests)
-        *response->add_checkpoints() = std::move(manifest);
-      if (response->ByteSizeLong() <= kPageBytesMax) return absl::OkStatus();
-      for (v1::CheckpointManifest& manifest : *response->mutable_checkpoints())
-        manifest.clear_tensors();
-      auto& checkpoints = *response->mutable_checkpoints();
-      std::reverse(checkpoints.pointer_begin(), checkpoints.pointer_end());
-      response->set_left_out(KeepWithin(kPageBytesMax, &checkpoints));
-      std::reverse(checkpoints.pointer_begin(), checkpoints.pointer_end());
-      return absl::OkStatus();
-    };
-    reactor->Finish(ToGrpcStatus(list()));
+  return AnswerFrom(context, *service_.beside, [=, this]() -> absl::Status {
+    LH_ASSIGN_OR_RETURN(const JobRecord record,
+                        FindJobRecord(service_.performer->meta(), request->job()));
+    const Fragments& fragments = service_.performer->fragments();
+    auto manifests = longhaul::ListCheckpoints(*fragments.parts().fs, fragments.JobDir(record.id));
+    if (absl::IsNotFound(manifests.status())) return absl::OkStatus();  // No store yet.
+    LH_RETURN_IF_ERROR(manifests.status());
+    for (v1::CheckpointManifest& manifest : *manifests)
+      *response->add_checkpoints() = std::move(manifest);
+    if (response->ByteSizeLong() <= kPageBytesMax) return absl::OkStatus();
+    for (v1::CheckpointManifest& manifest : *response->mutable_checkpoints())
+      manifest.clear_tensors();
+    auto& checkpoints = *response->mutable_checkpoints();
+    std::reverse(checkpoints.pointer_begin(), checkpoints.pointer_end());
+    response->set_left_out(KeepWithin(kPageBytesMax, &checkpoints));
+    std::reverse(checkpoints.pointer_begin(), checkpoints.pointer_end());
+    return absl::OkStatus();
   });
-  if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
 }
 
 }  // namespace longhaul::coordinator

@@ -70,12 +70,17 @@ void LogHub::Ask(int64_t reader_id, Reader& reader, int64_t source_id, const Sou
 int64_t LogHub::Add(std::shared_ptr<LogSource> stream, const std::string& pool, int node) {
   Outbox out;
   int64_t id = 0;
-  absl::Status closed;
+  absl::Status refused;
   {
     absl::MutexLock lock(&mutex_);
     id = next_id_++;
-    closed = closed_;
-    if (closed.ok()) {
+    refused = closed_;
+    const auto of_pool = std::count_if(sources_.begin(), sources_.end(), [&](const auto& source) {
+      return source.second.pool == pool;
+    });
+    if (of_pool >= kSourcesOfPoolMax)
+      refused.Update(absl::ResourceExhaustedError("the pool sends too many logs already"));
+    if (refused.ok()) {
       const Source& source = sources_[id] = {stream, pool, node};
       for (auto& [reader_id, reader] : readers_) {
         if (reader.request.follow()) Ask(reader_id, reader, id, source, out);
@@ -83,7 +88,7 @@ int64_t LogHub::Add(std::shared_ptr<LogSource> stream, const std::string& pool, 
     }
   }
   out.Send();
-  if (!closed.ok()) stream->End(closed);
+  if (!refused.ok()) stream->End(refused);
   return id;
 }
 

@@ -13,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/names.h"
 #include "coordinator/service/outgoing_stream.h"
 #include "longhaul/v1/logs.pb.h"
 
@@ -33,12 +34,15 @@ class LogHub {
   static constexpr int kReadersMax = 64;
   // Messages that wait for one reader; each has at most kLogTextMax bytes of text.
   static constexpr size_t kQueueMax = 64;
+  // A pool has as many agents as nodes. One that comes back may find its earlier stream.
+  static constexpr int kSourcesOfPoolMax = 2 * kRanksMax;
 
   // Asks all sources that the request names. Ends the stream with RESOURCE_EXHAUSTED when there are
   // too many readers.
   void Read(const v1::FollowLogsRequest& request, std::shared_ptr<ReaderStream> stream)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Ends the source with RESOURCE_EXHAUSTED when its pool has too many.
   int64_t Add(std::shared_ptr<LogSource> source, const std::string& pool, int node)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Deliver(int64_t source, v1::ServeLogsRequest message) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,15 +1,11 @@
 #include "coordinator/service/log_service.h"
 
-#include <deque>
 #include <memory>
-#include <optional>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/access/caller.h"
 #include "coordinator/service/refused_call.h"
@@ -17,9 +13,12 @@
 namespace longhaul::coordinator {
 namespace {
 
+using DemandStream =
+    OutgoingStream<v1::ServeLogsResponse,
+                   grpc::ServerBidiReactor<v1::ServeLogsRequest, v1::ServeLogsResponse>>;
+
 // The call of one agent. Lives as long as the call, and as long as the hub holds it.
-class AgentLogs final : public grpc::ServerBidiReactor<v1::ServeLogsRequest, v1::ServeLogsResponse>,
-                        public LogSource {
+class AgentLogs final : public DemandStream, public LogSource {
  public:
   // To be returned by the RPC's method.
   static AgentLogs* Open(LogHub* hub, PoolCaller caller) {
@@ -29,27 +28,12 @@ class AgentLogs final : public grpc::ServerBidiReactor<v1::ServeLogsRequest, v1:
     return call.get();
   }
 
-  void Send(const v1::ServeLogsResponse& message) override {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (queue_.size() < kLogDemandsMax) {
-        queue_.push_back(message);
-      } else {
-        Close(absl::ResourceExhaustedError("the stream is not read fast enough"));
-      }
-    }
-    Go();
-  }
-  void End(const absl::Status& status) override {
-    {
-      absl::MutexLock lock(&mutex_);
-      Close(status);
-    }
-    Go();
-  }
+  void Send(const v1::ServeLogsResponse& message) override { DemandStream::Send(message); }
+  void End(const absl::Status& status) override { DemandStream::End(status); }
 
  private:
-  AgentLogs(LogHub* hub, PoolCaller caller) : hub_(hub), caller_(std::move(caller)) {}
+  AgentLogs(LogHub* hub, PoolCaller caller)
+      : DemandStream(kLogDemandsMax), hub_(hub), caller_(std::move(caller)) {}
 
   void OnReadDone(bool ok) override {
     if (!ok) return End(absl::OkStatus());
@@ -62,8 +46,10 @@ class AgentLogs final : public grpc::ServerBidiReactor<v1::ServeLogsRequest, v1:
     if (id_ == 0) {
       if (!IsName(incoming_.pool()))
         return BadRequestError({{"pool", absl::StrCat("is not ", kNameForm)}});
+      if (incoming_.node() < 0 || incoming_.node() >= kRanksMax)
+        return BadRequestError({{"node", absl::StrCat("is not within 0 to ", kRanksMax - 1)}});
       LH_RETURN_IF_ERROR(caller_.MayActFor(incoming_.pool()));
-      id_ = hub_->Add(self_, incoming_.pool(), incoming_.node());
+      id_ = hub_->Add({self_, this}, incoming_.pool(), incoming_.node());
       return absl::OkStatus();
     }
     if (incoming_.text().size() > kLogTextMax)
@@ -72,59 +58,15 @@ class AgentLogs final : public grpc::ServerBidiReactor<v1::ServeLogsRequest, v1:
     return absl::OkStatus();
   }
 
-  void OnWriteDone(bool ok) override {
-    {
-      absl::MutexLock lock(&mutex_);
-      writing_ = false;
-      if (!ok) Close(absl::CancelledError("the agent is gone"));
-    }
-    Go();
-  }
-  void OnCancel() override { End(absl::CancelledError("the agent is gone")); }
   void OnDone() override {
     if (id_ != 0) hub_->Remove(id_);
-    const std::shared_ptr<AgentLogs> end = std::move(self_);
-  }
-
-  void Close(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (closed_.has_value()) return;
-    closed_ = status;
-    queue_.clear();
-  }
-
-  // Without the lock: gRPC may call back at once.
-  void Go() {
-    bool write = false, finish = false;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (writing_ || finished_) return;
-      if (closed_.has_value()) {
-        finish = finished_ = true;
-      } else if (!queue_.empty()) {
-        outgoing_ = std::move(queue_.front());
-        queue_.pop_front();
-        write = writing_ = true;
-      }
-    }
-    if (write) StartWrite(&outgoing_);
-    if (finish) Finish(ToGrpcStatus(Closed()));
-  }
-  absl::Status Closed() {
-    absl::MutexLock lock(&mutex_);
-    return *closed_;
+    DemandStream::OnDone();
   }
 
   LogHub* const hub_;
   const PoolCaller caller_;
-  std::shared_ptr<AgentLogs> self_;  // Until the call is done.
   v1::ServeLogsRequest incoming_;
   int64_t id_ = 0;  // 0: the first message has not come.
-  absl::Mutex mutex_;
-  std::deque<v1::ServeLogsResponse> queue_ ABSL_GUARDED_BY(mutex_);
-  v1::ServeLogsResponse outgoing_;  // Does not change while it is written.
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -15,9 +15,10 @@
 
 namespace longhaul::coordinator {
 
-// Thread-safe; never blocks.
-template <typename Message>
-class OutgoingStream : public grpc::ServerWriteReactor<Message> {
+// `Reactor`: one that writes messages to the client; a class may derive from the stream to read
+// beside that. Thread-safe; never blocks.
+template <typename Message, typename Reactor = grpc::ServerWriteReactor<Message>>
+class OutgoingStream : public Reactor {
  public:
   // The RPC's method returns it.
   static std::shared_ptr<OutgoingStream> Open(size_t queue_max) {
@@ -29,31 +30,17 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
   // Does not wait for a slow client: when the queue is full, the stream ends with
   // RESOURCE_EXHAUSTED. The client may open another one.
   void Send(Message message) {
-    Step step;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ended_) return;
-      if (queue_.size() < queue_max_) {
-        queue_.push_back(std::move(message));
-      } else {
+    Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      if (!Enqueue(message) && !ended_)
         Close(absl::ResourceExhaustedError("the stream is not read fast enough"));
-      }
-      step = Next();
-    }
-    Do(step);
+    });
   }
 
   // As Send, but if there is no room or the stream has ended, it does nothing and returns false.
   bool Offer(Message message) {
-    Step step;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ended_ || queue_.size() >= queue_max_) return false;
-      queue_.push_back(std::move(message));
-      step = Next();
-    }
-    Do(step);
-    return true;
+    bool taken = false;
+    Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { taken = Enqueue(message); });
+    return taken;
   }
 
   // As Send, but first drops the messages that wait. take_over(older, newer) is called for each of
@@ -71,15 +58,9 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
 
   // Ends the stream after the messages that wait. Later calls do nothing.
   void End(const absl::Status& status) {
-    Step step;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (ended_) return;
-      ended_ = true;
-      last_ = status;
-      step = Next();
-    }
-    Do(step);
+    Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      if (!std::exchange(ended_, true)) last_ = status;
+    });
   }
 
   bool ended() const {
@@ -87,32 +68,43 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
     return ended_;
   }
 
+ protected:
+  explicit OutgoingStream(size_t queue_max) : queue_max_(queue_max) {}
+  void OnDone() override { const std::shared_ptr<OutgoingStream> end = std::move(self_); }
+
+  std::shared_ptr<OutgoingStream> self_;  // Until the call is done.
+
  private:
   enum class Step { kNothing, kWrite, kFinish };
 
-  explicit OutgoingStream(size_t queue_max) : queue_max_(queue_max) {}
-
   void OnWriteDone(bool ok) override {
-    Step step;
-    {
-      absl::MutexLock lock(&mutex_);
+    Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
       if (!ok) Close(absl::CancelledError("the client is gone"));
-      step = Next();
-    }
-    Do(step);
+    });
   }
   void OnCancel() override {
+    Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      Close(absl::CancelledError("the client is gone"));
+    });
+  }
+
+  // Makes a change, then does what follows from it.
+  template <typename Make>
+  void Change(Make make) {
     Step step;
     {
       absl::MutexLock lock(&mutex_);
-      Close(absl::CancelledError("the client is gone"));
+      make();
       step = Next();
     }
     Do(step);
   }
-  void OnDone() override { const std::shared_ptr<OutgoingStream> end = std::move(self_); }
-
+  bool Enqueue(Message& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (ended_ || queue_.size() >= queue_max_) return false;
+    queue_.push_back(std::move(message));
+    return true;
+  }
   void Close(absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     queue_.clear();
     if (!ended_) last_ = std::move(status);
@@ -138,7 +130,6 @@ class OutgoingStream : public grpc::ServerWriteReactor<Message> {
   }
 
   const size_t queue_max_;
-  std::shared_ptr<OutgoingStream> self_;  // Until the call is done.
   mutable absl::Mutex mutex_;
   std::deque<Message> queue_ ABSL_GUARDED_BY(mutex_);
   Message in_flight_ ABSL_GUARDED_BY(mutex_);

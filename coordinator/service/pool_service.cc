@@ -35,11 +35,7 @@ constexpr size_t kPoolSetAsideBytesMax = 64 << 10;
 template <typename Request, typename Response>
 void TellEnded(MetaStore& meta, const Request& request, Response* response) {
   for (const std::string& id : request.kept_jobs()) {
-    const absl::StatusOr<JobRecord> record = meta.GetJob(id);
-    const bool ended =
-        record.ok() ? record->id == id && IsEnded(static_cast<JobState>(record->state))
-                    : absl::IsNotFound(record.status()) && meta.FindDeleted(id).value_or("") == id;
-    if (ended) response->add_ended_jobs(id);
+    if (meta.HasEnded(id).value_or(false)) response->add_ended_jobs(id);
   }
 }
 
@@ -111,30 +107,25 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
   LH_RETURN_IF_REFUSED(service_.door, context);
   const absl::Status valid = CheckHeartbeat(service_.CallerOf(*context), *request);
   if (!valid.ok()) return Answered(context, valid);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service_.owner->Post([this, reactor, request, response] {
+  return OnOwner(context, service_, [this, request, response](grpc::ServerUnaryReactor* reactor) {
     if (const absl::Status valid = TakeReport(*request); !valid.ok())
       return reactor->Finish(ToGrpcStatus(valid));
-    service_.performer->Step(
-        EventOf(*request), [this, reactor, request, response](const std::optional<Answer>& answer) {
-          if (const auto* refusal = std::get_if<Refuse>(&*answer))
-            return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
-          const auto& grant = std::get<GrantLease>(*answer);
-          *response->mutable_lease() = ToProto(grant.lease);
-          Assign(grant, request->has_spec_of(), response->mutable_assignment());
-          TellEnded(service_.performer->meta(), *request, response);
-          if (grant.node.has_value())
-            Fill(*grant.node, service_.performer->now(), response->mutable_node());
-          for (const v1::Evaluation& e : request->evaluations()) {
-            response->set_evaluations_acknowledged(
-                std::max(response->evaluations_acknowledged(), e.step()));
-          }
-          heartbeats_.With().Increment();
-          reactor->Finish(grpc::Status::OK);
-        });
+    StepAndFinish(reactor, *service_.performer, EventOf(*request),
+                  [this, request, response](const std::optional<Answer>& answer) {
+                    const auto& grant = std::get<GrantLease>(*answer);
+                    *response->mutable_lease() = ToProto(grant.lease);
+                    Assign(grant, request->has_spec_of(), response->mutable_assignment());
+                    TellEnded(service_.performer->meta(), *request, response);
+                    if (grant.node.has_value())
+                      Fill(*grant.node, service_.performer->now(), response->mutable_node());
+                    for (const v1::Evaluation& e : request->evaluations()) {
+                      response->set_evaluations_acknowledged(
+                          std::max(response->evaluations_acknowledged(), e.step()));
+                    }
+                    heartbeats_.With().Increment();
+                    return absl::OkStatus();
+                  });
   });
-  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
 }
 
 // What a heartbeat reports of the job that the pool works on. A report of a pool without a place

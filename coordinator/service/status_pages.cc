@@ -51,7 +51,7 @@ template <typename Message>
 absl::StatusOr<Message> FromOwner(const StatusSource& source,
                                   std::function<absl::StatusOr<Message>()> make) {
   return AnswerOf<Message>(
-      [&](TaskRunner::Task task) { return source.service.owner->Post(std::move(task)); },
+      [&](TaskRunner::Task task) { return source.service.owner->PostRead(std::move(task)); },
       std::move(make));
 }
 

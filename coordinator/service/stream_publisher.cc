@@ -35,17 +35,11 @@ void StreamPublisher::JobEnded(const LiveJob& job, const EndJob& end) {
 }
 
 void StreamPublisher::JobChanged(const LiveJob& job) {
-  if (performer_ != nullptr) watchers_->Changed(job.id(), performer_->now());
+  watchers_->Changed(job.id(), performer_->now());
 }
 
 std::string StreamPublisher::StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) {
-  std::optional<JobView> view;
-  absl::Time now = job.record.created;
-  if (performer_ != nullptr) {
-    view = performer_->View(job.id());
-    now = performer_->now();
-  }
-  v1::Job report = ReportLive(job, view, now);
+  v1::Job report = ReportLive(job, performer_->View(job.id()), performer_->now());
   report.clear_error();
   if (fault.has_value()) *report.mutable_error() = ToProto(*fault);
   return KeptStatus(std::move(report));

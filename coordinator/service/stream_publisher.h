@@ -14,7 +14,7 @@ namespace longhaul::coordinator {
 // Owner thread.
 class StreamPublisher : public Publisher {
  public:
-  // All outlive the object; the performer is there before the first tick.
+  // All outlive the object; the performer is there before the first call.
   StreamPublisher(PlanStreams* plan_streams, JobWatchers* watchers)
       : plan_streams_(plan_streams), watchers_(watchers) {}
   void Connect(Performer* performer) { performer_ = performer; }

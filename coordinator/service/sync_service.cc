@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/service/names.h"
 #include "coordinator/service/plan_message.h"
@@ -73,15 +72,12 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
   const absl::Status valid =
       CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
   if (!valid.ok()) return Answered(context, valid);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  Fragments* fragments = &service_.performer->fragments();
-  const bool accepted = service_.bulk.executor->Submit([fragments, reactor, request, response] {
-    absl::StatusOr<v1::GetContributionResponse> found = fragments->FindContribution(*request);
+  return AnswerFrom(context, *service_.bulk.executor, [=, this] {
+    absl::StatusOr<v1::GetContributionResponse> found =
+        service_.performer->fragments().FindContribution(*request);
     if (found.ok()) *response = *std::move(found);
-    reactor->Finish(ToGrpcStatus(found.status()));
+    return found.status();
   });
-  if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(

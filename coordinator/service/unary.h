@@ -1,5 +1,6 @@
 // How unary calls work here. A call is checked on gRPC's thread and decided on the owner thread,
-// which also answers it: at once, or when the decision is durable.
+// which also answers it: at once, or when the decision is durable. What only reads files is
+// answered by another thread. A call for which there is no room is refused (Overloaded).
 #pragma once
 
 #include <memory>
@@ -20,34 +21,59 @@ inline grpc::ServerUnaryReactor* Answered(grpc::CallbackServerContext* context,
   return reactor;
 }
 
-// Runs `decide() -> absl::Status` on the owner thread; it may fill the response.
+// Runs `make() -> absl::Status` on the runner; it may fill the response.
+template <typename Make>
+grpc::ServerUnaryReactor* AnswerFrom(grpc::CallbackServerContext* context, TaskRunner& runner,
+                                     Make make) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool accepted = runner.Submit(
+      [reactor, make = std::move(make)]() mutable { reactor->Finish(ToGrpcStatus(make())); });
+  if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
+  return reactor;
+}
+
+// Runs `work(reactor)`, which ends the call now or later, on the owner thread.
+template <typename Work>
+grpc::ServerUnaryReactor* OnOwner(grpc::CallbackServerContext* context,
+                                  const ServiceContext& service, Work work) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool posted =
+      service.owner->Post([reactor, work = std::move(work)]() mutable { work(reactor); });
+  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
+  return reactor;
+}
+
+// Runs `decide() -> absl::Status` on the owner thread, for calls that only read; it may fill the
+// response.
 template <typename Decide>
 grpc::ServerUnaryReactor* AnswerFromOwner(grpc::CallbackServerContext* context,
                                           const ServiceContext& service, Decide decide) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service.owner->Post(
+  const bool posted = service.owner->PostRead(
       [reactor, decide = std::move(decide)]() mutable { reactor->Finish(ToGrpcStatus(decide())); });
   if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }
 
-// Steps the core on the owner thread. If the answer is no refusal, respond(answer) -> absl::Status
-// is called there too, when the decision is durable.
+// Steps the core, and ends the call when the decision is durable: with the answer, if it is a
+// refusal, else with respond(answer) -> absl::Status. Owner thread.
+template <typename Respond>
+void StepAndFinish(grpc::ServerUnaryReactor* reactor, Performer& performer, const Event& event,
+                   Respond respond) {
+  performer.Step(
+      event, [reactor, respond = std::move(respond)](const std::optional<Answer>& answer) mutable {
+        const Refuse* refusal = answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
+        reactor->Finish(ToGrpcStatus(refusal != nullptr ? ToStatus(*refusal) : respond(answer)));
+      });
+}
 template <typename Respond>
 grpc::ServerUnaryReactor* AnswerStep(grpc::CallbackServerContext* context,
                                      const ServiceContext& service, Event event, Respond respond) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted =
-      service.owner->Post([reactor, performer = service.performer, event = std::move(event),
-                           respond = std::move(respond)]() mutable {
-        performer->Step(event, [reactor, respond = std::move(respond)](
-                                   const std::optional<Answer>& answer) mutable {
-          const Refuse* refusal = answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
-          reactor->Finish(ToGrpcStatus(refusal != nullptr ? ToStatus(*refusal) : respond(answer)));
-        });
-      });
-  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
+  return OnOwner(context, service,
+                 [performer = service.performer, event = std::move(event),
+                  respond = std::move(respond)](grpc::ServerUnaryReactor* reactor) mutable {
+                   StepAndFinish(reactor, *performer, event, std::move(respond));
+                 });
 }
 
 }  // namespace longhaul::coordinator

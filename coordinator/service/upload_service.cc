@@ -112,28 +112,22 @@ grpc::ServerUnaryReactor* UploadService::FindFolder(grpc::CallbackServerContext*
   LH_RETURN_IF_REFUSED(service_.door, context);
   if (const absl::Status status = CheckFind(*request); !status.ok())
     return Answered(context, status);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool accepted = service_.beside->Submit([=, this] {
+  return AnswerFrom(context, *service_.beside, [=, this] {
     Find(service_, *request, response);
-    reactor->Finish(grpc::Status::OK);
+    return absl::OkStatus();
   });
-  if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
 }
 
 grpc::ServerUnaryReactor* UploadService::PrepareUpload(grpc::CallbackServerContext* context,
                                                        const v1::PrepareUploadRequest* request,
                                                        v1::PrepareUploadResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool accepted = service_.beside->Submit([=, this] {
+  return AnswerFrom(context, *service_.beside, [=, this] {
     const absl::Status prepared = Prepare(service_, *request, response);
     metrics_->Count(prepared);
     metrics_->Show(*service_.uploads);
-    reactor->Finish(ToGrpcStatus(prepared));
+    return prepared;
   });
-  if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* UploadService::UploadFile(

@@ -248,10 +248,11 @@ std::vector<std::string> CheckDatabase(FileSystem& fs, const std::string& data_d
   for (const JobKey& job : folders->missing_folders) {
     find(absl::StrCat(JobFolder(data_dir, job.id), " is missing: the folder of job ", job.name));
   }
-  for (const JobKey& job : (*meta)->ListKeys().value_or(std::vector<JobKey>())) {
+  for (const JobKey& job : folders->jobs) {
     const std::string folder = JobFolder(data_dir, job.id);
     if (!job.ended && IsLogRemoved(fs, folder).value_or(false)) {
-      find(absl::StrCat(folder, ": the log was removed, since the job has ended, but the database "
+      find(absl::StrCat(folder,
+                        ": the log was removed, since the job has ended, but the database "
                         "has the job as one that has not"));
     }
   }

@@ -66,10 +66,10 @@ absl::StatusOr<FolderFindings> CompareFolders(FileSystem& fs, const std::string&
   absl::StatusOr<std::vector<std::string>> names = fs.List(JobsFolder(data_dir));
   if (absl::IsNotFound(names.status())) names = std::vector<std::string>();
   LH_RETURN_IF_ERROR(names.status());
-  LH_ASSIGN_OR_RETURN(const std::vector<JobKey> keys, meta.ListKeys());
   std::set<std::string> folders(names->begin(), names->end());
   FolderFindings findings;
-  for (const JobKey& key : keys) {
+  LH_ASSIGN_OR_RETURN(findings.jobs, meta.ListKeys());
+  for (const JobKey& key : findings.jobs) {
     const bool found = folders.erase(key.id) > 0;
     if (!found && HasStore(key.state)) findings.missing_folders.push_back(key);
   }

@@ -25,12 +25,13 @@ inline std::string JobFolder(const std::string& data_dir, const std::string& job
 }
 
 struct FolderFindings {
+  // All that the database has, oldest first.
+  std::vector<JobKey> jobs;
   // Names of folders whose job is not in the database. So a database that is empty or was replaced
   // is noticed.
   std::vector<std::string> unknown_folders;
   // Jobs that had a store (RUNNING, FINISHING, COMPLETED, QUARANTINED) but have no folder.
   std::vector<JobKey> missing_folders;
-  bool clean() const { return unknown_folders.empty() && missing_folders.empty(); }
 };
 
 // Reads one list of folders and makes one query; opens no store. If the folder of all jobs does not

@@ -1,13 +1,20 @@
 #include "coordinator/store/job_log_removal.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/manifest.h"
 #include "common/io/file_util.h"
 #include "coordinator/store/checkpoint.h"
+#include "coordinator/store/fatal.h"
 #include "coordinator/store/job_folder.h"
+#include "coordinator/store/job_manifest.h"
+#include "coordinator/store/log_recovery.h"
+#include "coordinator/store/round_records.h"
 
 namespace longhaul {
 namespace {
@@ -19,16 +26,48 @@ absl::StatusOr<bool> IsThere(FileSystem& fs, const std::string& folder) {
   return true;
 }
 
+absl::StatusOr<std::optional<v1::CheckpointManifest>> NewestCheckpoint(FileSystem& fs,
+                                                                       const std::string& job_dir) {
+  absl::StatusOr<std::vector<v1::CheckpointManifest>> found = ListCheckpoints(fs, job_dir);
+  if (absl::IsNotFound(found.status())) return std::nullopt;
+  LH_RETURN_IF_ERROR(found.status());
+  if (found->empty()) return std::nullopt;
+  return std::move(found->back());
+}
+
+// Earlier versions set only `final`.
+bool IsLast(const v1::CheckpointManifest& manifest) { return manifest.last() || manifest.final(); }
+
+// Whether the log has nothing newer. Memory: the heads of frames.
+absl::StatusOr<bool> HasAll(FileSystem& fs, const std::string& job_dir,
+                            const v1::CheckpointManifest& checkpoint) {
+  LH_ASSIGN_OR_RETURN(const JobManifest job, ReadJobManifest(fs, job_dir));
+  LH_ASSIGN_OR_RETURN(
+      const ScannedLog log,
+      ScanLog(fs, LogFolder(job_dir), {.salt = job.options.log_salt, .read_only = true}));
+  std::map<int, Digest128> newest;
+  for (const LogFrame& frame : log.frames) {
+    if (frame.type != FrameType::kCommit) continue;
+    std::string body(frame.body_bytes, '\0');
+    const File& file = *log.start.files.at(frame.body.file).file;
+    LH_RETURN_IF_ERROR(file.ReadExactly(frame.body.offset, absl::MakeSpan(body)));
+    LH_ASSIGN_OR_RETURN(const LoggedCommit commit, DecodeCommit(body));
+    newest[commit.record.fragment] = commit.record.digest;
+  }
+  const auto& fragments = checkpoint.fragments();
+  return std::all_of(fragments.begin(), fragments.end(), [&](const auto& fragment) {
+    const auto found = newest.find(fragment.fragment());
+    return found != newest.end() && found->second == DigestOf(fragment);
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<v1::CheckpointManifest>> LastCheckpoint(FileSystem& fs,
                                                                      const std::string& job_dir) {
-  absl::StatusOr<std::vector<v1::CheckpointManifest>> found = ListCheckpoints(fs, job_dir);
-  if (absl::IsNotFound(found.status())) return std::nullopt;
-  LH_RETURN_IF_ERROR(found.status());
-  // Earlier versions set only `final`.
-  if (found->empty() || !(found->back().last() || found->back().final())) return std::nullopt;
-  return std::move(found->back());
+  LH_ASSIGN_OR_RETURN(std::optional<v1::CheckpointManifest> newest, NewestCheckpoint(fs, job_dir));
+  if (newest.has_value() && !IsLast(*newest)) newest.reset();
+  return newest;
 }
 
 absl::StatusOr<bool> IsLogRemoved(FileSystem& fs, const std::string& job_dir) {
@@ -47,13 +86,24 @@ absl::StatusOr<bool> RemoveJobLog(FileSystem& fs, const std::string& job_dir) {
   LH_ASSIGN_OR_RETURN(const bool begun, IsThere(fs, removed));
   LH_ASSIGN_OR_RETURN(const bool rest, IsThere(fs, snapshots));
   if (!whole && !begun && !rest) return true;
-  LH_ASSIGN_OR_RETURN(const std::optional<v1::CheckpointManifest> last,
-                      LastCheckpoint(fs, job_dir));
-  if (!last.has_value()) return false;
+  LH_ASSIGN_OR_RETURN(std::optional<v1::CheckpointManifest> newest, NewestCheckpoint(fs, job_dir));
+  if (!newest.has_value()) return false;
+  if (!IsLast(*newest)) {
+    if (!whole) return false;
+    const absl::StatusOr<bool> has_all = HasAll(fs, job_dir, *newest);
+    if (Passes(has_all.status())) return has_all;
+    // What is damaged stays, and --check names it.
+    if (!has_all.value_or(false)) return false;
+  }
   if (whole) {
-    const std::vector<absl::Status> faults =
-        CheckCheckpoint(fs, CheckpointPath(job_dir, last->step()));
+    const std::string folder = CheckpointPath(job_dir, newest->step());
+    const std::vector<absl::Status> faults = CheckCheckpoint(fs, folder);
     if (!faults.empty()) return faults.front();
+    if (!IsLast(*newest)) {
+      newest->set_last(true);
+      LH_ASSIGN_OR_RETURN(const std::string json, ManifestToJson(*newest));
+      LH_RETURN_IF_ERROR(WriteFileAtomically(fs, JoinPath(folder, kManifestFile), json));
+    }
     // The log loses its name before its files, so that what a crash leaves is not taken for a
     // damaged log.
     LH_RETURN_IF_ERROR(fs.Rename(log, removed));

@@ -26,8 +26,10 @@ absl::StatusOr<bool> IsLogRemoved(FileSystem& fs, const std::string& job_dir);
 
 // Removes log and snapshots of a job that has ended. Its store must not be open. First it reads the
 // last checkpoint and verifies every digest. Durable. After an error or a crash it may be repeated;
-// if nothing is left to remove, it does nothing. False: the job has no last checkpoint, so its log
-// stays.
+// if nothing is left to remove, it does nothing. A job that was cancelled or failed may have no
+// last checkpoint: an earlier version wrote it, or a crash or a full disk came between. Then the
+// newest one becomes the last, if the log has nothing newer; this reads the whole log. False: the
+// log stays.
 //   DATA_LOSS  the last checkpoint is damaged; nothing was removed
 absl::StatusOr<bool> RemoveJobLog(FileSystem& fs, const std::string& job_dir);
 

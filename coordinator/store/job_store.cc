@@ -45,9 +45,8 @@ absl::Status RemoveJobFolder(FileSystem& fs, const std::string& dir) {
     for (const std::string& name : *names)
       LH_RETURN_IF_ERROR(RemoveFolder(fs, JoinPath(of_folders, name)));
   }
-  for (const std::string& folder :
-       {LogFolder(dir), RemovedLogFolder(dir), SnapshotFolder(dir), CheckpointFolder(dir),
-        TrackFolder(dir), dir}) {
+  for (const std::string& folder : {LogFolder(dir), RemovedLogFolder(dir), SnapshotFolder(dir),
+                                    CheckpointFolder(dir), TrackFolder(dir), dir}) {
     LH_RETURN_IF_ERROR(RemoveFolder(fs, folder));
   }
   return absl::OkStatus();
@@ -193,6 +192,7 @@ LoggedCommit DescribeRound(const RoundInput& round, const Digest128& previous) {
   commit.record.version = round.version;
   commit.record.kind = round.kind;
   commit.record.evaluator = round.evaluator;
+  commit.record.due = round.due;
   commit.arithmetic = kArithmeticVersion;
   commit.previous = previous;
   for (const Contribution& contribution : round.contributions) {

@@ -41,6 +41,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/blocks/float_array.h"
 #include "common/codec/codec.h"
@@ -73,6 +74,7 @@ struct RoundInput {
   std::vector<Contribution> contributions;
   // Kept in the commit.
   std::string evaluator;
+  absl::Time due = absl::InfinitePast();
 };
 
 struct OuterBlocks {

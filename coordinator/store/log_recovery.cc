@@ -274,11 +274,4 @@ absl::Status RemoveLeftovers(FileSystem& fs, const std::string& dir, const Scann
   return log.leftovers.empty() ? absl::OkStatus() : fs.SyncDir(dir);
 }
 
-absl::StatusOr<ScannedLog> RecoverLog(FileSystem& fs, const std::string& dir,
-                                      const LogScanOptions& options) {
-  LH_ASSIGN_OR_RETURN(ScannedLog log, ScanLog(fs, dir, options));
-  LH_RETURN_IF_ERROR(RemoveLeftovers(fs, dir, log));
-  return log;
-}
-
 }  // namespace longhaul

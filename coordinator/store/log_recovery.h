@@ -48,8 +48,4 @@ absl::StatusOr<ScannedLog> ScanLog(FileSystem& fs, const std::string& dir,
 // Removes the leftovers of a scan, durably. A Log may continue only after this.
 absl::Status RemoveLeftovers(FileSystem& fs, const std::string& dir, const ScannedLog& log);
 
-// ScanLog, then RemoveLeftovers.
-absl::StatusOr<ScannedLog> RecoverLog(FileSystem& fs, const std::string& dir,
-                                      const LogScanOptions& options);
-
 }  // namespace longhaul

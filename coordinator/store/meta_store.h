@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,14 +50,14 @@ class MetaStore : public MetaLog {
   absl::StatusOr<JobRecord> GetJob(const std::string& name_or_id);
   // NOT_FOUND: no such job.
   absl::StatusOr<JobRecord> FindJobByToken(const std::string& idempotency_token);
+  // Whether the job of this id has ended, or was deleted. Reads no messages.
+  absl::StatusOr<bool> HasEnded(const std::string& id);
   // Returns at most `limit` jobs with order < `before`, newest first.
   absl::StatusOr<std::vector<JobRecord>> ListJobs(int64_t before, int limit);
 
   // The two queries of a start. Neither reads the messages of jobs that ended.
   // Jobs whose `ended` is not set, oldest first.
   absl::StatusOr<std::vector<JobRecord>> ListUnended();
-  // How many jobs are in each state. States without jobs are left out.
-  absl::StatusOr<std::map<int, int64_t>> CountByState();
   // Every job, oldest first.
   absl::StatusOr<std::vector<JobKey>> ListKeys();
 

@@ -83,6 +83,15 @@ absl::StatusOr<JobRecord> MetaStore::FindJobByToken(const std::string& idempoten
       absl::StrCat("of token ", idempotency_token));
 }
 
+absl::StatusOr<bool> MetaStore::HasEnded(const std::string& id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT 1 FROM job WHERE id = ?1 AND ended IS NOT NULL"
+                                       " UNION ALL SELECT 1 FROM deleted WHERE id = ?1",
+                                       {id}));
+  return !rows.empty();
+}
+
 absl::StatusOr<std::vector<JobRecord>> MetaStore::ListJobs(int64_t before, int limit) {
   absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
@@ -99,15 +108,6 @@ absl::StatusOr<std::vector<JobRecord>> MetaStore::ListUnended() {
       database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE ended IS NULL ORDER BY position",
                        {}));
   return JobsOf(rows);
-}
-
-absl::StatusOr<std::map<int, int64_t>> MetaStore::CountByState() {
-  absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      database_->Query("SELECT state, COUNT(*) FROM job GROUP BY state", {}));
-  std::map<int, int64_t> counts;
-  for (const SqlRow& row : rows) counts[IntegerOf(row[0])] = IntegerOf(row[1]);
-  return counts;
 }
 
 absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {

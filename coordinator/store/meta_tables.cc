@@ -21,7 +21,6 @@ CREATE TABLE job (
   id BLOB NOT NULL UNIQUE, name BLOB NOT NULL UNIQUE, token BLOB UNIQUE,
   state INTEGER NOT NULL, created INTEGER, started INTEGER, ended INTEGER,
   status BLOB NOT NULL, spec BLOB NOT NULL);
-CREATE INDEX job_state ON job (state);
 CREATE INDEX job_unended ON job (position) WHERE ended IS NULL;
 CREATE TABLE participant (
   job BLOB NOT NULL REFERENCES job (id), ordinal INTEGER NOT NULL,

@@ -100,6 +100,7 @@ std::string EncodeCommit(const LoggedCommit& commit) {
   head.set_downlink_bytes(record.downlink_bytes);
   head.set_first_downlink(commit.first_downlink);
   head.set_evaluator(record.evaluator);
+  if (record.due != absl::InfinitePast()) head.set_due_us(absl::ToUnixMicros(record.due));
   for (size_t i = 0; i < record.pools.size(); ++i) {
     store::v1::CommitContribution& contribution = *head.add_contributions();
     contribution.set_pool(record.pools[i]);
@@ -167,6 +168,7 @@ absl::StatusOr<LoggedCommit> DecodeCommit(absl::string_view bytes) {
   record.downlink_bytes = head.downlink_bytes();
   commit.first_downlink = head.first_downlink();
   record.evaluator = head.evaluator();
+  if (head.due_us() != 0) record.due = absl::FromUnixMicros(head.due_us());
   for (const store::v1::CommitContribution& contribution : head.contributions()) {
     record.pools.push_back(contribution.pool());
     commit.weights.push_back(contribution.weight());

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "common/blocks/coded_blocks.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
@@ -71,8 +72,9 @@ struct CommitRecord {
   Digest128 digest;
   // In the order of the sum.
   std::vector<std::string> pools;
-  // As given to the round. The store does not interpret it.
+  // As given to the round. The store does not interpret them. `due`: InfinitePast if not known.
   std::string evaluator;
+  absl::Time due = absl::InfinitePast();
   // ||d - deq(Q(d))||^2 / ||d||^2; 0 if exact.
   double downlink_nmse = 0;
   // L2 norm of the weighted mean D. 0 for seed and skipped rounds.

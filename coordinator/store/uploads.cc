@@ -318,6 +318,12 @@ int64_t Uploads::Sum() const {
   return sum;
 }
 
+int64_t Uploads::Files() const {
+  int64_t files = 0;
+  for (const auto& [id, upload] : uploads_) files += static_cast<int64_t>(upload->files.size());
+  return files;
+}
+
 Uploads::Counts Uploads::counts() const {
   absl::MutexLock lock(&mutex_);
   Counts counts{.bytes = Sum()};
@@ -340,6 +346,12 @@ absl::Status Uploads::CheckRoom(const Upload& upload, bool known) const {
         absl::StrCat("the folder has ", BytesText(upload.bytes), "; other uploads have ",
                      BytesText(Sum()), " of the ", BytesText(options_.bytes_max),
                      " that this coordinator takes (its --upload-gib)"));
+  }
+  const auto files = static_cast<int64_t>(upload.files.size());
+  if (!known && Files() > options_.files_max - files) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the folder has ", files, " files; other uploads have ", Files(), " of the ",
+                     options_.files_max, " that this coordinator takes"));
   }
   const int64_t missing = upload.missing();
   if (missing == 0) return absl::OkStatus();

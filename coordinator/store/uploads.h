@@ -37,6 +37,8 @@
 namespace longhaul {
 
 inline constexpr int64_t kUploadBytesDefault = int64_t{256} << 30;
+// Each file costs memory, and its name room on the disk, whatever its size.
+inline constexpr int64_t kUploadFilesDefault = 1 << 16;
 inline constexpr absl::Duration kUploadKeepDefault = absl::Hours(6);
 // What an upload leaves free on the disk, for the logs of jobs.
 inline constexpr int64_t kUploadFreeMin = int64_t{256} << 20;
@@ -77,6 +79,7 @@ class Uploads {
   struct Options {
     std::string data_dir;
     int64_t bytes_max = kUploadBytesDefault;  // Of all. 0: none are taken.
+    int64_t files_max = kUploadFilesDefault;  // Of all.
     absl::Duration keep = kUploadKeepDefault;
     int64_t free_min = kUploadFreeMin;
   };
@@ -96,7 +99,7 @@ class Uploads {
   // Makes the upload, or finds it. Older ones that no job needs make room for it.
   //   INVALID_ARGUMENT     the files are none of a folder (CheckFolderFiles)
   //   FAILED_PRECONDITION  it never fits into `bytes_max`
-  //   RESOURCE_EXHAUSTED   it does not fit now: into `bytes_max`, or on the disk
+  //   RESOURCE_EXHAUSTED   it does not fit now: into `bytes_max` or `files_max`, or on the disk
   absl::StatusOr<Prepared> Prepare(const std::vector<FolderFile>& files)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -142,6 +145,7 @@ class Uploads {
   absl::Status Publish(Upload& upload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Touch(Upload& upload) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t Sum() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int64_t Files() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether `upload` fits; `known`: it is in the list.
   absl::Status CheckRoom(const Upload& upload, bool known) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -14,6 +14,21 @@ TEST_P(FragmentCoderSuite, ASeedIsTheLiveParametersExactly) {
   EXPECT_EQ(coded, unit);
 }
 
+// A contribution of an earlier start of the pool has counted.
+TEST_P(FragmentCoderSuite, ACommitBeforeTheCodeKeepsTheErrorFeedback) {
+  CoderPair pair = Pair(/*feedback=*/true);
+  pair.SetLive(1);
+  pair.TakeSnapshot();
+  pair.Code(RoundKind::kOuter, 2);
+  pair.Commit(true);
+  const std::vector<float> owed = pair.ReadFeedback();
+  pair.SetLive(3);
+  pair.TakeSnapshot();
+  pair.Commit(true);
+  EXPECT_EQ(pair.ReadFeedback(), owed);
+  pair.Code(RoundKind::kOuter, 4);
+}
+
 TEST_P(FragmentCoderSuite, EveryCodecGivesTheBytesOfTheHost) {
   for (const CodecOptions& options :
        {CodecOptions{.kind = CodecKind::kFp32}, CodecOptions{.kind = CodecKind::kBf16},

@@ -216,6 +216,8 @@ with longhaul.Client(server, tls_ca=authority, token_file=token, timeout=10) as 
     found["logs"] = list(client.logs("closed"))
     os.environ.update(http_proxy="http://127.0.0.1:1", no_proxy="")  # Nobody there would get the token.
     found["metrics"] = client.metrics("closed")
+    with longhaul.Client(server, tls_ca=authority, token_file=token, timeout=10) as beside:  # Nor is it asked for this machine.
+        found["beside a proxy"] = [job.spec.name for job in beside.list()]
     client.server = "coordinator.example:7070"
     refused("page of another machine", lambda: client.metrics("closed"))
     found["page"] = client.metrics("closed", page=client.describe().http_address)
@@ -401,8 +403,8 @@ class PythonClientTest(ClusterTest):
         self.longhaul("certs", "--dir", ca / "other", "init")
         found, secret = json.loads(self.run_script("-c", CLOSED, self.cluster.address, ca, token))
         self.assertNotIn(secret, json.dumps(found))
-        self.assertEqual([found[name] for name in ("listed", "logs", "metrics", "page", "waited", "again", "variables")],
-                         [["closed"], [], [], [], "closed", 1, 1])
+        self.assertEqual([found[name] for name in ("listed", "beside a proxy", "logs", "metrics", "page", "waited", "again", "variables")],
+                         [["closed"], ["closed"], [], [], [], "closed", 1, 1])
         for name in ("readable", "readable at once"):
             self.assertIn(f"FAILED_PRECONDITION: FAILED_PRECONDITION: token_file {token} holds a secret", found[name])
             self.assertIn(f"chmod 600 {token}", found[name])

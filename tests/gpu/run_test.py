@@ -20,9 +20,9 @@ class RunTest(unittest.TestCase):
         self.folder = pathlib.Path(scratch.name)
         shutil.copy(HERE / "run.py", self.folder)
         (self.folder / "bin").mkdir()
-        # As the real one: the file is whole when it is there.
-        self.program("bin/longhaul-coordinator",
-                     'while [ $# -gt 0 ]; do [ "$1" = --ready-file ] && echo grpc=x > "$2.new" && mv "$2.new" "$2"; shift; done')
+        # Like the real one, it never shows a file that is written in part.
+        self.program("bin/longhaul-coordinator", 'while [ $# -gt 0 ]; do [ "$1" = --ready-file ] && echo grpc=x > "$2.part" && '
+                                                 'mv "$2.part" "$2"; shift; done')
         self.program("bin/longhaul-worker", "sleep 60")
         self.program("bin/longhaul", "true")
 

@@ -44,7 +44,9 @@ v1::JobSpec MakeSpec(const ExchangeOptions& options) {
   sync->mutable_outer()->set_momentum(options.outer_momentum);
   sync->mutable_up()->set_codec(options.codec);
   sync->mutable_up()->set_error_feedback(options.error_feedback);
+  if (options.error_feedback) sync->mutable_up()->set_feedback_decay(options.feedback_decay);
   sync->mutable_down()->set_codec(options.codec == v1::TOPK2 ? v1::E3M0 : options.codec);
+  sync->mutable_down()->set_feedback_decay(options.feedback_decay);
   sync->mutable_up()->set_stochastic_rounding(options.stochastic_rounding);
   sync->mutable_down()->set_stochastic_rounding(options.stochastic_rounding);
   sync->set_final_round(options.final_round);

@@ -24,7 +24,8 @@ struct ExchangeOptions {
   double outer_lr = 2, outer_momentum = 0;
   v1::Codec codec = v1::FP32;        // Both ways; TOPK2 goes up only, with E3M0 down.
   bool stochastic_rounding = false;  // Both ways.
-  bool error_feedback = false;
+  bool error_feedback = false;       // On the uplink; the downlink always has it.
+  double feedback_decay = 1;         // Wherever there is error feedback.
   bool final_round = false;
   // Contributions are coded on CUDA devices, which are emulated.
   bool on_device = false;

@@ -95,6 +95,27 @@ TEST(StreamingDilocoTest, NesterovWithDifferentPoolsFollowsTheAlgorithm) {
   }
 }
 
+// Overlaps and shares without published vectors, as torchft's: all values are dyadic and short, so
+// equality is exact.
+TEST(StreamingDilocoTest, AnyOverlapAndShareFollowTheAlgorithm) {
+  for (const int64_t tau : {0, 1, 2}) {
+    for (const double alpha : {0.0, 0.25, 0.5, 1.0}) {
+      for (const double momentum : {0.0, 0.5}) {
+        SCOPED_TRACE(testing::Message()
+                     << "tau " << tau << ", alpha " << alpha << ", momentum " << momentum);
+        ExchangeOptions options;
+        options.tau = tau;
+        options.alpha = alpha;
+        options.inner_delta = {-2, -4};
+        options.outer_momentum = momentum;
+        const auto result = RunExchange(options);
+        ASSERT_TRUE(result.ok()) << result.status();
+        for (int p = 0; p < 2; ++p) EXPECT_EQ(result->fragments[p].live, Replay(options, p)) << p;
+      }
+    }
+  }
+}
+
 // One fragment, no overlap: DiLoCo (Douillard et al. 2023, Algorithm 1). All values are dyadic, so
 // equality is exact.
 TEST(StreamingDilocoTest, OneFragmentWithoutOverlapIsDiloco) {

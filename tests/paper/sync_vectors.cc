@@ -36,6 +36,9 @@ int main(int argc, char** argv) {
   app.add_option("--outer-momentum", options.outer_momentum, "outer Nesterov momentum");
   app.add_option("--codec", codec, "both ways: fp32, bf16, e3m0, int8, int6, int4, sign1");
   app.add_flag("--error-feedback", options.error_feedback, "on the uplink");
+  app.add_option("--feedback-decay", options.feedback_decay,
+                 "of the uplink's error feedback, and of the downlink's")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_flag("--final-round", options.final_round, "end with a plain average of all fragments");
   app.add_option("--steps", options.steps, "inner steps")->check(CLI::PositiveNumber);
   app.add_option("-o", output, "json")->check(CLI::IsMember({"json"}));

@@ -19,7 +19,7 @@
 //   opened JOB                              how works ended: the store is open,
 //   applied JOB fragment=0 version=1        the commit is durable,
 //   checkpointed JOB [cycle=N]              the final checkpoint is written (or a cycle's),
-//   open-failed JOB [full]                  or not; full: the disk was, it may succeed later
+//   open-failed JOB [full] [not-finite]     or not; full: the disk was, it may succeed later
 //   apply-failed JOB fragment=0 version=1 [full] [not-finite]   not-finite: the initial values
 //   checkpoint-failed JOB [cycle=N] [full]
 //   store-failed JOB

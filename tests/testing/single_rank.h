@@ -38,7 +38,7 @@ struct SingleRank {
   }
   double ForwardOnly(const Batch& batch, FusedPass* fused = nullptr) {
     WeightStream stream(model, weights, *queue, EvaluationUses(model), 1);
-    return longhaul::ForwardOnly(model, batch, stream, fused).value();
+    return longhaul::ForwardOnly(model, batch, stream, fused)->Total();
   }
 
   const Model& model;

@@ -37,7 +37,7 @@ class TempDir {
 };
 
 // Path of a file in a folder of the process. The first call of a name writes it; later ones leave
-// it as it is, since another test may have it mapped. Thread-safe.
+// it as it is, since another test may read it. Thread-safe.
 inline std::string WrittenOnce(const std::string& name,
                                const std::function<void(std::ostream&)>& write) {
   static const TempDir folder;

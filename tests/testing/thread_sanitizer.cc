@@ -4,7 +4,8 @@
 // what two threads do, and reports everything that a mutex guards. Here the program has the members
 // of absl::Mutex and absl::CondVar that lock, unlock and wait. They call those of the library, and
 // tell ThreadSanitizer before and after it what happens to the mutex. A condition that the library
-// evaluates is not looked at: the thread that evaluates it has the mutex.
+// evaluates is not looked at: the thread that evaluates it has the mutex. The same for
+// absl::Notification, whose waits need no mutex once it has been notified.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -16,6 +17,7 @@
 
 #include "absl/base/options.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 
 // Made by the linker.
 extern "C" const char __executable_start, etext;
@@ -26,6 +28,7 @@ using absl::Condition;
 using absl::CondVar;
 using absl::Duration;
 using absl::Mutex;
+using absl::Notification;
 using absl::Time;
 
 #define LH_TEXT_OF(name) #name
@@ -44,8 +47,10 @@ Function Next(const char* name) {
   return reinterpret_cast<Function>(found);
 }
 
-#define LH_NEXT(type, suffix) \
-  static const auto next = Next<type>("_ZN4absl7" LH_TEXT(ABSL_OPTION_INLINE_NAMESPACE_NAME) suffix)
+#define LH_NEXT_OF(type, prefix, suffix) \
+  static const auto next = Next<type>(prefix LH_TEXT(ABSL_OPTION_INLINE_NAMESPACE_NAME) suffix)
+#define LH_NEXT(type, suffix) LH_NEXT_OF(type, "_ZN4absl7", suffix)
+#define LH_NEXT_CONST(type, suffix) LH_NEXT_OF(type, "_ZNK4absl7", suffix)
 
 // Whether code is of the program itself, not of a library.
 bool IsOfProgram(const void* code) {
@@ -208,6 +213,26 @@ bool CondVar::WaitWithDeadline(Mutex* mutex, Time deadline) {
   return Waiting(mutex, [&] { return next(this, mutex, deadline); });
 }
 
+void Notification::Notify() {
+  LH_NEXT(void (*)(Notification*), "12Notification6NotifyEv");
+  __tsan_release(this);
+  next(this);
+}
+
+void Notification::WaitForNotification() const {
+  LH_NEXT_CONST(void (*)(const Notification*), "12Notification19WaitForNotificationEv");
+  next(this);
+  __tsan_acquire(const_cast<Notification*>(this));
+}
+
+bool Notification::WaitForNotificationWithTimeout(Duration timeout) const {
+  LH_NEXT_CONST(bool (*)(const Notification*, Duration),
+                "12Notification30WaitForNotificationWithTimeoutENS0_8DurationE");
+  const bool notified = next(this, timeout);
+  if (notified) __tsan_acquire(const_cast<Notification*>(this));
+  return notified;
+}
+
 ABSL_NAMESPACE_END
 }  // namespace absl
 
@@ -220,6 +245,7 @@ extern "C" const char* __tsan_default_suppressions() {
       // gRPC hands its calls from thread to thread with atomics of its library, which are not seen.
       // Its headers are compiled with the program. What our handlers do is looked at.
       "race_top:grpc::\n"
+      "race:grpc::internal::ServerCallbackCall\n"
       "race:grpc::internal::CallbackWithSuccessTag::Set\n"
       "race:grpc::internal::CallbackWithSuccessTag::Clear\n"
       "race:grpc::internal::CallOpSendMessage\n"

@@ -313,8 +313,11 @@ void Agent::Do(const PoolSupervisor::DrainRanks&) {
 }
 
 void Agent::Do(const PoolSupervisor::Rejoin& action) {
-  options_.log.Warning(absl::StrCat(action.reason, "; coming back as a new incarnation in ",
-                                    absl::FormatDuration(action.delay)));
+  options_.log.Warning(
+      absl::StrCat(action.reason, "; coming back as a new incarnation",
+                   action.delay == absl::ZeroDuration()
+                       ? " now"
+                       : absl::StrCat(" in ", absl::FormatDuration(action.delay))));
   metrics_.Rejoined();
   membership_->Rejoin(action.reason, action.delay);
 }

@@ -49,7 +49,8 @@ void AddPoolFlags(CLI::App& app, WorkerFlags& flags, Words& words) {
                  absl::StrCat("rank processes of this node (default ", agent.ranks,
                               "); a pool has at most ", kRanksMax))
       ->type_name("N")
-      ->check(WholeNumber(1, kRanksMax));
+      ->check(WholeNumber(1, kRanksMax))
+      ->envname("LONGHAUL_RANKS");
   app.add_option("--nodes", flags.site.nodes,
                  "machines of this pool, each with a worker of the same flags (default: NNODES of "
                  "the environment, else 1)")
@@ -77,7 +78,8 @@ void AddPoolFlags(CLI::App& app, WorkerFlags& flags, Words& words) {
                  "ranks in the pool, and 4 cores or more for each, one less, for the exchange "
                  "between them)")
       ->type_name("N")
-      ->check(WholeNumber(1, 4096));
+      ->check(WholeNumber(1, 4096))
+      ->envname("LONGHAUL_THREADS");
   app.add_option("--bind-cores", flags.site.bind_cores,
                  "where several ranks of this node run: on any core (none), on their NUMA nodes "
                  "(node, the default with --device cpu), each on cores of its own (cores; not "
@@ -87,7 +89,8 @@ void AddPoolFlags(CLI::App& app, WorkerFlags& flags, Words& words) {
       ->envname("LONGHAUL_BIND_CORES");
   app.add_option("--device", words.device, absl::StrCat("cpu or cuda (default ", words.device, ")"))
       ->type_name("DEVICE")
-      ->check(OneOf({"cpu", "cuda"}));
+      ->check(OneOf({"cpu", "cuda"}))
+      ->envname("LONGHAUL_DEVICE");
 }
 
 void AddLinkFlags(CLI::App& app, AgentOptions& agent) {
@@ -95,7 +98,8 @@ void AddLinkFlags(CLI::App& app, AgentOptions& agent) {
                  "connections of a rank for fragments (default: 1 near the coordinator, else by "
                  "--link-mbps and the measured round trip, 4 to 16)")
       ->type_name("N")
-      ->check(WholeNumber(1, 256));
+      ->check(WholeNumber(1, 256))
+      ->envname("LONGHAUL_BULK_CHANNELS");
   app.add_option(
          "--link-mbps", agent.link_mbps,
          absl::StrCat("bandwidth between this pool and the coordinator in Mbit/s (default ",
@@ -121,7 +125,8 @@ void AddLinkFlags(CLI::App& app, AgentOptions& agent) {
 void AddFolderFlags(CLI::App& app, AgentOptions& agent, Words& words) {
   app.add_option("--trace", agent.trace,
                  "write a timeline of each rank's engine to FILE.RANK (Chrome trace format)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->envname("LONGHAUL_TRACE");
   app.add_option("--track-dir", agent.track_dir,
                  "folder for the curves of this pool's jobs, for TensorBoard and as JSON lines: "
                  "JOB-ID/pool-NAME below it (default: none; the coordinator has them, too)")
@@ -199,13 +204,15 @@ void AddTimeFlags(CLI::App& app, AgentOptions& agent, Words& words) {
                       "a step (default ",
                       agent.progress.factor, ")"))
       ->type_name("N")
-      ->check(Number(1, 1e6));
+      ->check(Number(1, 1e6))
+      ->envname("LONGHAUL_PROGRESS_FACTOR");
 }
 
 void AddProgramFlags(CLI::App& app, AgentOptions& agent, Words& words) {
   app.add_option("--rank-program", agent.rank_program,
                  "path of longhaul-rank (default: beside this program)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->envname("LONGHAUL_RANK_PROGRAM");
   app.add_option("--log-level", agent.log_level, "debug, info, warning or error")
       ->type_name("LEVEL")
       ->envname("LONGHAUL_LOG_LEVEL");
@@ -214,11 +221,14 @@ void AddProgramFlags(CLI::App& app, AgentOptions& agent, Words& words) {
       ->envname("LONGHAUL_LOG_FORMAT");
 }
 
-std::string WorkFolder(const std::string& data_dir) {
-  if (access(data_dir.c_str(), W_OK) == 0) return data_dir + "/.longhaul";
+void ChooseWorkFolder(WorkerFlags& flags) {
+  const std::string& data_dir = flags.agent.data_dir;
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  return (error ? "/tmp" : folder.string()) + "/longhaul-work";
+  flags.site.work_dir_in_temp = access(data_dir.c_str(), W_OK) != 0;
+  flags.agent.work_dir = flags.site.work_dir_in_temp
+                             ? (error ? "/tmp" : folder.string()) + "/longhaul-work"
+                             : data_dir + "/.longhaul";
 }
 
 // `examples`: times that the flag takes.
@@ -241,7 +251,7 @@ absl::Status Convert(const Words& words, WorkerFlags& flags) {
   LH_RETURN_IF_ERROR(ReadTime("--state-every", words.state_every, absl::Nanoseconds(1), "1m or 30s",
                               &agent.state_every));
   agent.device = words.device == "cuda" ? v1::CUDA : v1::CPU;
-  if (agent.work_dir.empty()) agent.work_dir = WorkFolder(agent.data_dir);
+  if (agent.work_dir.empty()) ChooseWorkFolder(flags);
   return absl::OkStatus();
 }
 
@@ -283,6 +293,7 @@ std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_cod
     SayFlagError(kProgram, argc, argv, converted.message(), "");
     return std::nullopt;
   }
+  flags.misspelt = MisspeltVariables(app, environ);
   return flags;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "common/logging/logging.h"
 #include "worker/agent/agent_options.h"
@@ -18,6 +20,8 @@ struct WorkerFlags {
   // Of agent.log. The ranks' is agent.log_level.
   LogLevel log_level = LogLevel::kInfo;
   SiteChoice site;
+  // Of the environment (MisspeltVariables).
+  std::vector<std::string> misspelt;
 };
 
 // Empty if the program must exit with *exit_code (help: 0; a mistake: kExitBadArguments). Then all

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/retry.h"
 #include "longhaul/v1/logs.grpc.pb.h"
@@ -196,10 +197,10 @@ void LogServer::Run(const std::stop_token& stop) {
     std::stop_token call;
     const std::optional<int> node = BeginCall(stop, &call);
     if (!node.has_value()) return;
-    const absl::Time begun = absl::Now();
+    const absl::Time begun = SteadyTime();
     Call(options_, *node, *stub).Run(call);
     // If a stream ends at once, the coordinator does not have this call, or is shutting down.
-    if (absl::Now() - begun > absl::Seconds(5)) attempt = 0;
+    if (SteadyTime() - begun > absl::Seconds(5)) attempt = 0;
     const absl::Duration wait = absl::Milliseconds(500) + FullJitter({}, attempt, random);
     AwaitNextAttempt({&channel_, 1}, wait, stop);
   }

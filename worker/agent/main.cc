@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/exit_code.h"
+#include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/stop_signals.h"
 #include "common/command_line/output_end.h"
@@ -51,11 +52,14 @@ std::thread HandleSignals(Agent& agent, const sigset_t& signals) {
 int RunWorker(WorkerFlags flags) {
   AgentOptions options = std::move(flags.agent);
   StartLog(flags, options);
+  for (const std::string& line : flags.misspelt) options.log.Warning(line);
   SendProtobufLogTo(options.log);
   SendGrpcLogTo(options.log);
   signal(SIGPIPE, SIG_IGN);
   SkipLockCycleSearch();
   TuneAllocatorForBulk();
+  // For the ranks: each file of their data stays open.
+  RaiseFileLimit();
   const sigset_t signals = BlockStopSignals();
   const auto tls = LoadTlsIfGiven(options.tls_files);
   if (!tls.ok()) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/base/random_hex.h"
 #include "common/config/capabilities.h"
@@ -192,6 +193,8 @@ std::string MembershipClient::TextOf(const absl::Status& trouble) const {
   if (absl::IsAlreadyExists(trouble)) return "the name is taken";
   if (absl::IsCancelled(trouble)) return "the coordinator is going down";
   if (absl::IsUnavailable(trouble) && !link_trouble_.empty()) return link_trouble_;
+  if (absl::IsUnavailable(trouble) && !ever_joined_)
+    return absl::StrCat(trouble.message(), ProxyNote(options_.coordinator));
   // Here the message alone says everything.
   if (absl::IsUnavailable(trouble) || absl::IsNotFound(trouble))
     return std::string(trouble.message());
@@ -199,7 +202,7 @@ std::string MembershipClient::TextOf(const absl::Status& trouble) const {
 }
 
 void MembershipClient::Complain(const absl::Status& trouble) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyTime();
   const std::string text = TextOf(trouble);
   const bool is_new = text != trouble_;
   if (is_new) {
@@ -263,7 +266,7 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
 }
 
 std::vector<std::string> MembershipClient::AskAboutKept() {
-  asked_about_kept_ = absl::Now();
+  asked_about_kept_ = SteadyTime();
   std::vector<std::string> kept;
   if (options_.kept_jobs) kept = options_.kept_jobs();
   if (kept.size() <= kKeptJobsMax) return kept;
@@ -309,7 +312,7 @@ absl::StatusOr<absl::Duration> MembershipClient::Beat() {
   request.set_pool(options_.join.pool());
   request.set_has_spec_of(with_spec_.job_id());
   std::vector<std::string> kept;
-  if (absl::Now() - asked_about_kept_ >= options_.kept_jobs_every) kept = AskAboutKept();
+  if (SteadyTime() - asked_about_kept_ >= options_.kept_jobs_every) kept = AskAboutKept();
   request.mutable_kept_jobs()->Assign(kept.begin(), kept.end());
   v1::HeartbeatResponse response;
   if (const grpc::Status status = stub_->Heartbeat(&context, request, &response); !status.ok()) {
@@ -366,7 +369,7 @@ void MembershipClient::Grant(v1::Assignment assignment, const v1::NodePlace& nod
 void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePlace& node,
                              const std::function<bool(AgentMembership&)>& change) {
   const bool idle = assignment.job_id().empty() && options_.join.nodes() <= 1;
-  idle_since_ = idle ? std::optional(idle_since_.value_or(absl::Now())) : std::nullopt;
+  idle_since_ = idle ? std::optional(idle_since_.value_or(SteadyTime())) : std::nullopt;
   TellMissing(node);
   Standing standing = {"", assignment, node, lease_};
   {
@@ -382,12 +385,12 @@ void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePla
 }
 
 absl::Duration MembershipClient::Period() const {
-  const bool idle = idle_since_.has_value() && absl::Now() - *idle_since_ >= options_.idle_after;
+  const bool idle = idle_since_.has_value() && SteadyTime() - *idle_since_ >= options_.idle_after;
   return idle ? options_.idle_heartbeat : options_.heartbeat;
 }
 
 void MembershipClient::TellMissing(const v1::NodePlace& node) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyTime();
   const bool same = node.missing() == missing_;
   if (same && (missing_.empty() || now - missing_told_ < kBetweenReminders)) return;
   missing_ = node.missing();

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/host_port.h"
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
@@ -29,6 +30,7 @@
 namespace longhaul {
 namespace {
 
+constexpr absl::Duration kKillPatience = absl::Seconds(10);
 constexpr char kNcclInterfaces[] = "NCCL_SOCKET_IFNAME";
 
 // Whether the Logger of a rank wrote the line. Libraries write other lines to standard error.
@@ -49,6 +51,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> ServeRendezvous(const AgentOpt
   return RendezvousServer::Start(
       {.address = HostPortText(options.in_pool_address, 0),
        .tls = options.tls,
+       .peer_name = options.in_pool_name,
        .allow_plaintext_beyond_localhost = options.allow_plaintext_beyond_localhost,
        .token = token});
 }
@@ -107,7 +110,15 @@ absl::Status NodeRanks::Start(const Work& work) {
 void NodeRanks::End() {
   ++group_;
   Signal(SIGKILL);
-  for (const auto& rank : ranks_) rank->Kill();
+  const absl::Time deadline = SteadyTime() + kKillPatience;
+  for (auto& rank : ranks_) {
+    if (rank->Kill(deadline - SteadyTime())) continue;
+    options_.log.Error(absl::StrCat(
+        "rank process ", rank->pid(), " was killed ", absl::FormatDuration(kKillPatience),
+        " ago and has not ended: the system waits for its disk or its device. It is left alone"));
+    // Its thread still waits for its end.
+    (void)rank.release();
+  }
   ranks_.clear();
 }
 

@@ -55,7 +55,8 @@ class NodeRanks {
 
   // The ranks end first. Errors: those of the system; of StartGeneration.
   absl::Status Start(const Work& work);
-  // Kills them, and blocks until they have ended.
+  // Kills them, and blocks until they have ended. One that the system does not end within ten
+  // seconds is left alone.
   void End();
   // Sends a signal to each.
   void Signal(int signal);

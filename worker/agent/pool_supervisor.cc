@@ -30,6 +30,11 @@ std::string HowItEnded(int rank, int code) {
 
 }  // namespace
 
+absl::Duration ProgressLimits::Of(double expected_seconds) const {
+  return std::max(at_least,
+                  expected_seconds > 0 ? absl::Seconds(factor * expected_seconds) : first);
+}
+
 PoolSupervisor::PoolSupervisor(Options options, absl::Time now)
     : options_(std::move(options)), ticked_(now) {}
 
@@ -198,12 +203,6 @@ PoolSupervisor::Actions PoolSupervisor::Tick(absl::Time now) {
   return out;
 }
 
-absl::Duration PoolSupervisor::LimitOf(const Rank& rank) const {
-  const ProgressLimits& limits = options_.progress;
-  if (rank.status.expected_seconds <= 0) return std::max(limits.first, limits.at_least);
-  return std::max(limits.at_least, absl::Seconds(limits.factor * rank.status.expected_seconds));
-}
-
 // A rank may wait for another rank. That one waits for the coordinator, or it is the one that makes
 // no progress (or reports nothing), and is blamed itself. So a rank that waits is excused, and its
 // own time begins later. If all ranks here wait, they wait for one of another node, whose agent
@@ -236,11 +235,11 @@ std::optional<std::string> PoolSupervisor::FindStall(absl::Time now) const {
     const int index = static_cast<int>(i);
     // A rank reports once a second, whatever it does.
     const absl::Duration silent_max =
-        rank.reported ? options_.progress.at_least
-                      : std::max(options_.progress.first, options_.progress.at_least);
+        rank.reported ? options_.progress.at_least : options_.progress.Of(0);
     if (now - rank.seen > silent_max)
       return words(index, "was silent", now - rank.seen, silent_max);
-    const absl::Duration still = now - rank.progressed, limit = LimitOf(rank);
+    const absl::Duration still = now - rank.progressed,
+                         limit = options_.progress.Of(rank.status.expected_seconds);
     if (still > limit) return words(index, "made no progress", still, limit);
   }
   return std::nullopt;

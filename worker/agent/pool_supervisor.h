@@ -49,6 +49,9 @@ struct ProgressLimits {
   // The limit while the rank's pace is not known: it loads data, makes the model, and runs the
   // first steps.
   absl::Duration first = absl::Minutes(30);
+
+  // The limit of a rank (RankStatus::expected_seconds). 0: its pace is not known.
+  absl::Duration Of(double expected_seconds) const;
 };
 
 class PoolSupervisor {
@@ -126,7 +129,6 @@ class PoolSupervisor {
   void ExcuseWaitingRanks(absl::Time now);
   // Names a rank that makes no progress.
   std::optional<std::string> FindStall(absl::Time now) const;
-  absl::Duration LimitOf(const Rank& rank) const;
 
   const Options options_;
   State state_ = State::kIdle;

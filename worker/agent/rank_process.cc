@@ -136,16 +136,18 @@ void RankProcess::Watch(int pipe) {
   siginfo_t info = {};
   while (waitid(P_PID, pid_, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
   }
+  bool wanted;
   {
     absl::MutexLock lock(&mutex_);
     ended_ = true;
+    wanted = !given_up_;
     // What is left of its group.
     kill(-pid_, SIGKILL);
     int status;
     while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
   }
-  handler_.on_exit(info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
+  if (wanted) handler_.on_exit(info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
 }
 
 void RankProcess::PassOn(int pipe) {
@@ -180,9 +182,15 @@ void RankProcess::Signal(int signal) {
   if (!ended_) kill(signal == SIGKILL ? -pid_ : pid_, signal);
 }
 
-void RankProcess::Kill() {
+bool RankProcess::Kill(absl::Duration patience) {
   Signal(SIGKILL);
+  {
+    absl::MutexLock lock(&mutex_);
+    given_up_ = !mutex_.AwaitWithTimeout(absl::Condition(&ended_), patience);
+    if (given_up_) return false;
+  }
   if (thread_.joinable()) thread_.join();
+  return true;
 }
 
 }  // namespace longhaul

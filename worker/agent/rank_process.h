@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "common/logging/logging.h"
 #include "worker/agent/rank_report.h"
 
@@ -38,7 +39,7 @@ class RankProcess {
   // Called on the process's own threads.
   struct Handler {
     std::function<void(const RankReport&)> on_report;
-    // RankExit, or 128 + signal. Called once, last.
+    // RankExit, or 128 + signal. Called once, last; not after a Kill that returned false.
     std::function<void(int exit_code)> on_exit;
     // Called with a line of its standard error, without its end, at most kLogLineMax bytes at a
     // time. Also called while the process is being ended. Empty: the process writes to this one's
@@ -55,8 +56,10 @@ class RankProcess {
 
   // Sends the signal to the process, if it lives; SIGKILL to its whole group.
   void Signal(int signal);
-  // Sends SIGKILL. Blocks until the process has ended.
-  void Kill();
+  // Sends SIGKILL, and blocks until the process has ended. False: it has not ended after
+  // `patience`, as the system does not end a process that is in a call to a disk or device which
+  // does not answer. Then its end is not reported any more, and the destructor would wait for it.
+  bool Kill(absl::Duration patience);
   pid_t pid() const { return pid_; }
 
  private:
@@ -70,6 +73,8 @@ class RankProcess {
   const Handler handler_;
   absl::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  // Nobody wants to know its end any more.
+  bool given_up_ ABSL_GUARDED_BY(mutex_) = false;
   // Runs until no process can write to the process's standard error any more: none of its group
   // lives.
   std::jthread log_thread_;

@@ -1,5 +1,6 @@
 #include "worker/agent/site.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +43,19 @@ absl::Status CheckWritable(absl::string_view flag, const std::string& folder) {
       absl::StrCat(flag, ": ", folder, " is no folder that can be written on this machine"));
 }
 
-absl::Status CheckOptions(const AgentOptions& options) {
+// Who makes it before us could put links in it, or the tokens of another text.
+absl::Status CheckOwn(const std::string& folder) {
+  (void)mkdir(folder.c_str(), 0700);
+  struct stat info;
+  if (lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+      (info.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--work-dir: ", folder,
+                   " is no folder of this user's alone: remove it, or give another one"));
+}
+
+absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options) {
   if (!IsName(options.pool)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--pool: '", options.pool, "' is not ", kNameForm));
@@ -55,6 +68,7 @@ absl::Status CheckOptions(const AgentOptions& options) {
     return absl::NotFoundError(
         absl::StrCat("--data-dir: ", options.data_dir, " is no folder on this machine"));
   }
+  if (choice.work_dir_in_temp) LH_RETURN_IF_ERROR(CheckOwn(options.work_dir));
   LH_RETURN_IF_ERROR(CheckWritable("--state-dir", options.state_dir));
   LH_RETURN_IF_ERROR(CheckWritable("--track-dir", options.track_dir));
   if (!options.trace.empty()) {
@@ -139,7 +153,7 @@ void PlaceOnCores(const SiteChoice& choice, AgentOptions& options) {
 
 absl::Status PrepareSite(const SiteChoice& choice, AgentOptions& options) {
   options.host = HostName();
-  LH_RETURN_IF_ERROR(CheckOptions(options));
+  LH_RETURN_IF_ERROR(CheckOptions(choice, options));
   LH_RETURN_IF_ERROR(PrepareNode(choice, options));
   PlaceOnCores(choice, options);
   options.capabilities = CapabilitiesOn(options.device);

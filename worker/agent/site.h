@@ -20,6 +20,8 @@ struct SiteChoice {
   std::optional<int> threads;
   // none, node or cores: see CoreBinding.
   std::string bind_cores;
+  // --work-dir was not given, and lies among the temporary files of all users.
+  bool work_dir_in_temp = false;
 };
 
 // Checks `options`, which begin as the flags say and with a log, and completes them: the host's
@@ -27,7 +29,8 @@ struct SiteChoice {
 // the agent starts. May block for kBusyWindow, in which it measures which cores are busy. Errors:
 //   INVALID_ARGUMENT     a flag is wrong, or contradicts another one; no retry corrects it
 //   NOT_FOUND            a folder or program that a flag names is not there
-//   FAILED_PRECONDITION  --device cuda on a machine with fewer GPUs than ranks
+//   FAILED_PRECONDITION  --device cuda on a machine with fewer GPUs than ranks; the folder that
+//                        --work-dir would be is another user's
 // Others: those of IdentifyNode, AddressTowards, InterfaceOf and NameInCertificate.
 absl::Status PrepareSite(const SiteChoice& choice, AgentOptions& options);
 

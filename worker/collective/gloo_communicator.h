@@ -34,10 +34,10 @@ struct GlooCommunicatorOptions {
 };
 
 // Blocks until all ranks are connected. Has two threads of its own (gloo's I/O and the sentinel).
-// Errors: those of Rendezvous::Exchange and of Communicator::Barrier; also FAILED_PRECONDITION if
-// gloo's symbols resolve to another library (CheckGlooSymbols), or if SIGPIPE has its default
-// action. With that action the death of a peer would end this process: the program must call
-// signal(SIGPIPE, SIG_IGN) at its start.
+// Errors: those of Rendezvous::Exchange and of Communicator::Barrier; also INTERNAL if this
+// rank cannot listen on `hostname`, and FAILED_PRECONDITION if gloo's symbols resolve to another
+// library (CheckGlooSymbols), or if SIGPIPE has its default action. With that action the death of a
+// peer would end this process: the program must call signal(SIGPIPE, SIG_IGN) at its start.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeGlooCommunicator(
     const GlooCommunicatorOptions& options);
 

@@ -62,7 +62,7 @@ absl::StatusOr<std::unique_ptr<GlooContext>> GlooContext::Connect(int rank, int 
   try {
     blob = context->Listen(hostname, timeout);
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("listening on ", hostname, ": ", error.what()));
+    return absl::InternalError(absl::StrCat("listening on ", hostname, ": ", error.what()));
   }
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> blobs,
                       rendezvous.Exchange(rank, blob, timeout));

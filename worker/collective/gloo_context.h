@@ -21,9 +21,9 @@ namespace longhaul {
 class GlooContext : public gloo::Context {
  public:
   // Blocks for at most about `timeout`. `hostname` is a numeric address of this machine that the
-  // peers can reach. Errors: those of Rendezvous::Exchange; INVALID_ARGUMENT: a peer's blob has the
-  // wrong size; UNAVAILABLE: a connection failed; DEADLINE_EXCEEDED: a peer did not connect. The
-  // last two name the peer.
+  // peers can reach. Errors: those of Rendezvous::Exchange; INTERNAL: this rank cannot listen
+  // there; INVALID_ARGUMENT: a peer's blob has the wrong size; UNAVAILABLE: a connection
+  // failed; DEADLINE_EXCEEDED: a peer did not connect. The last two name the peer.
   static absl::StatusOr<std::unique_ptr<GlooContext>> Connect(int rank, int size,
                                                               const std::string& hostname,
                                                               Rendezvous& rendezvous,

@@ -168,7 +168,8 @@ absl::StatusOr<ncclUniqueId> ExchangeId(const NcclCommunicatorOptions& options) 
   std::string blob;
   if (options.rank == 0) {
     if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess) {
-      return absl::UnavailableError(absl::StrCat("ncclGetUniqueId: ", ncclGetErrorString(result)));
+      // No peer has a part in it.
+      return absl::InternalError(absl::StrCat("ncclGetUniqueId: ", ncclGetErrorString(result)));
     }
     blob.assign(id.internal, sizeof(id.internal));
   }

@@ -17,8 +17,8 @@ class Rendezvous {
   // Blocks until all ranks have called it, and returns their blobs by rank: the same on every rank.
   // The blobs come from outside, so the caller must check them. DEADLINE_EXCEEDED: a rank did not
   // come in time. UNAVAILABLE: the rendezvous is gone. ALREADY_EXISTS: another caller came as this
-  // rank. INVALID_ARGUMENT: the rank is out of range or the blob too large. FAILED_PRECONDITION:
-  // this exchange is over (a later generation has begun).
+  // rank. INVALID_ARGUMENT: the rank is out of range or the blob too large. ABORTED: this
+  // exchange is over (a later generation has begun).
   virtual absl::StatusOr<std::vector<std::string>> Exchange(int rank, std::string blob,
                                                             absl::Duration timeout) = 0;
 };

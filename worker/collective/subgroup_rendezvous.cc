@@ -1,12 +1,13 @@
 #include "worker/collective/subgroup_rendezvous.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/status_macros.h"
 #include "worker/collective/parts.h"
+#include "worker/collective/steady_deadline.h"
 
 namespace longhaul {
 namespace {
@@ -36,7 +37,7 @@ absl::StatusOr<std::vector<std::string>> SubgroupRendezvous::Exchange(int rank, 
           absl::StrCat("member ", member, " of ", parent_.size(), " ranks"));
     }
   }
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyDeadline deadline = SteadyDeadlineIn(timeout);
   std::vector<int64_t> sizes(parent_.size());
   int64_t own_size = blob.size();
   LH_RETURN_IF_ERROR(parent_.AllGather(AsBytes(&own_size, sizeof(own_size)),
@@ -52,9 +53,10 @@ absl::StatusOr<std::vector<std::string>> SubgroupRendezvous::Exchange(int rank, 
   std::vector<Part> parts;
   LH_RETURN_IF_ERROR(ContiguousParts(sizes, &parts));
   std::string all(parts.back().offset + parts.back().size, '\0');
+  const absl::Duration left = absl::FromChrono(deadline - std::chrono::steady_clock::now());
   LH_RETURN_IF_ERROR(parent_.AllGather(AsBytes(blob.data(), blob.size()), parts,
                                        AsBytes(all.data(), all.size()),
-                                       {.timeout = std::max(deadline - absl::Now(), kLeast)}));
+                                       {.timeout = std::max(left, kLeast)}));
   std::vector<std::string> blobs;
   for (const int member : members_)
     blobs.push_back(all.substr(parts[member].offset, parts[member].size));

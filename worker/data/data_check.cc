@@ -124,8 +124,10 @@ class DocumentCheck {
   absl::Status Run(const std::string& path) {
     report_.documents = 0;
     const bool jsonl = report_.kind == SourceKind::kJsonl;
-    auto opened = jsonl ? OpenJsonlDocuments(path, options_.field, options_.line_bytes_max)
-                        : OpenTextDocument(path, parts_);
+    auto opened =
+        jsonl ? OpenJsonlDocuments(path, options_.field, options_.line_bytes_max)
+              : OpenTextDocument(path, parts_,
+                                 options_.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
     LH_RETURN_IF_ERROR(opened.status());
     DocumentReader& documents = **opened;
     for (DocumentPart part;;) {

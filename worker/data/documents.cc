@@ -219,6 +219,33 @@ class TextPieces : public DocumentReader {
   bool ended_ = false, begun_ = false;
 };
 
+// Refuses text that is not UTF-8. No part ends inside a character.
+class Utf8Text : public DocumentReader {
+ public:
+  Utf8Text(std::string path, std::unique_ptr<DocumentReader> text)
+      : path_(std::move(path)), text_(std::move(text)) {}
+  int64_t taken() const override { return text_->taken(); }
+
+  absl::StatusOr<bool> Next(DocumentPart& part) override {
+    LH_ASSIGN_OR_RETURN(const bool more, text_->Next(part));
+    if (!more) return false;
+    const absl::string_view text = part.text;
+    for (size_t at = 0, size; at < text.size(); at += size, bytes_ += size) {
+      size = Utf8Size(text.substr(at));
+      if (size > 0) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          path_, ": is no UTF-8 text at byte ", bytes_,
+          ", which a tokenizer needs: convert it, as by iconv -f ISO-8859-1 -t UTF-8"));
+    }
+    return true;
+  }
+
+ private:
+  const std::string path_;
+  const std::unique_ptr<DocumentReader> text_;
+  int64_t bytes_ = 0;  // Those that were found to be characters.
+};
+
 class JsonlDocuments : public DocumentReader {
  public:
   JsonlDocuments(std::string path, std::string field, int64_t line_bytes_max,
@@ -272,10 +299,16 @@ absl::StatusOr<std::string> TextOfJsonLine(absl::string_view line, absl::string_
 }
 
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(const std::string& path,
-                                                                 TextParts parts) {
+                                                                 TextParts parts, TextBytes bytes) {
   LH_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, ByteStream::Open(path));
-  if (parts == TextParts::kPieces) return std::make_unique<TextPieces>(std::move(stream));
-  return std::make_unique<TextDocument>(std::move(stream));
+  std::unique_ptr<DocumentReader> text;
+  if (parts == TextParts::kPieces) {
+    text = std::make_unique<TextPieces>(std::move(stream));
+  } else {
+    text = std::make_unique<TextDocument>(std::move(stream));
+  }
+  if (bytes == TextBytes::kUtf8) text = std::make_unique<Utf8Text>(path, std::move(text));
+  return text;
 }
 
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlDocuments(const std::string& path,

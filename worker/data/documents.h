@@ -30,9 +30,10 @@ struct DocumentPart {
 class DocumentReader {
  public:
   virtual ~DocumentReader() = default;
-  // False: no more. INVALID_ARGUMENT: the file is damaged: compressed bytes; in JSONL a line that
-  // is no JSON object, has no such text field, is deeper than kJsonDepthMax or too long. The
-  // message names file and line. Else the system's error. Blocks on the disk.
+  // False: no more. INVALID_ARGUMENT: the file is damaged: compressed bytes; text that is not UTF-8
+  // (TextBytes); in JSONL a line that is no JSON object, has no such text field, is deeper than
+  // kJsonDepthMax or too long. The message names file and place. Else the system's error. Blocks on
+  // the disk.
   virtual absl::StatusOr<bool> Next(DocumentPart& part) = 0;
   // After an error of Next: it was of one line alone, and Next goes on behind it.
   virtual bool CanGoOn() const { return false; }
@@ -50,9 +51,13 @@ enum class TextParts {
 };
 inline constexpr size_t kTextPieceBytes = 1 << 16;
 
-// The whole file is a document, in such parts. Any bytes. Errors: ByteStream::Open.
+// Tokenizers take characters: Next refuses what is not UTF-8, with its place.
+enum class TextBytes { kAny, kUtf8 };
+
+// The whole file is a document, in such parts. Errors: ByteStream::Open.
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(
-    const std::string& path, TextParts parts = TextParts::kLines);
+    const std::string& path, TextParts parts = TextParts::kLines,
+    TextBytes bytes = TextBytes::kAny);
 
 // Each line that is not blank is a JSON object (UTF-8), whose field `field` is a document. It has
 // at most `line_bytes_max`, a multiple of 1 MiB.

@@ -12,6 +12,8 @@ namespace longhaul {
 namespace {
 
 constexpr int64_t kCheckedAtOnce = 1 << 14, kMarksAtOnce = 512;
+constexpr int64_t kBytesBetweenCalls = 64 << 20;
+using OnRead = std::function<void(int64_t)>;
 
 int64_t PlaceOf(const TokenPiece& piece, int64_t token) {
   return piece.offset + token * piece.width;
@@ -37,12 +39,15 @@ void Widen(absl::Span<int64_t> out) {
 // The place of the first token that is too large, or -1. The loop over a run has no branch, so it
 // is as fast as memory.
 template <typename Word>
-absl::StatusOr<int64_t> FindTooLarge(const TokenPiece& piece, uint64_t end) {
+absl::StatusOr<int64_t> FindTooLarge(const TokenPiece& piece, uint64_t end, const OnRead& on_read) {
+  constexpr int64_t kTokensBetweenCalls = kBytesBetweenCalls / sizeof(Word);
+  static_assert(kTokensBetweenCalls % kCheckedAtOnce == 0);
   std::vector<Word> buffer(std::min(kCheckedAtOnce, piece.count));
   for (int64_t first = 0; first < piece.count; first += kCheckedAtOnce) {
     const auto run =
         absl::MakeSpan(buffer).subspan(0, std::min(kCheckedAtOnce, piece.count - first));
     LH_RETURN_IF_ERROR(piece.file->Read(PlaceOf(piece, first), BytesOf(run)));
+    if (on_read && first > 0 && first % kTokensBetweenCalls == 0) on_read(first);
     Word largest = 0;
     for (const Word word : run) largest = std::max(largest, word);
     if (largest < end) continue;
@@ -53,25 +58,26 @@ absl::StatusOr<int64_t> FindTooLarge(const TokenPiece& piece, uint64_t end) {
   return -1;
 }
 
-absl::StatusOr<int64_t> FindOutside(const TokenPiece& piece, uint64_t end) {
+absl::StatusOr<int64_t> FindOutside(const TokenPiece& piece, uint64_t end, const OnRead& on_read) {
   switch (piece.width) {
     case 1:
-      return end > UINT8_MAX ? -1 : FindTooLarge<uint8_t>(piece, end);
+      return end > UINT8_MAX ? -1 : FindTooLarge<uint8_t>(piece, end, on_read);
     case 2:
-      return end > UINT16_MAX ? -1 : FindTooLarge<uint16_t>(piece, end);
+      return end > UINT16_MAX ? -1 : FindTooLarge<uint16_t>(piece, end, on_read);
     case 4:
-      return end > UINT32_MAX ? -1 : FindTooLarge<uint32_t>(piece, end);
+      return end > UINT32_MAX ? -1 : FindTooLarge<uint32_t>(piece, end, on_read);
     default:
-      return FindTooLarge<uint64_t>(piece, end);
+      return FindTooLarge<uint64_t>(piece, end, on_read);
   }
 }
 
 }  // namespace
 
-absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab) {
+absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab, const OnRead& on_read) {
   LH_CHECK(vocab > 0, "a vocabulary has tokens");
-  LH_ASSIGN_OR_RETURN(const int64_t at,
-                      FindOutside(piece, static_cast<uint64_t>(std::min(vocab, piece.limit))));
+  LH_ASSIGN_OR_RETURN(
+      const int64_t at,
+      FindOutside(piece, static_cast<uint64_t>(std::min(vocab, piece.limit)), on_read));
   if (at < 0) return absl::OkStatus();
   int64_t token;
   LH_RETURN_IF_ERROR(ReadTokens(piece, at, absl::MakeSpan(&token, 1)));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -47,8 +48,10 @@ struct DocumentTokens {
 };
 
 // INVALID_ARGUMENT: a token is not in [0, vocab); the message names file, place and token. Reads
-// the whole piece, unless its type cannot hold such numbers.
-absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab);
+// the whole piece, unless its type cannot hold such numbers. `on_read` is called after every 64 MiB
+// with the number of tokens that were read; it may be null.
+absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab,
+                         const std::function<void(int64_t)>& on_read = nullptr);
 
 // Copies tokens [first, first + out.size()) of the piece, which must have them.
 absl::Status ReadTokens(const TokenPiece& piece, int64_t first, absl::Span<int64_t> out);

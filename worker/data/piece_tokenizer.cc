@@ -21,6 +21,11 @@ namespace {
 
 // Of text, for a process at once. A Hugging Face tokenizer shares a run among threads of its own.
 constexpr size_t kPieceRunBytes = 1 << 16, kHfRunBytes = 2 << 20;
+// As `python3 -m longhaul.tokenize`, which would first look for modules in the current folder: that
+// may be one of data or of a model, from somebody else.
+constexpr char kHfProgram[] =
+    "import sys; sys.path[:1] = filter(None, sys.path[:1]); import runpy; "
+    "runpy.run_module('longhaul.tokenize', run_name='__main__', alter_sys=True)";
 
 class PieceTokenizer : public Tokenizer {
  public:
@@ -122,8 +127,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOpt
       "PATH";
   LH_ASSIGN_OR_RETURN(const std::string digest, HexDigestOf(path));
   std::vector<std::string> command = {
-      "python3",     "-m", "longhaul.tokenize", "--pipe",
-      "--tokenizer", path, "--threads",         absl::StrCat(std::max(1, options.threads))};
+      "python3",     "-c", kHfProgram,  "--pipe",
+      "--tokenizer", path, "--threads", absl::StrCat(std::max(1, options.threads))};
   if (!options.special_tokens) command.push_back("--no-special-tokens");
   absl::StatusOr<TokenizerProcess> process = TokenizerProcess::Start(command, "longhaul.tokenize");
   if (!process.ok())

@@ -6,8 +6,8 @@
 
 namespace longhaul {
 
-PrefetchedBatches::PrefetchedBatches(std::unique_ptr<BatchMaker> maker, absl::Duration patience)
-    : maker_(std::move(maker)), patience_(patience), thread_([this] { Work(); }) {}
+PrefetchedBatches::PrefetchedBatches(std::unique_ptr<BatchMaker> maker, Patience patience)
+    : maker_(std::move(maker)), patience_(std::move(patience)), thread_([this] { Work(); }) {}
 
 PrefetchedBatches::~PrefetchedBatches() {
   {
@@ -26,10 +26,11 @@ void PrefetchedBatches::Prepare(int64_t step) {
 
 absl::StatusOr<ExampleBatch> PrefetchedBatches::Take(int64_t step) {
   {
+    const absl::Duration patience = patience_.now();
     absl::MutexLock lock(&mutex_);
-    if (!mutex_.AwaitWithTimeout(absl::Condition(this, &PrefetchedBatches::Settled), patience_)) {
+    if (!mutex_.AwaitWithTimeout(absl::Condition(this, &PrefetchedBatches::Settled), patience)) {
       return absl::AbortedError(absl::StrCat("the data of step ", step, " was not read within ",
-                                             absl::FormatDuration(patience_),
+                                             absl::FormatDuration(patience),
                                              ": does the disk respond?"));
     }
     std::optional<absl::StatusOr<ExampleBatch>> ready = std::exchange(ready_, std::nullopt);

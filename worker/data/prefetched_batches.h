@@ -8,7 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
+#include "common/base/patience.h"
 #include "worker/data/batch.h"
 
 namespace longhaul {
@@ -17,7 +17,7 @@ class PrefetchedBatches : public BatchSource {
  public:
   // `patience`: the longest that Take waits for the thread.
   explicit PrefetchedBatches(std::unique_ptr<BatchMaker> maker,
-                             absl::Duration patience = absl::Minutes(10));
+                             Patience patience = absl::Minutes(10));
   // Waits until the thread has made its current batch.
   ~PrefetchedBatches() override;
 
@@ -30,7 +30,7 @@ class PrefetchedBatches : public BatchSource {
   bool Settled() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<BatchMaker> maker_;
-  const absl::Duration patience_;
+  const Patience patience_;
   absl::Mutex mutex_;
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;
   // The step of a batch that was asked for and not begun.

@@ -93,13 +93,26 @@ absl::Status CheckSeparable(const SourceOptions& options, const FileTokens& toke
                       options.path, mark, options.eos.has_value() ? "eos" : "bos"));
 }
 
+// Reads all of it, which takes long if it is large. So it tells that.
+absl::Status CheckPiece(const TokenPiece& piece, int64_t vocab, const TokenWork& work) {
+  bool told = false;
+  const absl::Status checked = CheckTokens(piece, vocab, [&](int64_t tokens) {
+    if (!work.on_wait) return;
+    told = true;
+    work.on_wait(absl::StrFormat("a check of %s: %d of %d MiB read", piece.file->path(),
+                                 tokens * piece.width >> 20, piece.count * piece.width >> 20));
+  });
+  if (told) work.on_wait("");
+  return checked;
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
                                                    const std::vector<std::string>& files,
-                                                   int64_t vocab) {
+                                                   int64_t vocab, const TokenWork& work) {
   std::vector<TokenPiece> pieces;
   for (const std::string& file : files) {
     LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(options.kind, file));
-    LH_RETURN_IF_ERROR(CheckTokens(piece, vocab));
+    LH_RETURN_IF_ERROR(CheckPiece(piece, vocab, work));
     pieces.push_back(std::move(piece));
   }
   DocumentTokens marks;
@@ -110,6 +123,34 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
     return absl::InvalidArgumentError(absl::StrCat(options.path, ": holds no tokens"));
   if (options.documents) LH_RETURN_IF_ERROR(CheckSeparable(options, *tokens));
   return tokens;
+}
+
+absl::StatusOr<SourceTokenizer> StartTokenizer(const SourceOptions& options, int processes,
+                                               const std::string& program) {
+  SourceTokenizer result{.bos = options.bos.value_or(kNoToken)};
+  if (options.tokenizer.empty()) {
+    result.tokenizer = MakeByteTokenizer();
+    // Text holds no NUL, so that it tells documents of JSONL apart; files of text are joined as
+    // they are.
+    result.eos = options.eos.value_or(options.kind == SourceKind::kJsonl ? 0 : kNoToken);
+    return result;
+  }
+  LH_ASSIGN_OR_RETURN(const std::string file, TokenizerFile(options.tokenizer));
+  if (!IsHfTokenizer(file)) {
+    LH_ASSIGN_OR_RETURN(
+        result.tokenizer,
+        StartPieceTokenizer({.model = file, .processes = processes, .program = program}));
+    result.eos = options.eos.value_or(result.tokenizer->eos());
+    return result;
+  }
+  LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
+  result.eos = options.eos.value_or(result.tokenizer->eos());
+  result.parts = TextParts::kPieces;
+  if (options.eos.has_value() || result.eos != kNoToken) return result;
+  return absl::InvalidArgumentError(
+      absl::StrCat(file,
+                   ": has none of the usual tokens for the end of a text; set eos to the "
+                   "token behind each document, or to -1 for none"));
 }
 
 absl::Status CheckVocab(const SourceOptions& options, const SourceTokenizer& of, int64_t vocab) {
@@ -158,42 +199,21 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options) {
 
 absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int processes,
                                             const std::string& program) {
-  SourceTokenizer result{.bos = options.bos.value_or(kNoToken)};
-  if (options.tokenizer.empty()) {
-    result.tokenizer = MakeByteTokenizer();
-    // Text holds no NUL, so that it tells documents of JSONL apart; files of text are joined as
-    // they are.
-    result.eos = options.eos.value_or(options.kind == SourceKind::kJsonl ? 0 : kNoToken);
-    return result;
-  }
-  LH_ASSIGN_OR_RETURN(const std::string file, TokenizerFile(options.tokenizer));
-  if (!IsHfTokenizer(file)) {
-    LH_ASSIGN_OR_RETURN(
-        result.tokenizer,
-        StartPieceTokenizer({.model = file, .processes = processes, .program = program}));
-    result.eos = options.eos.value_or(result.tokenizer->eos());
-    return result;
-  }
-  LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
-  result.eos = options.eos.value_or(result.tokenizer->eos());
-  result.parts = TextParts::kPieces;
-  if (options.eos.has_value() || result.eos != kNoToken) return result;
-  return absl::InvalidArgumentError(
-      absl::StrCat(file,
-                   ": has none of the usual tokens for the end of a text; set eos to the "
-                   "token behind each document, or to -1 for none"));
+  absl::StatusOr<SourceTokenizer> started = StartTokenizer(options, processes, program);
+  if (!started.ok()) return MarkTokenizer(started.status());
+  return started;
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work) {
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options));
-  if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab);
+  if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab, work);
   const bool plain = options.kind == SourceKind::kText && options.tokenizer.empty() &&
                      options.eos.value_or(kNoToken) == kNoToken &&
                      options.bos.value_or(kNoToken) == kNoToken;
   if (plain) {
     LH_ASSIGN_OR_RETURN(const bool compressed, AnyCompressed(files));
-    if (!compressed) return OpenFiles(options, files, vocab);
+    if (!compressed) return OpenFiles(options, files, vocab, work);
   }
   LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
                       TokenizerOf(options, 1, work.tokenizer_program));
@@ -201,7 +221,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options
   LH_ASSIGN_OR_RETURN(const std::string prefix, MakeTokens(options, files, work));
   SourceOptions made = options;
   made.kind = SourceKind::kMegatron;
-  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab);
+  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab, work);
   if (dataset.ok()) return dataset;
   return WithMessage(dataset.status(), absl::StrCat("the tokens of ", options.path, " in ",
                                                     dataset.status().message()));

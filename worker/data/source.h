@@ -38,12 +38,13 @@ struct SourceOptions {
   bool documents = false;
 };
 
-// Where and how tokens are made from text.
+// Where and how tokens are made from text, and who hears of what takes long.
 struct TokenWork {
   // Made when it is needed.
   std::string folder;
   int threads = 1;
-  // Called about once a second with what it waits for, and at the end with "". May be null.
+  // Called with what it waits for, and at the end with "": about once a second while tokens are
+  // made; for every 64 MiB of files of tokens that are checked. May be null.
   std::function<void(const std::string&)> on_wait;
   // Another process that makes the tokens may be without progress for so long.
   absl::Duration patience = absl::Minutes(5);

@@ -61,7 +61,8 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenDocuments(const SourceOption
                                                               TextParts parts) {
   if (options.kind == SourceKind::kJsonl)
     return OpenJsonlDocuments(file, options.field, options.line_bytes_max);
-  return OpenTextDocument(file, parts);
+  return OpenTextDocument(file, parts,
+                          options.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
 }
 
 // A lock among processes. It is released with the object.
@@ -73,14 +74,25 @@ class FolderLock {
     if (fd_ >= 0) close(fd_);
   }
   absl::Status Open(const std::string& path) {
+    path_ = path;
     fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (fd_ >= 0) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat("the worker's --work-dir: cannot open ", path, ": ",
-                                            absl::ErrnoToStatus(errno, "").message()));
+    return fd_ >= 0 ? absl::OkStatus() : Failed("open");
   }
-  bool Try() const { return flock(fd_, LOCK_EX | LOCK_NB) == 0; }
+  // False: another process has it.
+  absl::StatusOr<bool> Try() const {
+    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno == EWOULDBLOCK || errno == EINTR) return false;
+    return Failed("lock");
+  }
 
  private:
+  absl::Status Failed(const char* what) const {
+    const absl::Status system =
+        absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path_));
+    return absl::InternalError(absl::StrCat("the worker's --work-dir: ", system.message()));
+  }
+
+  std::string path_;
   int fd_ = -1;
 };
 
@@ -89,7 +101,9 @@ absl::Status AwaitLock(const FolderLock& lock, const std::string& growing,
                        const std::string& source, const TokenWork& work) {
   uintmax_t size = 0;
   absl::Time grew = SteadyTime(), told = absl::InfinitePast();
-  while (!lock.Try()) {
+  for (;;) {
+    LH_ASSIGN_OR_RETURN(const bool ours, lock.Try());
+    if (ours) return absl::OkStatus();
     std::error_code ignored;
     const uintmax_t now = fs::file_size(growing, ignored);
     if (!ignored && now != size) {
@@ -107,7 +121,6 @@ absl::Status AwaitLock(const FolderLock& lock, const std::string& growing,
     }
     absl::SleepFor(kLook);
   }
-  return absl::OkStatus();
 }
 
 class TokenMaker {

@@ -55,9 +55,10 @@ struct HfTokenizerOptions {
   int threads = 1;
 };
 
-// By `python3 -m longhaul.tokenize` (deploy/python). Its eos is the usual token for the end of a
-// text, if it has one. Decode leaves special tokens out. NOT_FOUND: no file, no python3, or not
-// with these packages, and what to install. INVALID_ARGUMENT: not a tokenizer.json. Else as above.
+// By `python3 -m longhaul.tokenize` (deploy/python), without modules of the current folder. Its eos
+// is the usual token for the end of a text, if it has one. Decode leaves special tokens out.
+// NOT_FOUND: no file, no python3, or not with these packages, and what to install.
+// INVALID_ARGUMENT: not a tokenizer.json. Else as above.
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOptions& options);
 
 // The file of a tokenizer that is given as itself or as its folder: in a folder tokenizer.json,

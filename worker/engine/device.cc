@@ -5,10 +5,19 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "c10/core/Event.h"
+#include "c10/core/impl/VirtualGuardImpl.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/device/cuda_module.h"
 
 namespace longhaul {
+namespace {
+
+constexpr absl::Duration kDevicePoll = absl::Microseconds(50);
+
+}  // namespace
 
 absl::StatusOr<at::Device> OpenCudaDevice(int index) {
   // The driver is asked, since the runtime library is among what is loaded here.
@@ -30,6 +39,21 @@ at::Tensor CopyToDevice(const at::Tensor& host, at::Device device) {
   const auto options = host.options().device(device);
   if (device.is_cuda()) return host.pin_memory().to(options, /*non_blocking=*/true);
   return host.to(options, /*non_blocking=*/false, /*copy=*/true);
+}
+
+absl::Status AwaitDevice(at::Device device, absl::string_view what, absl::Duration patience) {
+  if (device.is_cpu()) return absl::OkStatus();
+  c10::Event reached(device.type());
+  reached.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
+  const absl::Time deadline = SteadyTime() + patience;
+  while (!reached.query()) {
+    if (SteadyTime() >= deadline) {
+      return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after ",
+                                                      absl::FormatDuration(patience)));
+    }
+    absl::SleepFor(kDevicePoll);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace longhaul

@@ -4,7 +4,10 @@
 #pragma once
 
 #include "ATen/core/Tensor.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "c10/core/Device.h"
 
 namespace longhaul {
@@ -17,5 +20,10 @@ absl::StatusOr<at::Device> OpenCudaDevice(int index);
 // current stream; the call does not wait for the device. `host` may be freed when it returns.
 // Throws as torch does.
 at::Tensor CopyToDevice(const at::Tensor& host, at::Device device);
+
+// Waits until the device has done what was enqueued on the current stream. (torch's own waits have
+// no deadline.) `what` names the wait. DEADLINE_EXCEEDED: it has not after `patience`. Throws as
+// torch does.
+absl::Status AwaitDevice(at::Device device, absl::string_view what, absl::Duration patience);
 
 }  // namespace longhaul

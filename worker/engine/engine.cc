@@ -154,8 +154,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
     OffloadDevice offload_device;
     if (options.offload.optimizer) {
       LH_RETURN_IF_ERROR(CheckOffloadTogether(options, *exchange));
-      LH_ASSIGN_OR_RETURN(offload_device,
-                          OpenOffloadDevice(options.device, options.offload, options.optimizer));
+      LH_ASSIGN_OR_RETURN(offload_device, OpenOffloadDevice(options.device, options.offload,
+                                                            options.optimizer, options.patience));
     }
     std::unique_ptr<const Model> model = std::move(options.model);
     std::unique_ptr<Engine> engine(new Engine(options, std::move(model), std::move(exchange),
@@ -180,6 +180,7 @@ Engine::Engine(const Options& options, std::unique_ptr<const Model> model,
     : model_(std::move(model)),
       device_(options.device),
       clip_norm_(options.clip_norm),
+      patience_(options.patience),
       accumulation_(options.accumulation),
       gathers_ahead_(options.gathers_ahead),
       recompute_(options.recompute),
@@ -307,6 +308,7 @@ absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
   CodingLoss& gradients = ExchangesMomentum() ? momentum_->loss() : reduction_.loss();
   at::Tensor sums = at::cat({at::stack({loss_sum, SquaredNormPart()}),
                              weights_.loss().TakeOn(device_), gradients.TakeOn(device_)});
+  LH_RETURN_IF_ERROR(AwaitOwnWork("a step"));
   if (!exchange_->works_on_device()) sums = sums.cpu();
   LH_RETURN_IF_ERROR(
       RunQueued("summing the gradient's norm", [&] { return exchange_->Sum(sums); }));
@@ -318,6 +320,11 @@ absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
       .gradient_norm = finite ? std::sqrt(of[1]) : std::numeric_limits<double>::infinity(),
       .weights_nmse = Nmse(of[2], of[3]),
       .gradients_nmse = Nmse(of[5], of[6])};
+}
+
+absl::Status Engine::AwaitOwnWork(absl::string_view what) const {
+  if (exchange_->works_on_device()) return absl::OkStatus();
+  return AwaitDevice(device_, what, patience_.now());
 }
 
 ReceivedBytes Engine::TakeReceived() {

@@ -20,6 +20,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/base/patience.h"
 #include "common/base/thread_team.h"
 #include "common/layout/initial_parameters.h"
 #include "common/partition/partition_map.h"
@@ -99,7 +101,7 @@ struct EvaluatedWeights {
 };
 
 // How units are computed. kFused: by hand-written kernels (FusedPass). kAuto: kFused if the model
-// has such kernels for the device, otherwise kAutograd.
+// has such a pass for the device, otherwise kAutograd.
 enum class Blocks { kAuto, kFused, kAutograd };
 
 class Engine {
@@ -134,6 +136,8 @@ class Engine {
     // See WeightStream.
     int gathers_ahead = 1;
     OffloadOptions offload;
+    // For a wait for the device.
+    Patience patience = absl::Minutes(5);
     // The file for a timeline of this rank (Trace). Empty: none.
     std::string trace_path;
     // Must outlive the engine. Null: the engine makes one.
@@ -248,6 +252,10 @@ class Engine {
   at::Tensor SquaredNormPart();
   // Sums loss and norm of a step over the ranks. The only place where a step waits for the device.
   absl::StatusOr<StepResult> SumStep(const PassLoss& loss);
+  // Waits for the device with a deadline, before torch waits for it without one. If the ranks meet
+  // on the device, it does not wait: what lasts long there may be a peer's fault, and the
+  // collectives' deadlines tell.
+  absl::Status AwaitOwnWork(absl::string_view what) const;
   absl::Status Update(double learning_rate, double gradient_norm);
   // By unit.
   std::vector<CollectiveQueue::Ticket> AverageMomentum(double scale);
@@ -268,6 +276,7 @@ class Engine {
   const std::unique_ptr<const Model> model_;
   const at::Device device_;
   const double clip_norm_;
+  const Patience patience_;
   const int accumulation_, gathers_ahead_;
   const bool recompute_;
   // May be null.

@@ -15,7 +15,10 @@ absl::StatusOr<double> Engine::LossSum(const TokenBatch& share) {
   return CatchTorch("evaluating", [&]() -> absl::StatusOr<double> {
     LH_RETURN_IF_ERROR(CheckSettled());
     WeightStream stream(*model_, weights_, *queue_, EvaluationUses(*model_), gathers_ahead_);
-    LH_ASSIGN_OR_RETURN(double sum, ForwardOnly(*model_, ToDevice(share), stream, fused_.get()));
+    LH_ASSIGN_OR_RETURN(const PassLoss loss,
+                        ForwardOnly(*model_, ToDevice(share), stream, fused_.get()));
+    LH_RETURN_IF_ERROR(AwaitOwnWork("evaluating"));
+    double sum = loss.Total();
     // A weight that is not finite has no quantized form, so the computed loss has no meaning.
     if (!weights_.loss().Take().finite) sum = std::numeric_limits<double>::quiet_NaN();
     LH_RETURN_IF_ERROR(

@@ -23,6 +23,7 @@ at::Tensor OnHost(const float* data, int64_t size) {
 absl::Status Engine::Read(int unit, int64_t offset, absl::Span<float> out) const {
   return CatchTorch("reading parameters", [&]() -> absl::Status {
     LH_RETURN_IF_ERROR(CheckSettled());
+    LH_RETURN_IF_ERROR(AwaitOwnWork("reading parameters"));
     const auto size = static_cast<int64_t>(out.size());
     OnHost(out.data(), size).copy_(weights_.Master(unit, {offset, size}));
     return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "ATen/core/grad_mode.h"
@@ -89,10 +90,13 @@ InterleavedAdamW::Options InterleavedOptionsOf(const OptimizerOptions& optimizer
 }
 
 absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const OffloadOptions& options,
-                                                const OptimizerOptions& optimizer) {
+                                                const OptimizerOptions& optimizer,
+                                                Patience patience) {
   const HostUpdate matrices = InterleavedOptionsOf(optimizer).matrices;
   if (device.is_cpu()) {
-    return OffloadDevice{.movement = std::make_shared<EmulatedMovement>(options.emulation),
+    EmulatedMovement::Options emulation = options.emulation;
+    emulation.timeout = std::move(patience);
+    return OffloadDevice{.movement = std::make_shared<EmulatedMovement>(emulation),
                          .update =
                              [matrices](const DeviceUpdate& update, void* stream) {
                                return update.rows > 0 ? matrices(update)
@@ -104,7 +108,8 @@ absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const Offloa
   const c10::Stream compute = guard.getStreamFromGlobalPool(device, /*isHighPriority=*/true);
   CudaMovementOptions cuda{.device = device.index(),
                            .caller_stream = guard.getStream(device).native_handle(),
-                           .compute_stream = compute.native_handle()};
+                           .compute_stream = compute.native_handle(),
+                           .timeout = std::move(patience)};
   OffloadDevice result;
   LH_ASSIGN_OR_RETURN(result.movement, LoadCudaMovement(cuda));
   result.name = CudaDeviceName(device.index()).value_or("GPU");

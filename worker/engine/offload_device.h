@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "c10/core/Device.h"
+#include "common/base/patience.h"
 #include "common/base/thread_team.h"
 #include "common/layout/model_layout.h"
 #include "worker/engine/shard_plan.h"
@@ -43,10 +44,11 @@ struct OffloadDevice {
   std::string name;
 };
 
-// On a CPU: an emulated device. FAILED_PRECONDITION: there is no such device, or no module for it.
-// Others: those of MakeCudaMovement. Throws as torch does.
+// On a CPU: an emulated device. `patience`: for waits for the device. FAILED_PRECONDITION: there is
+// no such device, or no module for it. Others: those of MakeCudaMovement. Throws as torch does.
 absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const OffloadOptions& options,
-                                                const OptimizerOptions& optimizer = {});
+                                                const OptimizerOptions& optimizer = {},
+                                                Patience patience = absl::Minutes(5));
 
 // FAILED_PRECONDITION: the host has too little memory for `ranks` ranks of this node that offload
 // as this one does (CheckHostMemory). `plan` must have the options' subgroups.

@@ -96,6 +96,13 @@ absl::StatusOr<PassLoss> FusedForwardBackward(const Model& model, const std::opt
   return PassLoss{.on_host = batch.has_value() ? fused.loss_sum() : 0};
 }
 
+// Of a scalar, or of none.
+PassLoss LossOf(const at::Tensor& sum) {
+  if (!sum.defined()) return {};
+  if (sum.is_cpu()) return {.on_host = sum.item<double>()};
+  return {.on_device = sum.to(at::kDouble)};
+}
+
 }  // namespace
 
 std::vector<UnitUse> EvaluationUses(const Model& model) {
@@ -147,13 +154,11 @@ absl::StatusOr<PassLoss> ForwardBackward(const Model& model, const std::optional
     weights.Done();
     LH_RETURN_IF_ERROR(ready(unit));
   }
-  if (!loss.defined()) return PassLoss();
-  if (loss.is_cpu()) return PassLoss{.on_host = loss.item<double>()};
-  return PassLoss{.on_device = loss.to(at::kDouble)};
+  return LossOf(loss);
 }
 
-absl::StatusOr<double> ForwardOnly(const Model& model, const std::optional<Batch>& batch,
-                                   WeightStream& weights, FusedPass* fused) {
+absl::StatusOr<PassLoss> ForwardOnly(const Model& model, const std::optional<Batch>& batch,
+                                     WeightStream& weights, FusedPass* fused) {
   const at::NoGradGuard no_grad;
   if (fused != nullptr && batch.has_value()) fused->Begin(*batch, {});
   at::Tensor x;
@@ -168,8 +173,8 @@ absl::StatusOr<double> ForwardOnly(const Model& model, const std::optional<Batch
     }
     weights.Done();
   }
-  if (fused != nullptr) return batch.has_value() ? fused->loss_sum() : 0;
-  return x.defined() ? x.item<double>() : 0;
+  if (fused == nullptr) return LossOf(x);
+  return PassLoss{.on_host = batch.has_value() ? fused->loss_sum() : 0};
 }
 
 }  // namespace longhaul

@@ -56,7 +56,7 @@ absl::StatusOr<PassLoss> ForwardBackward(const Model& model, const std::optional
                                          FlatGradients& gradients, const UnitGradientReady& ready);
 
 // The same sum without gradients.
-absl::StatusOr<double> ForwardOnly(const Model& model, const std::optional<Batch>& batch,
-                                   WeightStream& weights, FusedPass* fused = nullptr);
+absl::StatusOr<PassLoss> ForwardOnly(const Model& model, const std::optional<Batch>& batch,
+                                     WeightStream& weights, FusedPass* fused = nullptr);
 
 }  // namespace longhaul

@@ -10,12 +10,12 @@
 #include "ATen/ops/from_blob.h"
 #include "ATen/ops/where.h"
 #include "absl/algorithm/container.h"
-#include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
 #include "common/layout/fragment_layout.h"
 #include "worker/engine/device.h"
 #include "worker/engine/tensor_span.h"
+#include "worker/model/device_stream.h"
 
 namespace longhaul {
 namespace {
@@ -69,12 +69,6 @@ at::Tensor OnDevice(std::vector<T>& structs, at::Device device) {
 at::Tensor MakeReports(size_t count, at::Device device) {
   return at::empty({static_cast<int64_t>(count * sizeof(cuda::EncodeReport))},
                    c10::TensorOptions(at::kByte).device(device));
-}
-
-void* CurrentStream(at::Device device) {
-  // Emulated kernels have no stream.
-  if (device.is_cpu()) return nullptr;
-  return c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
 }
 
 template <typename T>

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/file_limit.h"
 #include "common/base/jsonl_line.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/output_end.h"
@@ -276,5 +277,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   longhaul::EndOnStopSignals();
+  // Each file of its data stays open.
+  longhaul::RaiseFileLimit();
   return longhaul::ExitAfterOutput(longhaul::Main(argc, argv), std::cout, std::cerr);
 }

@@ -108,9 +108,16 @@ at::Tensor CausalAttention(const at::Tensor& q_BHTW, const at::Tensor& k_BKTW,
   const int64_t heads = q_BHTW.size(1);
   const std::optional<at::Tensor> mask =
       mask_B1TT.defined() ? std::optional(mask_B1TT) : std::nullopt;
+  // Of torch's CUDA kernels only flash attention reads a key's head for several query heads. It
+  // takes bfloat16 and no mask; with others, torch would compute all scores.
+  const bool reads_groups =
+      q_BHTW.is_cuda() && q_BHTW.scalar_type() == at::kBFloat16 && !mask.has_value();
+  const auto of_query_heads = [&](const at::Tensor& x_BKTW) {
+    return reads_groups ? x_BKTW : RepeatHeads(x_BKTW, heads);
+  };
   const at::Tensor out_BHTW = at::scaled_dot_product_attention(
-      q_BHTW, RepeatHeads(k_BKTW, heads), RepeatHeads(v_BKTW, heads), mask, /*dropout_p=*/0.0,
-      /*is_causal=*/!mask.has_value());
+      q_BHTW, of_query_heads(k_BKTW), of_query_heads(v_BKTW), mask, /*dropout_p=*/0.0,
+      /*is_causal=*/!mask.has_value(), /*scale=*/std::nullopt, /*enable_gqa=*/reads_groups);
   return out_BHTW.transpose(1, 2).reshape({q_BHTW.size(0), q_BHTW.size(2), heads * q_BHTW.size(3)});
 }
 

@@ -9,6 +9,7 @@
 #include "c10/util/Exception.h"
 #include "common/base/status_macros.h"
 #include "worker/model/block_tensors.h"
+#include "worker/model/device_layers.h"
 #include "worker/model/fused_decoder.h"
 
 namespace longhaul {
@@ -22,19 +23,22 @@ at::Tensor SplitHeads(const at::Tensor& x_BTD, int64_t heads) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TransformerLm>> TransformerLm::Create(const TransformerShape& shape,
-                                                                     at::Device device) {
+                                                                     at::Device device,
+                                                                     const BlockKernels* kernels) {
   LH_ASSIGN_OR_RETURN(ModelLayout layout, LayOutTransformer(shape));
   RotaryTables rotary = MakeRotaryTables(shape.context, shape.head_width(), shape.rope_theta,
                                          shape.rope_scaling, device);
   return std::unique_ptr<TransformerLm>(
-      new TransformerLm(shape, std::move(layout), std::move(rotary)));
+      new TransformerLm(shape, std::move(layout), std::move(rotary), kernels));
 }
 
-TransformerLm::TransformerLm(const TransformerShape& shape, ModelLayout layout, RotaryTables rotary)
+TransformerLm::TransformerLm(const TransformerShape& shape, ModelLayout layout, RotaryTables rotary,
+                             const BlockKernels* kernels)
     : shape_(shape),
       layout_(std::move(layout)),
       rotary_(std::move(rotary)),
-      narrow_rotary_(InPrecision(rotary_, at::kBFloat16)) {}
+      narrow_rotary_(InPrecision(rotary_, at::kBFloat16)),
+      kernels_(kernels) {}
 
 InitialValues TransformerLm::Initial(TensorRef ref) const {
   const TensorLayout& tensor = layout_.units[ref.unit].tensors[ref.tensor];
@@ -73,7 +77,14 @@ at::Tensor TransformerLm::Block(absl::Span<const at::Tensor> weights, const at::
                                 const at::Tensor& mask_B1TT) const {
   const at::Tensor attended_BTD = x_BTD + Attention(weights, x_BTD, mask_B1TT);
   const at::Tensor normed_BTD = RmsNorm(attended_BTD, weights[kMlpNorm], shape_.norm_eps);
-  return attended_BTD + SwiGlu(normed_BTD, weights[kGate], weights[kUp], weights[kDown]);
+  if (kernels_ == nullptr)
+    return attended_BTD + SwiGlu(normed_BTD, weights[kGate], weights[kUp], weights[kDown]);
+  return attended_BTD + SwiGlu(*kernels_, normed_BTD, weights[kGate], weights[kUp], weights[kDown]);
+}
+
+at::Tensor TransformerLm::Rotated(const at::Tensor& x_BHTW) const {
+  if (kernels_ != nullptr) return Rotate(*kernels_, x_BHTW, rotary_);
+  return Rotate(x_BHTW, x_BHTW.scalar_type() == at::kBFloat16 ? narrow_rotary_ : rotary_);
 }
 
 at::Tensor TransformerLm::Attention(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
@@ -86,10 +97,8 @@ at::Tensor TransformerLm::Attention(absl::Span<const at::Tensor> weights, const 
     q_BHTW = RmsNorm(q_BHTW, weights[kQueryNorm], shape_.norm_eps);
     k_BKTW = RmsNorm(k_BKTW, weights[kKeyNorm], shape_.norm_eps);
   }
-  const RotaryTables& rotary = x_BTD.scalar_type() == at::kBFloat16 ? narrow_rotary_ : rotary_;
-  return at::linear(
-      CausalAttention(Rotate(q_BHTW, rotary), Rotate(k_BKTW, rotary), v_BKTW, mask_B1TT),
-      weights[kOutput]);
+  return at::linear(CausalAttention(Rotated(q_BHTW), Rotated(k_BKTW), v_BKTW, mask_B1TT),
+                    weights[kOutput]);
 }
 
 at::Tensor TransformerLm::Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,

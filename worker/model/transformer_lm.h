@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "worker/kernels/cuda/block_kernels.h"
 #include "worker/model/layers.h"
 #include "worker/model/model.h"
 
@@ -14,9 +15,10 @@ namespace longhaul {
 
 class TransformerLm : public Model {
  public:
-  // INVALID_ARGUMENT: see LayOutTransformer.
-  static absl::StatusOr<std::unique_ptr<TransformerLm>> Create(const TransformerShape& shape,
-                                                               at::Device device);
+  // With `kernels`, which must outlive it, the model rotates and gates by the device's own kernels
+  // (device_layers.h), else by torch's operators. INVALID_ARGUMENT: see LayOutTransformer.
+  static absl::StatusOr<std::unique_ptr<TransformerLm>> Create(
+      const TransformerShape& shape, at::Device device, const BlockKernels* kernels = nullptr);
 
   const ModelLayout& layout() const override { return layout_; }
   // Matrices: normal with deviation 0.02; for those that write to the residual stream, divided by
@@ -28,12 +30,14 @@ class TransformerLm : public Model {
   std::unique_ptr<FusedPass> MakeFusedPass(at::ScalarType compute) const override;
 
  private:
-  TransformerLm(const TransformerShape& shape, ModelLayout layout, RotaryTables rotary);
+  TransformerLm(const TransformerShape& shape, ModelLayout layout, RotaryTables rotary,
+                const BlockKernels* kernels);
 
   at::Tensor Block(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
                    const at::Tensor& mask_B1TT) const;
   at::Tensor Attention(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
                        const at::Tensor& mask_B1TT) const;
+  at::Tensor Rotated(const at::Tensor& x_BHTW) const;
   at::Tensor Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
                   const at::Tensor& targets_BT) const;
 
@@ -41,6 +45,7 @@ class TransformerLm : public Model {
   ModelLayout layout_;
   // In float32 and in bf16.
   RotaryTables rotary_, narrow_rotary_;
+  const BlockKernels* kernels_;
 };
 
 }  // namespace longhaul

@@ -133,15 +133,16 @@ absl::Status EmulatedMovement::Wait(const MoveToken& token, absl::string_view wh
     RunUntil(token);
     return error();
   }
-  const absl::Time deadline = SteadyTime() + options_.timeout;
+  const absl::Duration timeout = options_.timeout.now();
+  const absl::Time deadline = SteadyTime() + timeout;
   while (!IsDone(token)) {
     const absl::Duration left = deadline - SteadyTime();
     if (left > absl::ZeroDuration()) {
       changed_.WaitWithTimeout(&mutex_, left);
       continue;
     }
-    return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after ",
-                                                    absl::FormatDuration(options_.timeout)));
+    return absl::DeadlineExceededError(
+        absl::StrCat(what, ": the device has not done it after ", absl::FormatDuration(timeout)));
   }
   return error();
 }

@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-#include "absl/time/time.h"
+#include "common/base/patience.h"
 #include "common/base/random.h"
 #include "worker/movement/movement.h"
 
@@ -31,7 +31,7 @@ class EmulatedMovement : public Movement {
     double up_bytes_per_second = 0, down_bytes_per_second = 0;
     // How much Allocate gives of each place. 0: no bound.
     int64_t host_bytes_max = 0, device_bytes_max = 0;
-    absl::Duration timeout = absl::Minutes(5);
+    Patience timeout = absl::Minutes(5);
   };
   explicit EmulatedMovement(const Options& options);
   // Waits for the works that run. Drops the others.

@@ -70,11 +70,15 @@ absl::Status Movement::WaitAll(absl::string_view what) {
     absl::MutexLock lock(&submit_mutex_);
     submitted = submitted_;
   }
-  for (int queue = 0; queue < kQueues; ++queue) {
-    if (const absl::Status status = Wait({queue, submitted[queue]}, what); !status.ok())
-      return status;
-  }
-  return absl::OkStatus();
+  absl::Status first;
+  for (int queue = 0; queue < kQueues && !absl::IsDeadlineExceeded(first); ++queue)
+    first.Update(Wait({queue, submitted[queue]}, what));
+  return first;
+}
+
+void Movement::Keep(std::shared_ptr<void> memory) {
+  absl::MutexLock lock(&error_mutex_);
+  kept_.push_back(std::move(memory));
 }
 
 absl::Status Movement::Expect(const Use& use) {

@@ -86,8 +86,12 @@ class Movement {
   // Blocks until the work is done; the host may then read what it wrote. `what` names the wait in
   // errors. DEADLINE_EXCEEDED after the options' timeout; or the first error of all works.
   virtual absl::Status Wait(const MoveToken& token, absl::string_view what) = 0;
-  // Waits for everything that was submitted.
+  // Waits for everything that was submitted, also after an error; not after a wait that took too
+  // long. Returns the first error.
   absl::Status WaitAll(absl::string_view what);
+  // Keeps memory that works may still use, since nobody has seen their end, until the movement has
+  // ended.
+  void Keep(std::shared_ptr<void> memory) ABSL_LOCKS_EXCLUDED(error_mutex_);
 
   // Call before the host reads a buffer. INTERNAL: the buffer has another version.
   static absl::Status Expect(const Use& use);
@@ -117,6 +121,7 @@ class Movement {
   std::array<int64_t, kQueues> submitted_ ABSL_GUARDED_BY(submit_mutex_) = {};
   mutable absl::Mutex error_mutex_;
   absl::Status error_ ABSL_GUARDED_BY(error_mutex_);
+  std::vector<std::shared_ptr<void>> kept_ ABSL_GUARDED_BY(error_mutex_);
 };
 
 }  // namespace longhaul

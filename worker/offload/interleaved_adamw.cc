@@ -462,14 +462,14 @@ absl::Status InterleavedAdamW::Transfer(MoveQueue queue, const StatePart& part,
     }
     return absl::OkStatus();
   }
-  auto staged = std::make_unique<StagedState>(std::move(host), part.memory);
+  const auto staged = std::make_shared<StagedState>(std::move(host), part.memory);
   const Movement::Use here{&staged->here, 0}, there{&staged->there, 0};
   const MoveToken copied =
       movement_.Copy(queue, up ? here : there, up ? there : here, staged->here.bytes());
   absl::Status done = movement_.Wait(
       copied, up ? "writing the optimizer's state" : "reading the optimizer's state");
   if (!done.ok()) {
-    abandoned_.push_back(std::move(staged));
+    movement_.Keep(staged);
     return done;
   }
   host = std::move(staged->host);

@@ -180,7 +180,7 @@ class InterleavedAdamW : public Optimizer {
   void Note(const absl::Status& status);
   StatePart PartOf(OptimizerState state, int subgroup, int64_t first, size_t count) const;
   // Copies `host` to the part, or the part to `host`, and waits. If the wait fails, the copy may
-  // still run, so `host` is taken and kept until the movement has ended.
+  // still run, so the movement takes `host` and keeps it.
   absl::Status Transfer(MoveQueue queue, const StatePart& part, std::vector<std::byte>& host) const;
 
   const Options options_;
@@ -195,8 +195,6 @@ class InterleavedAdamW : public Optimizer {
   size_t next_slot_ = 0, next_shadow_ = 0;
   // Host subgroups, in the order of their submission.
   std::deque<int> waiting_;
-  // Of copies whose end was not seen.
-  mutable std::vector<std::unique_ptr<StagedState>> abandoned_;
   // The last stamp, and the generation of the current gradients.
   int64_t stamps_ = 0, generation_ = 1;
   int64_t updates_ = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -38,17 +39,18 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 // that they can run beside its update.
 class Scratch {
  public:
-  static absl::StatusOr<Scratch> Create(Movement& movement, const MeasureOptions& options) {
+  static absl::StatusOr<std::shared_ptr<Scratch>> Create(Movement& movement,
+                                                         const MeasureOptions& options) {
     const int64_t bytes = options.elements * static_cast<int64_t>(sizeof(float));
     const int64_t size = Arena::SizeOf(bytes);
     LH_ASSIGN_OR_RETURN(Arena host, Arena::Create(movement, Place::kHost, (kArrays + 2) * size,
                                                   "measuring the host's update"));
     LH_ASSIGN_OR_RETURN(Arena device, Arena::Create(movement, Place::kDevice, (kArrays + 2) * size,
                                                     "measuring the device's update"));
-    Scratch scratch;
+    auto scratch = std::make_shared<Scratch>();
     for (int i = 0; i < kArrays + 2; ++i) {
-      scratch.host_.push_back(host.Take("scratch", bytes));
-      scratch.device_.push_back(device.Take("scratch", bytes));
+      scratch->host_.push_back(host.Take("scratch", bytes));
+      scratch->device_.push_back(device.Take("scratch", bytes));
     }
     return scratch;
   }
@@ -91,11 +93,9 @@ absl::StatusOr<double> LeastTimeOf(absl::Duration budget,
   return least;
 }
 
-}  // namespace
-
-absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceAdamW& device,
-                                               ThreadTeam* team, const MeasureOptions& options) {
-  LH_ASSIGN_OR_RETURN(Scratch scratch, Scratch::Create(movement, options));
+absl::StatusOr<UpdateRates> MeasureWith(Scratch& scratch, Movement& movement,
+                                        const DeviceAdamW& device, ThreadTeam* team,
+                                        const MeasureOptions& options) {
   const UpdateOptions update{.learning_rate = 1e-3};
   const auto elements = static_cast<double>(options.elements);
   const double bytes = elements * sizeof(float);
@@ -114,17 +114,16 @@ absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceA
                       LeastTimeOf(budget, [&] { return wait(scratch.CopyUp(movement)); }));
   LH_ASSIGN_OR_RETURN(const double down,
                       LeastTimeOf(budget, [&] { return wait(scratch.CopyDown(movement)); }));
-  LH_ASSIGN_OR_RETURN(
-      const double on_device, LeastTimeOf(budget, [&] {
-        const DeviceUpdate work{.options = options.adamw,
-                                .update = update,
-                                .count = 1,
-                                .decay = true,
-                                .elements = options.elements,
-                                .arrays = scratch.DeviceArrays()};
-        return wait(movement.Compute([&device, work](void* stream) { return device(work, stream); },
-                                     {}, {}));
-      }));
+  LH_ASSIGN_OR_RETURN(const double on_device, LeastTimeOf(budget, [&] {
+                        const DeviceUpdate work{.options = options.adamw,
+                                                .update = update,
+                                                .count = 1,
+                                                .decay = true,
+                                                .elements = options.elements,
+                                                .arrays = scratch.DeviceArrays()};
+                        return wait(movement.Compute(
+                            [device, work](void* stream) { return device(work, stream); }, {}, {}));
+                      }));
   // The host updates for as long as both links are busy. `beside` is its highest rate.
   double beside = 0;
   LH_RETURN_IF_ERROR(LeastTimeOf(budget, [&]() -> absl::Status {
@@ -149,6 +148,16 @@ absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceA
     rates.dram_bytes =
         rates.host_elements_beside * UpdateTraffic().dram_host + rates.up_bytes + rates.down_bytes;
   }
+  return rates;
+}
+
+}  // namespace
+
+absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceAdamW& device,
+                                               ThreadTeam* team, const MeasureOptions& options) {
+  LH_ASSIGN_OR_RETURN(const std::shared_ptr<Scratch> scratch, Scratch::Create(movement, options));
+  absl::StatusOr<UpdateRates> rates = MeasureWith(*scratch, movement, device, team, options);
+  if (!rates.ok()) movement.Keep(scratch);
   return rates;
 }
 

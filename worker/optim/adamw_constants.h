@@ -1,6 +1,8 @@
 // The constants of an update by AdamWKernel. Pure.
 #pragma once
 
+#include <cstdint>
+
 #include "worker/optim/adamw_kernel.h"
 #include "worker/optim/adamw_options.h"
 #include "worker/optim/optimizer.h"
@@ -20,7 +22,9 @@ inline AdamWConstants MakeAdamWConstants(const AdamWOptions& options, const Upda
           .keep = decay ? f(step.keep) : 1,
           .step_size = f(step.step_size),
           .inverse_root = f(1 / step.root),
-          .eps = f(options.eps)};
+          .eps = f(options.eps),
+          // Steps of the golden ratio.
+          .noise = static_cast<uint32_t>(count) * 0x9e3779b9u};
 }
 
 }  // namespace longhaul

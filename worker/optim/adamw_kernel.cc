@@ -64,11 +64,11 @@ HWY_INLINE Words<D> ToNearestEven(D, hn::Vec<D> values) {
 
 // 32 bits that look random (steps of xxHash's avalanche).
 template <class D>
-HWY_INLINE Words<D> Noise(D, hn::Vec<D> gradient, hn::Vec<D> parameter) {
+HWY_INLINE Words<D> Noise(D, hn::Vec<D> gradient, hn::Vec<D> parameter, uint32_t of_update) {
   const hn::RebindToUnsigned<D> word;
   const auto p = hn::BitCast(word, parameter);
   const auto rotated = hn::Or(hn::ShiftLeft<13>(p), hn::ShiftRight<19>(p));
-  auto x = hn::Add(hn::BitCast(word, gradient), rotated);
+  auto x = hn::Add(hn::Add(hn::BitCast(word, gradient), rotated), hn::Set(word, of_update));
   x = hn::Mul(hn::Xor(x, hn::ShiftRight<15>(x)), hn::Set(word, 0x85ebca77u));
   x = hn::Mul(hn::Xor(x, hn::ShiftRight<13>(x)), hn::Set(word, 0xc2b2ae3du));
   return hn::Xor(x, hn::ShiftRight<16>(x));
@@ -84,16 +84,16 @@ struct Pass {
 };
 
 template <class D>
-HWY_INLINE void StoreMoments(D d, hn::Vec<D> m, hn::Vec<D> v, hn::Vec<D>, hn::Vec<D>, float* moment,
-                             float* variance) {
+HWY_INLINE void StoreMoments(D d, hn::Vec<D> m, hn::Vec<D> v, hn::Vec<D>, hn::Vec<D>, uint32_t,
+                             float* moment, float* variance) {
   hn::StoreU(m, d, moment);
   hn::StoreU(v, d, variance);
 }
 template <class D>
 HWY_INLINE void StoreMoments(D d, hn::Vec<D> m, hn::Vec<D> v, hn::Vec<D> g, hn::Vec<D> p,
-                             uint16_t* moment, uint16_t* variance) {
+                             uint32_t of_update, uint16_t* moment, uint16_t* variance) {
   const hn::RebindToUnsigned<D> word;
-  const auto noise = Noise(d, g, p);
+  const auto noise = Noise(d, g, p, of_update);
   StoreNarrow(d, m, hn::ShiftRight<16>(noise), moment);
   StoreNarrow(d, v, hn::And(noise, hn::Set(word, 0xffffu)), variance);
 }
@@ -119,7 +119,7 @@ HWY_INLINE void UpdateLanes(D d, const AdamWConstants& c, int64_t i,
   if constexpr (kShadow != Shadow::kNone) {
     StoreNarrow<D, kShadow == Shadow::kStreamed>(d, p, ToNearestEven(d, p), a.shadow + i);
   }
-  StoreMoments(d, m, v, g, before, a.moment + i, a.variance + i);
+  StoreMoments(d, m, v, g, before, c.noise, a.moment + i, a.variance + i);
 }
 
 template <Shadow kShadow, typename Gradient, typename Moment>

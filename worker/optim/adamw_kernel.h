@@ -13,6 +13,8 @@ namespace longhaul {
 struct AdamWConstants {
   float gradient_scale, beta1, one_minus_beta1, beta2, one_minus_beta2, keep, step_size,
       inverse_root, eps;
+  // Of the update: makes its rounding noise another one, also where nothing else changes.
+  uint32_t noise;
 };
 
 // Arrays of n elements that do not overlap. uint16_t are the bits of bf16 numbers. Of each array
@@ -25,7 +27,7 @@ struct AdamWArrays {
   uint16_t* shadow = nullptr;
   float *moment = nullptr, *variance = nullptr;
   // Rounded stochastically: changes smaller than half a bf16 step then count on average. The noise
-  // is derived from the bits of gradient and parameter.
+  // is derived from the bits of gradient and parameter, and from AdamWConstants::noise.
   uint16_t *narrow_moment = nullptr, *narrow_variance = nullptr;
 
   // The arrays from element `first` on.

@@ -19,10 +19,11 @@ constexpr size_t kFaultMessageBytesMax = 4096;
 v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {
   if (place == FaultPlace::kPlan) return v1::COORDINATOR_FAULT;
   if (IsPeerFault(status)) return v1::PEER_FAULT;
-  // A meeting waits for the other ranks alone. ABORTED: they meet in a later generation.
+  // A meeting waits for the other ranks alone. ABORTED: they meet in a later generation. NOT_FOUND:
+  // node 0 has not begun this one.
   if (place == FaultPlace::kMeeting &&
       (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-       absl::IsCancelled(status) || absl::IsAborted(status))) {
+       absl::IsCancelled(status) || absl::IsAborted(status) || absl::IsNotFound(status))) {
     return v1::PEER_FAULT;
   }
   // The table of capabilities has each part of it, but not their combination.
@@ -70,6 +71,11 @@ std::optional<Advice> AdviceByField(const v1::JobSpec& spec, const absl::Status&
 Advice AdviceOfPreparation(const v1::JobSpec& spec, const absl::Status& status) {
   const std::vector<DataSource> sources = AllDataSources(spec.data());
   const std::string data = DataField(sources);
+  if (IsOfTokenizer(status)) {
+    return {sources.size() == 1 ? data + ".tokenizer" : data,
+            "the tokenizer is looked up on every worker's machine, absolute or below --data-dir; "
+            "`longhaul data check PATH --tokenizer FILE` tries it there"};
+  }
   if (absl::IsNotFound(status) || absl::IsOutOfRange(status) || absl::IsPermissionDenied(status)) {
     return {sources.size() != 1
                 ? data
@@ -101,6 +107,9 @@ Advice AdviceByPlace(FaultPlace place, const v1::JobSpec& spec, const absl::Stat
         return {"train.device", "use workers with a GPU for each rank, or train.device: cpu"};
       return place == FaultPlace::kMeeting ? Advice() : AdviceOfPreparation(spec, status);
     case FaultPlace::kTraining:
+      // Of a device; of reading data.
+      if (absl::IsDeadlineExceeded(status) || absl::IsAborted(status))
+        return {"", "something of this machine does not answer: its kernel's log may say why"};
       if (!absl::IsInvalidArgument(status)) return {};
       return {"", "see the message: the values of this pool have become infinite"};
     case FaultPlace::kPlan:

@@ -180,7 +180,8 @@ ReplicaOptions ReplicaOptionsOf(const RankFlags& flags, const v1::Assignment& as
           .ranks_of_node = flags.ranks_of_node,
           .update_rates_path = flags.update_rates,
           .trace_path = flags.trace,
-          .collective_timeout = monitor.CollectiveTimeout()};
+          .collective_timeout = monitor.CollectiveTimeout(),
+          .patience = Patience([&monitor] { return monitor.OwnPatience(); })};
 }
 
 // Rank 0 reports for the pool.

@@ -8,6 +8,8 @@ namespace {
 // The first steps are slow, since memory is touched and kernels are chosen for the first time. They
 // do not count.
 constexpr int64_t kStepsUntilKnown = 3;
+// Of the agent's limit. A wait begins some time after the last progress.
+constexpr double kOwnShare = 0.75;
 
 }  // namespace
 
@@ -70,9 +72,12 @@ RankStatus RankMonitor::Status() const {
 
 absl::Duration RankMonitor::CollectiveTimeout() const {
   absl::MutexLock lock(&mutex_);
-  const double expected = Expected();
-  if (!together_ || expected == 0) return 2 * limits_.first;
-  return 2 * std::max(limits_.at_least, absl::Seconds(limits_.factor * expected));
+  return 2 * limits_.Of(together_ ? Expected() : 0);
+}
+
+absl::Duration RankMonitor::OwnPatience() const {
+  absl::MutexLock lock(&mutex_);
+  return kOwnShare * limits_.Of(Expected());
 }
 
 }  // namespace longhaul

@@ -36,6 +36,10 @@ class RankMonitor {
   // At other times a rank may wait for one that waits for the coordinator, for an unknown time;
   // then only the agent judges, and the timeout is long.
   absl::Duration CollectiveTimeout() const;
+  // How long a wait that begins now may take for what is this rank's own: its device, its disk, its
+  // threads. It is less than the limit of the agent: so the rank reports what failed at its site,
+  // before the agent ends it.
+  absl::Duration OwnPatience() const;
 
  private:
   // The median is over so many newest steps.

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/retry.h"
 #include "google/protobuf/util/json_util.h"
 #include "worker/agent/pool_supervisor.h"
@@ -73,7 +73,7 @@ void RankReporter::Write(const v1::HeartbeatRequest& report, bool may_drop) {
 
 void RankReporter::WriteLine(absl::string_view line, bool may_drop) {
   absl::MutexLock lock(&mutex_);
-  const absl::Time deadline = absl::Now() + kPatience;
+  const absl::Time deadline = SteadyTime() + kPatience;
   for (size_t done = 0; done < line.size();) {
     const ssize_t n = write(descriptor_, line.data() + done, line.size() - done);
     if (n > 0) {
@@ -82,14 +82,14 @@ void RankReporter::WriteLine(absl::string_view line, bool may_drop) {
     }
     if (n < 0 && errno == EINTR) continue;
     // If the agent is gone, the system ends this process anyway.
-    if (n == 0 || errno != EAGAIN || (may_drop && done == 0) || absl::Now() >= deadline) return;
+    if (n == 0 || errno != EAGAIN || (may_drop && done == 0) || SteadyTime() >= deadline) return;
     pollfd entry = {descriptor_, POLLOUT, 0};
     (void)poll(&entry, 1, 100);
   }
 }
 
 void RankReporter::Progress(const session::Progress& progress) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyTime();
   held_ = progress;
   if (now < next_ && progress.inner_step < steps_ && !progress.draining) return;
   next_ = now + kProgressEach;

@@ -167,6 +167,7 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
   result.ranks_of_node = options.ranks_of_node;
   result.trace_path = options.trace_path;
   result.collective_timeout = options.collective_timeout;
+  result.patience = options.patience;
   return result;
 }
 

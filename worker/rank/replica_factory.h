@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/patience.h"
 #include "common/base/thread_team.h"
 #include "longhaul/v1/job.pb.h"
 #include "worker/replica/replica.h"
@@ -45,6 +46,8 @@ struct ReplicaOptions {
   // The file for a timeline of the engine. Empty: none.
   std::string trace_path;
   absl::Duration collective_timeout = absl::Hours(1);
+  // For a wait for this rank's own device, data or threads.
+  Patience patience = absl::Minutes(5);
 };
 
 // CheckCapabilities must have accepted the spec. Blocks: it opens data, and may make tokens from

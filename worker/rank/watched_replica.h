@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "worker/rank/rank_monitor.h"
 #include "worker/replica/replica.h"
 
@@ -23,10 +23,10 @@ class WatchedReplica : public Replica {
   BlockRange OwnedBlocks(int unit) const override { return inner_->OwnedBlocks(unit); }
   int ranks() const override { return inner_->ranks(); }
   absl::StatusOr<StepStats> Step(int64_t step) override {
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = SteadyTime();
     monitor_->BeginStep();
     auto stats = inner_->Step(step);
-    monitor_->EndStep(step, absl::Now() - begin);
+    monitor_->EndStep(step, SteadyTime() - begin);
     return stats;
   }
   absl::StatusOr<InPoolTraffic> Settle() override { return inner_->Settle(); }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_conversion.h"
@@ -60,14 +61,15 @@ absl::StatusOr<std::vector<std::string>> RendezvousClient::Exchange(int rank, st
                                                                     absl::Duration timeout) {
   LH_RETURN_IF_ERROR(CheckRequest(options_, rank, blob.size()));
   timeout = std::min(timeout, kRendezvousTimeoutMax);
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyTime() + timeout;
   const auto channel = MakeChannel({.address = options_.address,
                                     .tls = options_.tls,
                                     .tls_name = options_.tls_name,
-                                    .receive_bytes_max = kRendezvousResponseBytesMax});
+                                    .receive_bytes_max = kRendezvousResponseBytesMax,
+                                    .direct = true});
   // The call itself does not wait for the connection. With its error a missing server would look
   // like a rank that did not come.
-  if (!AwaitConnected(*channel, deadline, std::stop_token())) {
+  if (!AwaitConnected(*channel, absl::Now() + timeout, std::stop_token())) {
     return absl::UnavailableError(absl::StrCat("rendezvous: nobody answered at ", options_.address,
                                                " within ", absl::FormatDuration(timeout)));
   }
@@ -82,9 +84,9 @@ absl::StatusOr<std::vector<std::string>> RendezvousClient::Exchange(int rank, st
   absl::Status status;
   for (;;) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(deadline));
+    context.set_deadline(absl::ToChronoTime(absl::Now() + (deadline - SteadyTime())));
     status = FromGrpcStatus(stub->Exchange(&context, request, &response));
-    if (!absl::IsNotFound(status) || absl::Now() + kBetweenCalls >= deadline) break;
+    if (!absl::IsNotFound(status) || SteadyTime() + kBetweenCalls >= deadline) break;
     absl::SleepFor(kBetweenCalls);
   }
   if (!status.ok()) return Explain(status, options_.size, timeout);

@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Start(const 
     return absl::InvalidArgumentError(
         absl::StrCat("rendezvous: a token of ", options.token.size(), " bytes"));
   }
-  auto result = absl::WrapUnique(new RendezvousServer(options.token));
+  auto result = absl::WrapUnique(new RendezvousServer(options));
   LH_ASSIGN_OR_RETURN(
       result->server_,
       Server::Start({.address = options.address,

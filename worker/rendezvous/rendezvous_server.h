@@ -23,6 +23,8 @@ class RendezvousServer {
     std::string address = "127.0.0.1:0";
     // The pool's. Null: plaintext.
     std::shared_ptr<const Tls> tls;
+    // The first DNS name of the ranks' certificates. Empty: any that the authority issued.
+    std::string peer_name;
     // Plaintext at an address that other machines can reach must be allowed explicitly, since they
     // could read the token.
     bool allow_plaintext_beyond_localhost = false;
@@ -51,7 +53,7 @@ class RendezvousServer {
   absl::Status StartGeneration(uint64_t generation, int size);
 
  private:
-  explicit RendezvousServer(std::string token) : service_(std::move(token)) {}
+  explicit RendezvousServer(const Options& options) : service_(options.token, options.peer_name) {}
 
   RendezvousService service_;
   std::unique_ptr<Server> server_;

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/fragment_stream.h"
 #include "common/rpc/status_conversion.h"
+#include "grpc/grpc_security_constants.h"
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "openssl/crypto.h"
 #include "worker/rendezvous/rendezvous_limits.h"
@@ -26,6 +27,12 @@ bool Parse(const grpc::ByteBuffer& buffer, v1::ExchangeRequest* request) {
   grpc::ByteBuffer slices = buffer;
   grpc::ProtoBufferReader reader(&slices);
   return reader.status().ok() && request->ParseFromZeroCopyStream(&reader);
+}
+
+// The first DNS name of its certificate.
+absl::string_view NameOfPeer(const grpc::CallbackServerContext& context) {
+  const auto names = context.auth_context()->FindPropertyValues(GRPC_PEER_DNS_PROPERTY_NAME);
+  return names.empty() ? "" : absl::string_view(names[0].data(), names[0].size());
 }
 
 grpc::ByteBuffer ResponseOf(std::vector<std::string> blobs) {
@@ -123,6 +130,10 @@ grpc::ServerUnaryReactor* RendezvousService::Exchange(grpc::CallbackServerContex
 
 absl::StatusOr<RendezvousRound::Request> RendezvousService::Check(
     const grpc::CallbackServerContext& context, const grpc::ByteBuffer& request) const {
+  if (!peer_name_.empty() && NameOfPeer(context) != peer_name_) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("rendezvous: the first DNS name of a rank's certificate is ", peer_name_));
+  }
   v1::ExchangeRequest message;
   if (!Parse(request, &message)) return absl::InvalidArgumentError("rendezvous: not a request");
   if (!EqualInConstantTime(message.token(), token_)) {

@@ -31,8 +31,9 @@ using RawRendezvousService =
 // server must be shut down before.
 class RendezvousService final : public RawRendezvousService {
  public:
-  // The token has 1 to kRendezvousTokenBytesMax bytes.
-  explicit RendezvousService(std::string token) : token_(std::move(token)) {}
+  // The token has 1 to kRendezvousTokenBytesMax bytes. `peer_name`: see RendezvousServer.
+  explicit RendezvousService(std::string token, std::string peer_name = "")
+      : token_(std::move(token)), peer_name_(std::move(peer_name)) {}
 
   // See RendezvousServer. `size` is in range.
   void StartGeneration(uint64_t generation, int size) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -57,7 +58,7 @@ class RendezvousService final : public RawRendezvousService {
   void Leave(RendezvousRound::Caller caller) ABSL_LOCKS_EXCLUDED(mutex_);
   static void EndAll(const Waiters& waiters, const absl::Status& status);
 
-  const std::string token_;
+  const std::string token_, peer_name_;
 
   mutable absl::Mutex mutex_;
   // Empty before the first generation.

@@ -149,7 +149,8 @@ absl::Status DeviceFragmentCoder::BringToHost(Values& values) {
 }
 
 void DeviceFragmentCoder::Commit(bool contributed) {
-  if (contributed && options_.error_feedback) feedback_ = std::move(next_feedback_);
+  const bool coded = next_feedback_.device != nullptr || !next_feedback_.host.empty();
+  if (contributed && coded) feedback_ = std::move(next_feedback_);
   next_feedback_ = {};
 }
 

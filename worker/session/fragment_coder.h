@@ -59,7 +59,7 @@ class FragmentCoder {
       RoundKind kind, uint64_t noise_key, absl::Span<const float> outer) = 0;
 
   // Ends the round. `contributed`: the contribution counted, so its coding error becomes the error
-  // feedback.
+  // feedback; unless nothing was coded, since then that of an earlier start of the pool counted.
   virtual void Commit(bool contributed) = 0;
   // Sets the error feedback to zero, because the outer parameters were replaced.
   virtual void Reset() = 0;

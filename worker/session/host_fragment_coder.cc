@@ -88,7 +88,7 @@ absl::StatusOr<std::shared_ptr<CodedContribution>> HostFragmentCoder::Code(
 }
 
 void HostFragmentCoder::Commit(bool contributed) {
-  if (contributed && options_.error_feedback)
+  if (contributed && !next_feedback_.empty())
     spare_->Give(std::exchange(feedback_, std::exchange(next_feedback_, {})));
   next_feedback_ = {};
 }

@@ -148,8 +148,8 @@ absl::StatusOr<InnerState> SavedStates::Load(const SaveId& id,
     for (const Piece& piece : pieces) {
       if (verified.insert({piece.file, piece.index}).second)
         LH_RETURN_IF_ERROR(piece.file->Verify(piece.index));
-      piece.file->Read(piece.index, piece.offset,
-                       absl::MakeSpan(part.values).subspan(done, piece.count));
+      LH_RETURN_IF_ERROR(piece.file->Read(piece.index, piece.offset,
+                                          absl::MakeSpan(part.values).subspan(done, piece.count)));
       done += piece.count;
     }
     state.parts.push_back(std::move(part));

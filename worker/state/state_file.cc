@@ -1,5 +1,6 @@
 #include "worker/state/state_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -18,6 +19,7 @@
 namespace longhaul {
 namespace {
 
+constexpr int64_t kPieceBytes = 1 << 20;
 constexpr char kFormat[] = "longhaul-inner-state";
 constexpr char kFormatKey[] = "format", kVersionKey[] = "version", kHeaderKey[] = "header",
                kPhasePrefix[] = "phase/", kDigestPrefix[] = "xxh3/";
@@ -176,16 +178,20 @@ absl::StatusOr<StateFile> StateFile::Open(const std::string& path) {
 
 absl::Status StateFile::Verify(size_t index) const {
   const StoredTensor& tensor = file_.header().tensors[index];
-  const absl::Span<const uint8_t> bytes = file_.BytesOf(tensor);
-  const Digest128 digest = DigestOf({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  if (file_.header().metadata.at(absl::StrCat(kDigestPrefix, tensor.name)) == digest.Hex())
-    return absl::OkStatus();
+  Digester digester;
+  std::vector<uint8_t> piece(std::min(kPieceBytes, tensor.bytes()));
+  for (int64_t at = 0; at < tensor.bytes(); at += kPieceBytes) {
+    const auto part = absl::MakeSpan(piece).first(std::min(kPieceBytes, tensor.bytes() - at));
+    LH_RETURN_IF_ERROR(file_.ReadBytes(tensor, at, part));
+    digester.Update({reinterpret_cast<const char*>(part.data()), part.size()});
+  }
+  const std::string expected = file_.header().metadata.at(absl::StrCat(kDigestPrefix, tensor.name));
+  if (expected == digester.Value().Hex()) return absl::OkStatus();
   return Damaged(file_.path(), absl::StrCat(tensor.name, " is damaged"));
 }
 
-void StateFile::Read(size_t index, int64_t offset, absl::Span<float> out) const {
-  const absl::Span<const uint8_t> bytes = file_.BytesOf(file_.header().tensors[index]);
-  ToFloat(ElementType::kF32, bytes.data() + offset * sizeof(float), out);
+absl::Status StateFile::Read(size_t index, int64_t offset, absl::Span<float> out) const {
+  return file_.Read(file_.header().tensors[index], offset, out);
 }
 
 }  // namespace longhaul

@@ -57,7 +57,7 @@ absl::Status WriteStateFile(FileSystem* fs, const std::string& path, const State
 // tensor, by its index.
 void SignStateHeader(SafetensorsHeader& header, absl::FunctionRef<Digest128(size_t)> digest);
 
-// Maps a file and reads its header. Movable; thread-safe. The file may be replaced meanwhile.
+// Opens a file and reads its header. Movable; thread-safe. The file may be replaced meanwhile.
 class StateFile {
  public:
   // NOT_FOUND: no such file. FAILED_PRECONDITION: of a later version. DATA_LOSS: anything else that
@@ -68,8 +68,8 @@ class StateFile {
   const std::vector<InnerStateSlot>& slots() const { return slots_; }
   // Reads slot `index` and compares its digest. DATA_LOSS.
   absl::Status Verify(size_t index) const;
-  // Of slot `index`, from element `offset` of it on, as many as `out` has.
-  void Read(size_t index, int64_t offset, absl::Span<float> out) const;
+  // Of slot `index`, from element `offset` of it on, as many as `out` has. DATA_LOSS.
+  absl::Status Read(size_t index, int64_t offset, absl::Span<float> out) const;
 
  private:
   StateFile(SafetensorsFile file, StateTag tag, std::vector<InnerStateSlot> slots)

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/io/digest.h"
 #include "common/io/file_util.h"
@@ -352,7 +353,7 @@ void StateKeeper::Write(int64_t step, int64_t whole_step) {
 }
 
 absl::Status StateKeeper::WriteFile(int64_t step) const {
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyTime();
   const StateTag tag{.owner = options_.owner,
                      .life = options_.life,
                      .step = step,
@@ -364,7 +365,7 @@ absl::Status StateKeeper::WriteFile(int64_t step) const {
   LH_RETURN_IF_ERROR(WriteStateFile(fs_, JoinPath(folder_, name), tag, copy_.parts));
   int64_t bytes = 0;
   for (const InnerStatePart& part : copy_.parts) bytes += BytesOf(part.slot);
-  const absl::Duration took = std::max(absl::Now() - begin, absl::Microseconds(1));
+  const absl::Duration took = std::max(SteadyTime() - begin, absl::Microseconds(1));
   options_.log.Debug(absl::StrFormat(
       "saved its inner state of step %d: %s in %s, %.0f MB/s", step, Megabytes(bytes),
       absl::FormatDuration(absl::Trunc(took, absl::Milliseconds(1))),

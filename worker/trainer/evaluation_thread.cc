@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
@@ -17,8 +18,8 @@ constexpr int kNiceness = 10;
 
 }  // namespace
 
-EvaluationThread::EvaluationThread(int64_t batches)
-    : batches_(batches), thread_([this] { Work(); }) {}
+EvaluationThread::EvaluationThread(int64_t batches, Patience patience)
+    : batches_(batches), patience_(std::move(patience)), thread_([this] { Work(); }) {}
 
 EvaluationThread::~EvaluationThread() {
   {
@@ -44,7 +45,12 @@ absl::StatusOr<std::vector<double>> EvaluationThread::Take() {
   LH_CHECK(!evaluations_.empty(), "no evaluation was begun");
   const auto done = [this]()
                         ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return evaluations_.front().done; };
-  mutex_.Await(absl::Condition(&done));
+  const absl::Duration patience = patience_.now();
+  if (!mutex_.AwaitWithTimeout(absl::Condition(&done), patience)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("an evaluation beside training has not ended after ",
+                     absl::FormatDuration(patience), " in which training waited for it"));
+  }
   absl::StatusOr<std::vector<double>> values = std::move(evaluations_.front().values);
   evaluations_.pop_front();
   return values;

@@ -12,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "common/base/patience.h"
 
 namespace longhaul {
 
@@ -20,8 +21,8 @@ class EvaluationThread {
   // Computes one batch of an evaluation. Destroyed when all batches are done.
   using Batch = std::function<absl::StatusOr<double>(int64_t index)>;
 
-  // Each evaluation has this many batches.
-  explicit EvaluationThread(int64_t batches);
+  // Each evaluation has this many batches. `patience`: the longest that Take waits.
+  EvaluationThread(int64_t batches, Patience patience);
   // Waits for the batch in progress. Evaluations that are not done are given up.
   ~EvaluationThread();
 
@@ -30,6 +31,7 @@ class EvaluationThread {
   // Whether the oldest evaluation that was not taken is done. There must be one.
   bool Done() const;
   // The values of that evaluation's batches, or the first error. Waits until it is done.
+  // DEADLINE_EXCEEDED: it takes too long; it is not taken.
   absl::StatusOr<std::vector<double>> Take();
 
  private:
@@ -44,6 +46,7 @@ class EvaluationThread {
   Evaluation* Next() ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const int64_t batches_;
+  const Patience patience_;
   mutable absl::Mutex mutex_;
   // Oldest first. A deque, since the thread works on an element while others are added.
   std::deque<Evaluation> evaluations_ ABSL_GUARDED_BY(mutex_);

@@ -19,6 +19,7 @@
 #include "worker/engine/engine.h"
 #include "worker/engine/optimizer_factory.h"
 #include "worker/engine/torch_status.h"
+#include "worker/kernels/cuda/block_kernels.h"
 #include "worker/model/transformer_lm.h"
 #include "worker/offload/host_memory.h"
 
@@ -61,7 +62,7 @@ absl::StatusOr<OpenedData> OpenData(const TorchReplica::Options& options) {
                                        .ranks = alone ? 1 : options.communicator->size(),
                                        .separate_documents = options.separate_documents};
   opened.batches = std::make_unique<PrefetchedBatches>(
-      std::make_unique<TokenBatches>(share, std::move(datasets), plan));
+      std::make_unique<TokenBatches>(share, std::move(datasets), plan), options.patience);
   return opened;
 }
 
@@ -139,8 +140,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& 
     SetThreads(options.threads);
     LH_ASSIGN_OR_RETURN(const at::ScalarType compute, ComputeType(options));
     LH_ASSIGN_OR_RETURN(const at::Device device, OpenDevice(options));
+    const BlockKernels* kernels = nullptr;
+    if (device.is_cuda() && options.blocks == BlockKind::kAuto) {
+      LH_ASSIGN_OR_RETURN(kernels, LoadCudaBlockKernels());
+    }
     LH_ASSIGN_OR_RETURN(std::unique_ptr<TransformerLm> model,
-                        TransformerLm::Create(options.shape, device));
+                        TransformerLm::Create(options.shape, device, kernels));
     return Engine::Create({.model = std::move(model),
                            .link = {.communicator = options.communicator,
                                     .ranks_of_node = options.ranks_of_node,
@@ -160,6 +165,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& 
                            .blocks = BlocksOf(options.blocks),
                            .gathers_ahead = options.gathers_ahead,
                            .offload = OffloadOf(options.offload),
+                           .patience = options.patience,
                            .trace_path = options.trace_path});
   });
 }
@@ -281,7 +287,7 @@ absl::Status TorchReplica::PrepareEvaluationBeside() {
     first += size;
   }
   LH_RETURN_IF_ERROR(CheckEvaluationMemory(need, of_node, available));
-  evaluating_ = std::make_unique<EvaluationThread>(options_.eval_batches);
+  evaluating_ = std::make_unique<EvaluationThread>(options_.eval_batches, options_.patience);
   return absl::OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/base/patience.h"
 #include "common/base/thread_team.h"
 #include "common/layout/initial_parameters.h"
 #include "common/partition/partition_map.h"
@@ -90,6 +91,7 @@ class TorchReplica : public Replica {
     int accumulation = 1;
     // Whether backward computes activations again instead of keeping them.
     bool recompute = false;
+    // See Blocks of job.proto.
     BlockKind blocks = BlockKind::kAuto;
     OffloadSettings offload;
 
@@ -123,6 +125,8 @@ class TorchReplica : public Replica {
     // The file for this rank's timeline. Empty: none is written.
     std::string trace_path;
     absl::Duration collective_timeout = absl::Minutes(5);
+    // For a wait for this rank's own device, data or threads.
+    Patience patience = absl::Minutes(5);
   };
 
   // Makes a replica that has the initial parameters. Collective, blocks. Errors: those of

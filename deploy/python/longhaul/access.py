@@ -17,6 +17,12 @@ CHANNEL_OPTIONS = (("grpc.keepalive_time_ms", 20_000), ("grpc.keepalive_timeout_
                    ("grpc.min_reconnect_backoff_ms", 10_000), ("grpc.max_reconnect_backoff_ms", 2_000))
 
 
+def is_here(address: str) -> bool:
+    """Whether HOST:PORT names this machine alone."""
+    host = address.rpartition(":")[0]
+    return host in ("localhost", "[::1]") or host.startswith("127.")
+
+
 def _read_secret(name: str, path: str, most: int) -> bytes:
     """The file's first bytes, if nobody else may read it; the content is in no error. Raises LonghaulError."""
     try:
@@ -74,10 +80,12 @@ class Access:
             read_token(self.token_file)  # What is wrong with it is said now.
 
     def channel(self, server: str) -> grpc.Channel:
+        # A proxy of the environment is not asked for this machine: its localhost is another one's.
+        options = (*CHANNEL_OPTIONS, ("grpc.enable_http_proxy", 0)) if is_here(server) else CHANNEL_OPTIONS
         if not self.ca:
-            return grpc.insecure_channel(server, CHANNEL_OPTIONS)
+            return grpc.insecure_channel(server, options)
         pair = (_read_secret("tls_key", self.key, KEY_BYTES_MAX), _read(self.certificate)) if self.certificate else (None, None)
-        return grpc.secure_channel(server, grpc.ssl_channel_credentials(_read(self.ca), *pair), CHANNEL_OPTIONS)
+        return grpc.secure_channel(server, grpc.ssl_channel_credentials(_read(self.ca), *pair), options)
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Of one call: the file is read for each, so that a token may be replaced."""

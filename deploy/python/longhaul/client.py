@@ -12,7 +12,7 @@ from typing import Any, Iterator, Mapping
 
 import grpc
 
-from longhaul.access import Access
+from longhaul.access import Access, is_here
 from longhaul.errors import LonghaulError, error_of
 from longhaul.rows import history_rows
 from longhaul.spec import job_spec
@@ -24,11 +24,6 @@ RESTING = frozenset({job_pb2.COMPLETED, job_pb2.FAILED, job_pb2.CANCELLED, job_p
 RECONNECT_SECONDS = 1.0
 RECONNECT_FOR = 600.0  # How long a coordinator that has answered may be away.
 CONNECT_SECONDS_MAX = 180.0  # As in the CLI (kConnectMax): a stream that ended after a longer time was open, even if nothing came.
-
-
-def _is_here(address: str) -> bool:
-    host = address.rpartition(":")[0]
-    return host in ("localhost", "[::1]") or host.startswith("127.")
 
 
 class _Absence:
@@ -262,12 +257,12 @@ class Client:
         address = page or self.describe().http_address
         if not address:
             raise LonghaulError("FAILED_PRECONDITION", "the coordinator serves no status page", hint="start it with --http-listen")
-        if not page and _is_here(address) and not _is_here(self.server):  # Its localhost is not ours.
+        if not page and is_here(address) and not is_here(self.server):  # Its localhost is not ours.
             raise LonghaulError("FAILED_PRECONDITION", f"the coordinator shows its status page on its own machine alone, at {address}",
                                 hint="page=HOST:PORT names another way to it")
         url = f"http://{address}/api/v1/job?" + urllib.parse.urlencode({"name": job})
         question = urllib.request.Request(url)
-        if page or _is_here(address):
+        if page or is_here(address):
             for name, value in self._access.metadata():
                 question.add_unredirected_header(name, value)
         try:

@@ -1,7 +1,8 @@
-// The codecs on a CUDA device.
+// The codecs, and the kernels of transformer blocks, on a CUDA device.
 //   encode_*, decode_*, reduce_*  all tiles in one launch, device memory to device memory; reduce
 //                    sums four coded senders. By the bytes that they read and write; reference:
 //                    those of a copy of the fp32 within the device
+//   rotate, swiglu_*  of bfloat16, likewise
 //   contribution_*   what a round does: outer parameters from host memory, snapshot and feedback on
 //                    the device, codes to pinned memory; reference: the upload of those parameters
 //   training_beside_*  steps of kernels a second on the training's stream while contributions are
@@ -22,6 +23,7 @@
 #include "cuda_runtime_api.h"
 #include "tests/benchmark/cuda/training_kernels.h"
 #include "tests/benchmark/harness/row.h"
+#include "worker/kernels/cuda/block_kernels.h"
 
 namespace longhaul::benchmark {
 namespace {
@@ -63,6 +65,40 @@ class CudaCodecBenchmark {
   void Run(const std::string& name, const CodecOptions& options) {
     Kernels(name, options);
     Contribution(name, options);
+  }
+
+  void TransformerKernels() {
+    const BlockKernels& kernels = *Value(LoadCudaBlockKernels());
+    const int64_t elements = Bytes() / 2;
+    // Tables and one argument are zeros: the time does not depend on values.
+    RotateJob rotate{.element = BlockElement::kBFloat16,
+                     .x = values_.get(),
+                     .out = copy_.get(),
+                     .cos = error_.get(),
+                     .sin = error_.get(),
+                     .heads = 16,
+                     .positions = 1024,
+                     .width = 64};
+    rotate.head_stride = rotate.width;
+    rotate.position_stride = rotate.heads * rotate.head_stride;
+    rotate.batch_stride = rotate.positions * rotate.position_stride;
+    rotate.batches = static_cast<int32_t>(elements / rotate.batch_stride);
+    AgainstCopy(
+        "rotate", 2 * Bytes(), [&] { Must(kernels.Rotate(rotate, nullptr)); }, kWaitForAll);
+    const GateJob gate{.element = BlockElement::kBFloat16,
+                       .elements = elements,
+                       .gate = values_.get(),
+                       .up = error_.get(),
+                       .h = copy_.get(),
+                       .h_gradient = copy_.get(),
+                       .gate_gradient = training_.get(),
+                       .up_gradient = training_.get() + outer_.size()};
+    AgainstCopy(
+        "swiglu_forward", 3 * Bytes(), [&] { Must(kernels.GateForward(gate, nullptr)); },
+        kWaitForAll);
+    AgainstCopy(
+        "swiglu_backward", 5 * Bytes(), [&] { Must(kernels.GateBackward(gate, nullptr)); },
+        kWaitForAll);
   }
 
   void TrainingBeside(const std::string& name, const CodecOptions& options) {
@@ -160,8 +196,13 @@ class CudaCodecBenchmark {
           Must(kernels.Reduce(options.kind, reinterpret_cast<cuda::ReduceJob*>(reduce_jobs.get()),
                               reported, count, /*stream=*/nullptr));
         },
-        [] { LH_CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess, "kernels"); });
+        kWaitForAll);
   }
+
+  // Of the default stream, on which kernels are launched that a runtime does not know.
+  static constexpr auto kWaitForAll = [] {
+    LH_CHECK(cudaStreamSynchronize(nullptr) == cudaSuccess, "kernels");
+  };
 
   // `bytes`: what a launch reads and writes. A copy does that to all floats. Several launches share
   // a wait, whose wake-up would else count as work.
@@ -251,6 +292,7 @@ int Main(bool smoke) {
   benchmark.Run("topk2", {.kind = CodecKind::kTopk2});
   benchmark.Run("bf16", {.kind = CodecKind::kBf16});
   benchmark.Run("fp32", {.kind = CodecKind::kFp32});
+  benchmark.TransformerKernels();
   benchmark.TrainingBeside("e3m0", {.kind = CodecKind::kE3m0});
   benchmark.TrainingBeside("int8", {.kind = CodecKind::kInt8});
   benchmark.TrainingBeside("topk2", {.kind = CodecKind::kTopk2});

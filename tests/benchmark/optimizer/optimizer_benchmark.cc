@@ -1,6 +1,6 @@
-// AdamW in host memory against torch's fused kernel, DeepSpeed's CPUAdam, and a plain SIMD stream
-// over the same arrays: n fp32 parameters, gradients and two moments, with and without a bf16
-// shadow. The peers make the shadow by a copy after their update.
+// AdamW in host memory against torch's fused kernel, DeepSpeed's CPUAdam, a plain SIMD stream over
+// the same arrays, and a loop without vectors: n fp32 parameters, gradients and two moments, with
+// and without a bf16 shadow. The peers make the shadow by a copy after their update.
 //
 // And what the rank's threads bring to the passes around it: squared norm, sum of two ranks'
 // gradients, merge, each against one thread.
@@ -22,10 +22,12 @@
 #include "tests/benchmark/harness/buffer.h"
 #include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
+#include "tests/benchmark/optimizer/plain_adamw.h"
 #include "tests/benchmark/optimizer/stream.h"
 #include "worker/collective/rank_order_sum.h"
 #include "worker/engine/subgroup_tensors.h"
 #include "worker/optim/adamw.h"
+#include "worker/optim/adamw_constants.h"
 #include "worker/optim/squared_norm.h"
 #include "worker/session/merge_parameters.h"
 
@@ -75,6 +77,21 @@ class Contest {
                         {Tensor(arrays_.moment)}, {Tensor(arrays_.variance)}, {}, {steps}, kRate,
                         kBeta1, kBeta2, kDecay, kEps, false, false);
     });
+  }
+
+  void AgainstPlainLoop() {
+    const double count = static_cast<double>(elements_) / 1e9;
+    int64_t updates = 0;
+    const Pair pair = Alternate(
+        repetitions_, [&] { Update(false); },
+        [&] {
+          const AdamWConstants constants = MakeAdamWConstants(
+              {.weight_decay = kDecay}, {.learning_rate = kRate}, ++updates, /*decay=*/true);
+          PlainAdamW(constants, elements_, arrays_.gradients.floats().data(),
+                     arrays_.parameters.floats().data(), arrays_.moment.floats().data(),
+                     arrays_.variance.floats().data());
+        });
+    Report("plain loop", count / pair.ours, count / pair.reference, 4, "Gparam/s");
   }
 
   // Bytes over time of passes that share the team, against the same passes on one thread.
@@ -181,6 +198,7 @@ void Run(int64_t elements, int repetitions, const std::string& deepspeed) {
   for (const int threads : {1, 2}) {
     Contest contest(elements, threads, repetitions);
     contest.AgainstStream();
+    if (threads == 1) contest.AgainstPlainLoop();
     if (threads > 1) contest.AgainstOneThread();
     contest.AgainstTorch();
     if (library == nullptr) continue;

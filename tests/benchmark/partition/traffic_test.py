@@ -43,8 +43,8 @@ class TrafficTest(unittest.TestCase):
         self.assertEqual(received["pair"], pair, f"{use}: from the pair")
         self.assertEqual(received["node"], node, f"{use}: from the node's other pairs")
 
-    def each(self, preset):
-        for nodes, ranks, accumulation in ((1, 4, 1), (2, 2, 3), (2, 4, 1)):
+    def each(self, preset, *more):
+        for nodes, ranks, accumulation in ((1, 4, 1), (2, 2, 3), (2, 4, 1), *more):
             with self.subTest(nodes=nodes, ranks=ranks, accumulation=accumulation):
                 yield nodes, ranks, accumulation, measure(preset, nodes, ranks, accumulation)
 
@@ -69,7 +69,7 @@ class TrafficTest(unittest.TestCase):
                               "optimizer": 12 * PSI / all_ranks})
 
     def test_zeropp_moves_a_quarter_across_nodes(self):
-        for nodes, ranks, accumulation, found in self.each("zeropp"):
+        for nodes, ranks, accumulation, found in self.each("zeropp", (3, 2, 2), (2, 8, 1)):
             self.assertEqual(sum(found["received"][use]["pool"] for use in ("forward", "backward", "gradient")),
                              accumulation * across(nodes, 6) / 4)
             inside = {level: accumulation * size for level, size in in_node(ranks, 1).items()}
@@ -80,15 +80,16 @@ class TrafficTest(unittest.TestCase):
             inside = {level: accumulation * size for level, size in in_node(ranks, 0.5).items()}
             self.check(found, "gradient", pool=accumulation * across(nodes, 0.5), **inside)
             self.check(found, "refresh")
-            # A word of two bytes for each block of 128.
-            self.assertEqual(found["scales"]["forward"]["pool"], accumulation * across(nodes, 2 / 128))
+            # A word of two bytes for each block of 128, where pieces need no padding.
+            if ELEMENTS % (1024 * nodes * ranks) == 0:
+                self.assertEqual(found["scales"]["forward"]["pool"], accumulation * across(nodes, 2 / 128))
             if nodes > 1:
                 self.assertEqual(found["state_bytes_per_rank"]["secondary"], 2 * PSI / ranks)
 
     def test_frontier3_crosses_nodes_once_a_step(self):
-        for nodes, ranks, accumulation, found in self.each("frontier3"):
+        for nodes, ranks, accumulation, found in self.each("frontier3", (3, 2, 2), (2, 8, 1)):
             self.check(found, "forward", pair=accumulation * PSI / 2)
-            if ranks == 4:
+            if ranks > 2:
                 inside = {level: accumulation * size for level, size in in_node(ranks, 1).items()}
                 self.check(found, "backward", **inside)
             else:

@@ -51,6 +51,29 @@ TEST_F(DeviceFragmentCoderTest, LaterRoundsAllocateNothing) {
   EXPECT_EQ(pair_.warnings().size(), 0u);
 }
 
+// The snapshot, the outer parameters of a piece beside it, and the codes; and the feedback. No part
+// of the outer state stays on the device.
+TEST_F(DeviceFragmentCoderTest, TakesTwoFragmentsOfDeviceMemoryAndTheFeedback) {
+  constexpr int64_t kFragmentBytes = 1485 * 4;
+  int64_t taken[2];
+  for (const bool feedback : {false, true}) {
+    const auto runtime = std::make_shared<EmulatedCudaRuntime>();
+    CoderPair pair(std::make_shared<DeviceCodec>(runtime), {.kind = CodecKind::kE3m0}, feedback);
+    pair.SetLive(1);
+    const int64_t live = runtime->device_bytes();
+    for (uint64_t round = 1; round <= 4; ++round) {
+      pair.SetLive(round);
+      pair.TakeSnapshot();
+      pair.Code(RoundKind::kOuter, 10 + round);
+      pair.Commit(true);
+    }
+    taken[feedback] = runtime->device_bytes() - live;
+  }
+  EXPECT_GE(taken[false], kFragmentBytes);
+  EXPECT_LE(taken[false], 2 * kFragmentBytes + kFragmentBytes / 4);
+  EXPECT_EQ(taken[true] - taken[false], kFragmentBytes);
+}
+
 // With so much memory left in each attempt there is no room for a snapshot, for the feedback, or
 // for anything. The bytes must be the same wherever a round is coded and wherever the feedback was
 // left.

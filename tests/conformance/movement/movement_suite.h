@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "worker/movement/arena.h"
 #include "worker/movement/movement.h"
 
@@ -121,6 +122,23 @@ TEST_P(MovementSuite, RefusesAQueueOfTheOtherDirection) {
 TEST_P(MovementSuite, AFailedWorkIsAPermanentError) {
   movement_->Compute([](void*) { return absl::DataLossError("a broken kernel"); }, {}, {});
   EXPECT_EQ(movement_->WaitAll("the test"), absl::DataLossError("a broken kernel"));
+}
+
+// Who frees memory after WaitAll relies on it.
+TEST_P(MovementSuite, WhatWaitsForAllWaitsAfterAnErrorToo) {
+  const auto host = Make(Place::kHost, 64), device = Make(Place::kDevice, 64);
+  const MoveToken work = movement_->Compute(
+      [](void*) {
+        absl::SleepFor(absl::Milliseconds(20));
+        return absl::OkStatus();
+      },
+      {}, {{device.get(), 1}});
+  const MoveToken down =
+      movement_->Copy(kWeightsDown, {device.get(), 1}, {host.get(), 1}, 64, {work});
+  movement_->Copy(kStateUp, {host.get(), 7}, {device.get(), 7}, 64);
+  EXPECT_EQ(movement_->WaitAll("the test").code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(movement_->Done(work));
+  EXPECT_TRUE(movement_->Done(down));
 }
 
 TEST_P(MovementSuite, NamesMemoryThatIsMissing) {

@@ -176,13 +176,14 @@ class PagesFixture : public ExchangeFixture {
     options.http_listen = "127.0.0.1:0";
     return options;
   }
-  // The unchanged answer.
-  std::string Get(const std::string& path) {
+  int HttpPort() {
     const std::string address = server_->http_address();
     int port = 0;
     EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port)) << address;
-    return HttpGet(port, path);
+    return port;
   }
+  // The unchanged answer.
+  std::string Get(const std::string& path) { return HttpGet(HttpPort(), path); }
 };
 
 }  // namespace longhaul

@@ -49,8 +49,7 @@ TEST_F(MetricsTest, ARestartedCoordinatorShowsWhatItsRunningJobsHave) {
   ASSERT_TRUE(AwaitOpen("metered").ok());
   const std::string text = Get("/metrics");
   for (const char* line : {
-           // When the store was opened: the commit's own time is not stored.
-           "longhaul_coordinator_last_commit_timestamp_seconds{job_name=\"metered\"} 1700007200\n",
+           "longhaul_coordinator_last_commit_timestamp_seconds{job_name=\"metered\"} 1700000000\n",
            "longhaul_coordinator_eval_loss_nats{job_name=\"metered\"} 2.5\n",
        }) {
     EXPECT_NE(text.find(line), std::string::npos) << line << "\n" << text;

@@ -105,6 +105,14 @@ TEST_F(StatusPagesTest, AnyJobHasAPageThoughTheOverviewHasTheNewest50) {
   EXPECT_EQ(Read<v1::JobDetail>("/api/v1/job?name=" + oldest.id()).job().spec().name(), "job-0");
 }
 
+// What makes the pages has ended.
+TEST_F(StatusPagesTest, NoneIsServedAfterTheShutdown) {
+  const int port = HttpPort();
+  EXPECT_NE(HttpGet(port, "/healthz"), "");
+  server_->Shutdown(absl::ZeroDuration());
+  EXPECT_EQ(HttpGet(port, "/healthz"), "");
+}
+
 TEST_F(StatusPagesTest, UnknownJobsAndPathsAreNotFound) {
   EXPECT_NE(Get("/api/v1/job?name=nobody").find("HTTP/1.1 404"), std::string::npos);
   EXPECT_NE(Get("/api/v1/job").find("HTTP/1.1 404"), std::string::npos);

@@ -144,6 +144,15 @@ class BadInputTest(unittest.TestCase):
             self.assertEqual(code, 4, f"{program}: {error}")
             self.assertIn(f"--tls-key {wrong[-1]} is not the key of --tls-certificate {wrong[3]}: give the key that was made with this certificate", error)
 
+    def test_files_of_tls_that_may_still_come(self):
+        """A server that is started again finds them once their folder is mounted. A command is started by a person, who mistyped."""
+        missing = ["--tls-ca", self.ca / "ca.pem", "--tls-certificate", self.ca / "site-a.pem", "--tls-key", self.ca / "site-a.key"]
+        for program, arguments, expected in (("longhaul-coordinator", ["--listen", "127.0.0.1:0", "--http-listen", "", "--data-dir", self.cluster.folder / "data"], 1),
+                                             ("longhaul-worker", ["--coordinator", "127.0.0.1:1", "--pool", "site-a"], 1), ("longhaul", ["--server", "127.0.0.1:1", "list"], 4)):
+            code, error = self.run_program(program, *arguments, *missing)
+            self.assertEqual(code, expected, f"{program}: {error}")
+            self.assertIn(f"--tls-ca {self.ca / 'ca.pem'}: No such file or directory", error)
+
     # --- Tokens.
 
     def test_a_file_of_tokens_that_cannot_be_used(self):

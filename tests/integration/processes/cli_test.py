@@ -231,6 +231,10 @@ class CliTest(ClusterTest):
             for word in words:
                 self.assertIn(word, result.stderr, command)
         self.assertFalse((self.cluster.folder / "new").exists())
+        result = self.shell("LONGHAUL_TOKEN=f longhaul-coordinator --print-config")
+        self.assertIn("LONGHAUL_TOKEN is no variable of this program; did you mean LONGHAUL_TOKENS?", result.stderr)
+        result = self.shell("LONGHAUL_STATEDIR=f longhaul-worker --pool a --data-dir /nowhere")
+        self.assertIn("LONGHAUL_STATEDIR is no variable of this program; did you mean LONGHAUL_STATE_DIR?", result.stderr)
         for command in ("eval", "eval x", "eval x --data y --form z", "sample", "sample nowhere --prompt a", "submit", "nothing", "list --limit no"):
             result = self.shell(f"longhaul {command} -o json")
             self.assertEqual(result.returncode, 4, f"{command}: {result.stderr}")
@@ -311,7 +315,7 @@ class CliTest(ClusterTest):
         self.cluster.start_worker("site-a")
         self.assertEqual(self.cluster.submit("tiny-0", steps=3000, pools=1).returncode, 0)
         self.cluster.wait_step(5, "tiny-0")
-        follow = self.start("logs", "site-a", "--tail", "3", "--follow")
+        follow = self.start("logs", "site-a", "--tail", "3", "--follow", "-o", "jsonl")
         followed = lambda: self.said(follow, "out")
         wait_until(lambda: followed().count("\n") >= 3, 30, "the first lines")
         for job in range(2):
@@ -328,7 +332,7 @@ class CliTest(ClusterTest):
         shown, errors = self.ended(follow)
         self.assertEqual(errors.count("connection lost"), 2, errors)
         self.assertNotIn("gone", errors)
-        lines = [line.removeprefix("site-a | ") for line in shown.splitlines()]
+        lines = [json.loads(line)["data"]["line"] for line in shown.splitlines()]
         log = self.cluster.log("site-a").splitlines()
         begin = log.index(lines[0])
         self.assertEqual(lines, log[begin:begin + len(lines)])
@@ -339,7 +343,8 @@ class CliTest(ClusterTest):
         self.assertEqual(self.cluster.submit("tiny", steps=3000).returncode, 0)
         self.cluster.wait_step(5)
         for site in ("site-a", "site-b"):
-            line = re.compile(rf'(?m)^{site} \| .*"program":"longhaul-rank"')
+            # As people read them, whatever form the worker's own log has.
+            line = re.compile(rf"(?m)^{site} \| 20\S+Z info    optimizer: \S.* job=tiny rank=0$")
             wait_until(lambda: line.search(self.cluster.cli("logs", "tiny", "--tail", "50").stdout), 20, f"lines of {site}")  # noqa: B023
         lines = [json.loads(line) for line in self.cluster.cli("logs", "site-b", "-o", "jsonl").stdout.splitlines()]
         self.assertEqual({line["data"]["pool"] for line in lines}, {"site-b"})

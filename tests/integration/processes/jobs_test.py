@@ -1,6 +1,8 @@
 """Jobs from submission to checkpoint."""
 
+import array
 import json
+import math
 import pathlib
 import signal
 import time
@@ -40,6 +42,43 @@ class JobsTest(ClusterTest):
         sizes = sum((folder / f["file"]).stat().st_size for f in manifest["fragments"])
         self.assertGreaterEqual(sizes, 4 * job["parameters"])
         self.assertIn("model.embed_tokens.weight", [t["name"] for t in manifest["tensors"]])
+
+    def outer_parameters(self, name):
+        checkpoints = json.loads(self.cluster.cli("checkpoints", name, "-o", "json").stdout)["data"]
+        folder = pathlib.Path(checkpoints[-1]["path"])
+        values = array.array("f")
+        for fragment in json.loads((folder / "manifest.json").read_text())["fragments"]:
+            values.frombytes((folder / fragment["file"]).read_bytes())
+        return values
+
+    def test_how_a_pool_splits_changes_the_outer_parameters_by_rounding_alone(self):
+        self.cluster.start_worker("site-a", 1)
+        found = {}
+        for name, ranks, sets in (("whole", 1, ()), ("split", 2, ("partition.preset=zero3",)), ("other", 2, ("train.seed=8",))):
+            worker = self.cluster.start_worker("site-b", ranks)
+            self.cluster.submit(name=name, steps=60, sets=("sync.up.codec=fp32", "sync.down.codec=fp32", *sets))
+            self.assertEqual({pool["ranks"] for pool in self.cluster.wait_job(name)["pools"]}, {1, ranks})
+            found[name] = self.outer_parameters(name)
+            worker.send_signal(signal.SIGTERM)
+            worker.wait(timeout=20)
+        size = math.hypot(*found["whole"])
+        self.assertLess(math.dist(found["whole"], found["split"]), 1e-4 * size)
+        self.assertGreater(math.dist(found["whole"], found["other"]), 0.1 * size)
+
+    def test_an_exchange_that_changes_nothing_leaves_training_as_it_is(self):
+        """With one pool and a plain outer step without overlap: neither the optimizer's state nor its rate begins anew."""
+        self.cluster.start_worker("site-a", 1)
+        exact = ("sync.up.codec=fp32", "sync.down.codec=fp32", "sync.outer={lr: 1, momentum: 0}", "sync.tau=0")
+        found = {}
+        for name, sets in (("alone", ("sync.h=1000",)), ("exchanged", ("sync.h=6",)), ("other", ("sync.h=6", "sync.outer.lr=0.5"))):
+            self.cluster.submit(name=name, steps=60, pools=1, sets=(*exact, *sets))
+            rounds = {fragment.get("rounds_committed", 0) for fragment in self.cluster.wait_job(name)["fragments"]}
+            # The last one is the average of one.
+            self.assertEqual(max(rounds), 1 if name == "alone" else 11)
+            found[name] = self.outer_parameters(name)
+        size = math.hypot(*found["alone"])
+        self.assertLess(math.dist(found["alone"], found["exchanged"]), 1e-4 * size)
+        self.assertGreater(math.dist(found["alone"], found["other"]), 0.01 * size)
 
     def test_a_late_pool_takes_part(self):
         self.cluster.start_worker("early")

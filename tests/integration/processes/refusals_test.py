@@ -34,6 +34,17 @@ class RefusalsTest(ClusterTest):
         self.refused("train.blocks", "train.blocks=fused", "train.device=cuda", code="UNIMPLEMENTED")
         self.assertEqual(json.loads(self.cluster.cli("list", "-o", "json").stdout)["data"], [])
 
+    def test_a_folder_to_begin_with_that_is_nowhere(self):
+        spec = self.cluster.folder / "tiny.yaml"
+        self.assertEqual(self.cluster.submit(sets=["pools.min=9"]).returncode, 0)  # Writes the spec.
+        for path in ("./nobody", str(self.cluster.folder / "nobody")):
+            result = self.cluster.cli("submit", "-f", spec, "--set", "name=other", "--from", path)
+            self.assertEqual(result.returncode, 4, result.stderr)
+            self.assertIn("nobody is no folder of this machine", result.stderr)
+        result = self.cluster.cli("submit", "-f", spec, "--set", "name=other", "--from", "coordinator:/nobody")
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertNotIn("of this machine", result.stderr)
+
     def test_fifty_faults_are_all_named(self):
         sets = [f"model.transformer.wrong{i}=1" for i in range(25)] + [f"train.wrong{i}=many" for i in range(25)]
         result = self.cluster.submit(sets=sets)

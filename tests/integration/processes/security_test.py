@@ -304,6 +304,7 @@ class SecurityTest(unittest.TestCase):
             self.assertIn("not overwritten", result.stderr)
         self.assertEqual(before, {file: file.read_bytes() for file in self.ca.iterdir()})
         for bad, words in ((["issue", "pool", "Site A"], "is not 1 to 63 of"), (["issue", "coordinator", "a,DNS:b"], "no host name"),
+                           (["issue", "coordinator", "hub", "--host", "10.0.0"], "'10.0.0' is no host name and no numeric address"),
                            (["issue", "pool", "site-c", "--days", "36500"], "at most --days"), (["issue", "pool"], "NAME")):
             result = self.longhaul("certs", "--dir", self.ca, *bad)
             self.assertEqual(result.returncode, 4, result.stderr)

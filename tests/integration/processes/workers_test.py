@@ -64,6 +64,16 @@ class WorkersTest(ClusterTest):
         found = [re.search(r"Cpus_allowed_list:\s*(\S+)", status).group(1) for status in found]
         self.assertEqual(sorted(found), sorted(told))
 
+    def test_a_folder_of_more_files_than_a_shell_lets_a_process_open(self):
+        text = self.cluster.folder / "text"
+        text.mkdir()
+        for number in range(300):
+            (text / f"{number}.txt").write_text(f"{number} words of one of many files. " * 20)
+        self.cluster.prefix["site-a"] = ["prlimit", "--nofile=200:"]
+        self.cluster.start_worker("site-a", 1)
+        self.cluster.submit(steps=20, pools=1, text=text)
+        self.cluster.wait_job()
+
     def test_ten_restarts_with_sigterm_cost_no_pool_its_place(self):
         self.start(steps=2000)
         for _ in range(10):

@@ -90,11 +90,12 @@ class CudaMovement : public Movement {
   }
   // Polls with sleeps: the runtime has no wait with a deadline that leaves the core to others.
   absl::Status Wait(const MoveToken& token, absl::string_view what) override {
-    const absl::Time deadline = SteadyTime() + options_.timeout;
+    const absl::Duration timeout = options_.timeout.now();
+    const absl::Time deadline = SteadyTime() + timeout;
     while (!Done(token)) {
       if (SteadyTime() > deadline) {
         return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after ",
-                                                        absl::FormatDuration(options_.timeout)));
+                                                        absl::FormatDuration(timeout)));
       }
       absl::SleepFor(kPoll);
     }

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "common/base/patience.h"
 #include "worker/movement/movement.h"
 
 namespace longhaul {
@@ -18,7 +18,7 @@ struct CudaMovementOptions {
   // The cudaStream_t of Compute, which must outlive the object. Null: the object makes one.
   void* compute_stream = nullptr;
   // The longest that Wait blocks.
-  absl::Duration timeout = absl::Minutes(5);
+  Patience timeout = absl::Minutes(5);
 };
 
 // FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, INTERNAL: CUDA's (CudaStatus).

@@ -167,7 +167,7 @@ TEST_F(CheckpointFolderTest, AMissingTensor) {
 
 TEST_F(CheckpointFolderTest, RefusesOtherJson) {
   std::ofstream(folder_.path() + "/manifest.json") << "{";
-  EXPECT_TRUE(absl::IsInvalidArgument(CheckpointFolder::Open(folder_.path()).status()));
+  EXPECT_TRUE(absl::IsDataLoss(CheckpointFolder::Open(folder_.path()).status()));
   EXPECT_TRUE(absl::IsNotFound(CheckpointFolder::Open("/nowhere").status()));
 }
 

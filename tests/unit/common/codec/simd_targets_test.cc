@@ -7,8 +7,8 @@
 
 #include "common/codec/codec.h"
 #include "common/layout/fragment_layout.h"
-#include "hwy/highway.h"
 #include "tests/conformance/codec_inputs.h"
+#include "tests/testing/each_target.h"
 
 namespace longhaul {
 namespace {
@@ -55,8 +55,7 @@ void ExpectSame(const Trace& a, const Trace& b) {
 }
 
 TEST(SimdTargetsTest, EachEqualsTheScalarKernels) {
-  for (int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
+  OnEachTarget([] {
     for (const CodecOptions& options :
          {CodecOptions{.kind = CodecKind::kFp32}, CodecOptions{.kind = CodecKind::kBf16},
           CodecOptions{.kind = CodecKind::kE3m0},
@@ -74,14 +73,12 @@ TEST(SimdTargetsTest, EachEqualsTheScalarKernels) {
       scalar.kernels = KernelKind::kScalar;
       for (int64_t n : {1, 15, 16, 17, 127, 128, 129, 1000, 4200}) {
         for (const auto& [name, in] : codec_test::Inputs(n)) {
-          SCOPED_TRACE(testing::Message() << hwy::TargetName(target) << " "
-                                          << CodecName(options.kind) << " " << n << " " << name);
+          SCOPED_TRACE(testing::Message() << CodecName(options.kind) << " " << n << " " << name);
           ExpectSame(Trace(options, in), Trace(scalar, in));
         }
       }
     }
-  }
-  hwy::SetSupportedTargetsForTest(0);
+  });
 }
 
 }  // namespace

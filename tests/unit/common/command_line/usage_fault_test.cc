@@ -19,6 +19,7 @@ struct Sample {
     app.fallthrough();
     app.require_subcommand(1);
     app.add_option("--server", text);
+    app.add_flag("--open", open)->envname("LONGHAUL_TEST_OPEN");
     app.add_option("--ranks", number)->check(WholeNumber(1, 256))->envname("LONGHAUL_TEST_RANKS");
     CLI::App* submit = app.add_subcommand("submit");
     submit->add_option("-f,--file", text)->required()->type_name("FILE");
@@ -46,6 +47,7 @@ struct Sample {
   std::string text;
   int number = 0;
   double real = 0;
+  bool open = false;
 };
 
 UsageFault FaultOf(const std::vector<std::string>& args) {
@@ -94,10 +96,29 @@ TEST(UsageFaultTest, AWrongValueIsQuotedWithWhatIsPossible) {
             "--ranks: '0' is no whole number from 1 to 256 (from LONGHAUL_TEST_RANKS)");
   unsetenv("LONGHAUL_TEST_RANKS");
   EXPECT_EQ(FaultOf({"get", "j"}).message, "accepted");
+  setenv("LONGHAUL_TEST_OPEN", "maybe", 1);
+  EXPECT_EQ(FaultOf({"get", "j"}).message,
+            "--open: 'maybe' is neither true nor false (from LONGHAUL_TEST_OPEN)");
+  unsetenv("LONGHAUL_TEST_OPEN");
+  EXPECT_EQ(FaultOf({"get", "j", "--open=maybe"}).message,
+            "--open: 'maybe' is neither true nor false");
   EXPECT_EQ(FaultOf({"get", "j", "--share=0", "--part=0"}).message,
             "--share is also given by an earlier name");
   EXPECT_EQ(FaultOf({"submit"}).Text(),
             "error: --file is required\nhint: `sample submit --help` shows what it takes");
+}
+
+TEST(UsageFaultTest, AMisspeltVariableIsNamed) {
+  Sample sample;
+  const char* const environment[] = {"LONGHAUL_TEST_RANK=2", "LONGHAUL_TEST_OPEN=1",
+                                     "LONGHAUL_SERVER=hub:7070", "TEST_RANKS=2", nullptr};
+  EXPECT_EQ(MisspeltVariables(sample.app, environment),
+            std::vector<std::string>{"LONGHAUL_TEST_RANK is no variable of this program; did you "
+                                     "mean LONGHAUL_TEST_RANKS?"});
+  // The right one is set, too: the other is somebody else's.
+  setenv("LONGHAUL_TEST_RANKS", "2", 1);
+  EXPECT_TRUE(MisspeltVariables(sample.app, environment).empty());
+  unsetenv("LONGHAUL_TEST_RANKS");
 }
 
 TEST(UsageFaultTest, EveryProgramKnowsHelpAndVersion) {

@@ -132,10 +132,28 @@ data: 7
                   At("data", "found 7, expected a group of fields", "data.text")));
 }
 
+TEST(LoadTest, AFieldInTheWrongGroupIsNamedWhereItBelongs) {
+  EXPECT_THAT(Violations("batch: 4"),
+              ElementsAre(At("batch", "unknown field", "did you mean 'train.batch'?")));
+  EXPECT_THAT(Violations("sync: {codec: int8}"),
+              ElementsAre(At("sync.codec", "unknown field",
+                             "did you mean one of sync.up.codec, sync.down.codec?")));
+  EXPECT_THAT(Violations("train: {lr: 1}"),
+              ElementsAre(At("train.lr", "unknown field", "inner.adamw.lr, ")));
+  EXPECT_THAT(Violations("sync: {lr: 1}"),
+              ElementsAre(At("sync.lr", "unknown field", "did you mean 'sync.outer.lr'?")));
+  // A name near by comes first; one that nothing has is told what there is.
+  EXPECT_THAT(Violations("sync: {tua: 1}"), ElementsAre(At("sync.tua", "unknown field", "'tau'")));
+  EXPECT_THAT(Violations("sync: {seconds: 1}"),
+              ElementsAre(At("sync.seconds", "unknown field", "one of mode, h, tau")));
+}
+
 TEST(LoadTest, KeepsTextAndNumbersApart) {
   EXPECT_THAT(Violations("name: 123"), ElementsAre(At("name", "found 123", "quotes")));
   EXPECT_THAT(Violations("name: '123'"), IsEmpty());
   EXPECT_THAT(Violations("name: true"), ElementsAre(At("name", "found true, expected text")));
+  EXPECT_THAT(Violations("train: {steps: ' 100'}"),
+              ElementsAre(At("train.steps", "found text ' 100', expected a whole number")));
   EXPECT_THAT(Violations("sync: {alpha: .nan}"),
               ElementsAre(At("sync.alpha", "found text '.nan'")));
   EXPECT_THAT(Violations("sync: {alpha: 1e999}"), ElementsAre(At("sync.alpha", "1e999")));
@@ -160,6 +178,8 @@ TEST(LoadTest, RefusesEnumZeroByName) {
 TEST(LoadTest, RefusesWhatIsNotOneYamlDocument) {
   EXPECT_THAT(Violations("name: [a"), ElementsAre(At("", "not YAML")));
   EXPECT_THAT(Violations("a: 1\n b: 2"), ElementsAre(At("", "line 2")));
+  EXPECT_THAT(Violations("sync:\n\th: 3"), ElementsAre(At("", "not YAML", "not by tabs")));
+  EXPECT_THAT(Violations("name: a\n\tsync: 1"), ElementsAre(At("", "not YAML", "not by tabs")));
   EXPECT_THAT(Violations("name: a\n---\nname: b"), ElementsAre(At("", "several documents")));
   // yaml-cpp's own loop over documents would not end here.
   EXPECT_THAT(Violations(", name: a"), ElementsAre(At("", "several documents")));
@@ -188,7 +208,12 @@ TEST(LoadTest, BoundsSizeDepthAndAliases) {
 }
 
 TEST(LoadTest, RefusesTextThatIsNotUtf8) {
-  EXPECT_THAT(Violations("name: \"a\xff\""), ElementsAre(At("", "not UTF-8")));
+  EXPECT_THAT(Violations("# caf\xc3\xa9\nname: \"a\xff\""),
+              ElementsAre(At("", "line 2: found text that is not UTF-8")));
+  EXPECT_THAT(Violations("", {"name=\xff"}), ElementsAre(At("", "not UTF-8")));
+  // With its mark, as editors of Windows write it.
+  EXPECT_EQ(ParseJobSpec("\xef\xbb\xbfname: a\r\n")->name(), "a");
+  EXPECT_EQ(ParseJobSpec(absl::string_view("\xff\xfen\0a\0m\0e\0:\0 \0a\0", 16))->name(), "a");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -54,6 +55,19 @@ TEST_F(ReadOnlyFileTest, OtherThingsAreRefused) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_TRUE(absl::IsInvalidArgument(ReadOnlyFile::Open(pipe).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(ReadRegularFile(Write("a", "four"), 3).status()));
+}
+
+TEST_F(ReadOnlyFileTest, TooManyOpenFilesAreNoLackOfMemory) {
+  const std::string path = Write("a", "a");
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status refused = ReadOnlyFile::Open(path).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("Too many open files"));
 }
 
 TEST_F(ReadOnlyFileTest, TheDigestOfAFileIsThatOfItsBytes) {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -147,6 +148,24 @@ TEST(CutFragmentsTest, NamesFragmentsByTheirLayers) {
   ASSERT_EQ(sequential->size(), 3);
   EXPECT_EQ((*sequential)[1].name, "layers 0,1,2,3");
   EXPECT_EQ((*sequential)[2].name, "layers 4,5");
+}
+
+// As in the paper: three of 24 layers are sent at a time, an eighth of what DiLoCo sends.
+TEST(CutFragmentsTest, FragmentsOfThreeLayersOf24SendAnEighth) {
+  const auto model = LayOutTransformer(Shape(24));
+  for (const FragmentRule rule : {FragmentRule::kStrided, FragmentRule::kSequential}) {
+    const auto fragments = CutFragments(*model, {.rule = rule, .count = 3});
+    ASSERT_EQ(fragments->size(), 9);
+    int64_t most = 0, layers = 0;
+    for (const FragmentLayout& fragment : *fragments) {
+      if (fragment.name == "embeddings") continue;
+      int64_t elements = 0;
+      for (const UnitSpan& unit : fragment.units) elements += unit.elements;
+      most = std::max(most, elements);
+      layers += elements;
+    }
+    EXPECT_EQ(8 * most, layers);
+  }
 }
 
 TEST(CutFragmentsTest, RefusesMoreFragmentsThanLayers) {

@@ -1,5 +1,6 @@
 #include "common/rpc/channel.h"
 
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -48,6 +49,22 @@ TEST(ChannelTest, RefusesToSendMoreThanItsKindMay) {
   EXPECT_TRUE(absl::IsAborted(Leave(MakeChannel({.address = server->address()}), request)));
   EXPECT_TRUE(absl::IsResourceExhausted(
       Leave(MakeChannel({.address = server->address(), .kind = ChannelKind::kBulk}), request)));
+}
+
+TEST(ChannelTest, NoProxyIsAskedForThisMachine) {
+  PeerTellingService service;
+  const auto server = *Server::Start({.address = "127.0.0.1:0"}, {&service});
+  const std::string port = server->address().substr(server->address().rfind(':'));
+  EXPECT_EQ(ProxyNote("hub.example.org:7070"), "");
+  setenv("http_proxy", "http://127.0.0.1:1", 1);  // Nobody is there.
+  EXPECT_TRUE(absl::IsAborted(Leave(MakeChannel({.address = server->address()}))));
+  EXPECT_TRUE(absl::IsAborted(Leave(MakeChannel({.address = "localhost" + port}))));
+  // Beyond it the proxy is asked. TEST-NET-1 has no hosts.
+  EXPECT_EQ(Leave(MakeChannel({.address = "192.0.2.1:7070"})).message(),
+            "cannot connect to 127.0.0.1:1: Connection refused");
+  EXPECT_EQ(ProxyNote(server->address()), "");
+  EXPECT_EQ(ProxyNote("hub.example.org:7070").rfind("; http_proxy is set: ", 0), 0u);
+  unsetenv("http_proxy");
 }
 
 TEST(ChannelTest, SaysUnavailableWhenNobodyListens) {

@@ -1,5 +1,16 @@
 #include "common/rpc/server.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/rpc/channel.h"
@@ -9,6 +20,8 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "longhaul/v1/pool.grpc.pb.h"
+#include "longhaul/v1/rendezvous.grpc.pb.h"
+#include "tests/testing/tcp.h"
 
 namespace longhaul {
 namespace {
@@ -142,13 +155,117 @@ TEST(ServerTest, APortInUseIsAnError) {
       absl::IsUnavailable(Server::Start({.address = server->address()}, {&service}).status()));
 }
 
+int LowestFreeFile() {
+  const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  close(file);
+  return file;
+}
+
+// While it is alive, so many files more can be opened.
+class FilesLeft {
+ public:
+  explicit FilesLeft(int files) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit now = before_;
+    now.rlim_cur = LowestFreeFile() + files;
+    setrlimit(RLIMIT_NOFILE, &now);
+  }
+  ~FilesLeft() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+bool Answers(const Server& server) {
+  const auto stub = v1::PoolService::NewStub(MakeChannel({.address = server.address()}));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+  v1::LeaveResponse response;
+  return absl::IsInvalidArgument(FromGrpcStatus(stub->Leave(&context, {}, &response)));
+}
+
+// Whether the server says something, or ends the connection, within half a second.
+bool IsServed(int connection) {
+  pollfd entry{connection, POLLIN, 0};
+  return poll(&entry, 1, 500) == 1;
+}
+
+TEST(ServerTest, AcceptsAgainAfterNoFileWasLeftForAConnection) {
+  RefusingPools service;
+  const auto server = StartServer(&service);
+  ASSERT_TRUE(Answers(*server));
+  std::vector<int> connections;
+  {
+    const FilesLeft few(20);
+    for (int one; (one = ConnectTcp(server->port())) >= 0;) connections.push_back(one);
+    ASSERT_FALSE(connections.empty());
+    EXPECT_FALSE(IsServed(connections.back()));
+  }
+  for (const int one : connections) close(one);
+  EXPECT_TRUE(Answers(*server));
+}
+
+TEST(ServerTest, ConnectionsLeaveFilesForTheRestOfTheProcess) {
+  RefusingPools service;
+  const FilesLeft some(100);
+  const auto server = StartServer(&service);
+  // Each takes a file at both ends.
+  std::vector<int> connections;
+  for (int i = 0; i < 45; ++i) connections.push_back(ConnectTcp(server->port()));
+  const auto ended = [](int connection) {
+    char byte;
+    return IsServed(connection) && recv(connection, &byte, 1, 0) <= 0;
+  };
+  EXPECT_TRUE(ended(connections.back()));
+  EXPECT_FALSE(ended(connections.front()));
+  for (const int one : connections) close(one);
+  EXPECT_TRUE(Answers(*server));
+}
+
+// Keeps every request until its call ends.
+class Hoard
+    : public v1::RendezvousService::WithRawCallbackMethod_Exchange<v1::RendezvousService::Service> {
+  grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext*, const grpc::ByteBuffer*,
+                                     grpc::ByteBuffer*) override {
+    class Reactor : public grpc::ServerUnaryReactor {
+      void OnCancel() override { Finish(grpc::Status::CANCELLED); }
+      void OnDone() override { delete this; }
+    };
+    return new Reactor;
+  }
+};
+
+TEST(ServerTest, WhatAllCallsHoldIsBounded) {
+  constexpr int kCalls = 64;
+  Hoard service;
+  const auto server =
+      Server::Start({.address = "127.0.0.1:0", .memory_bytes_max = 16 << 20}, {&service});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto stub = v1::RendezvousService::NewStub(MakeChannel({.address = (*server)->address()}));
+  v1::ExchangeRequest request;
+  request.set_blob(std::string(1 << 20, 'x'));
+  std::vector<grpc::ClientContext> contexts(kCalls);
+  std::vector<v1::ExchangeResponse> responses(kCalls);
+  absl::BlockingCounter left(kCalls);
+  std::atomic<int> ended = 0;
+  absl::Notification most_ended;
+  for (int i = 0; i < kCalls; ++i) {
+    stub->async()->Exchange(&contexts[i], &request, &responses[i], [&](const grpc::Status&) {
+      if (++ended == kCalls / 2) most_ended.Notify();
+      left.DecrementCount();
+    });
+  }
+  EXPECT_TRUE(most_ended.WaitForNotificationWithTimeout(absl::Seconds(30)));
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
+  left.Wait();
+}
+
 TEST(ServerTest, PlaintextBeyondLocalhostMustBeAllowed) {
-  for (const char* address :
-       {"localhost:1", "127.0.0.1:0", "127.1.2.3:5", "[::1]:9", "unix:/tmp/x"}) {
+  for (const char* address : {"localhost:1", "127.0.0.1:0", "127.1.2.3:5", "[::1]:9"}) {
     EXPECT_TRUE(RefuseNonLoopback(address).ok()) << address;
   }
   for (const char* address : {"0.0.0.0:1", "[::]:1", ":1", "10.0.0.1:1", "127.example.org:1",
-                              "host:1", "localhost", "::1:5", "", "localhost:"}) {
+                              "host:1", "localhost", "::1:5", "", "localhost:", "unix:/tmp/x"}) {
     const absl::Status status = RefuseNonLoopback(address);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << address;
     EXPECT_EQ(FieldViolationsOf(status).size(), 1) << address;

@@ -40,8 +40,13 @@ TEST(SafetensorsWriterTest, ReadsWhatItWrote) {
   ASSERT_TRUE(WriteIt(*fs, path).ok());
   const auto file = SafetensorsFile::Open(path);
   ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_THAT(file->BytesOf(*file->Find("a")), ElementsAre('x', 'y', 'z'));
-  EXPECT_THAT(file->BytesOf(*file->Find("b")), ElementsAre('1', '2', '3', '4'));
+  const auto bytes_of = [&](const char* name) {
+    std::vector<uint8_t> bytes(file->Find(name)->bytes());
+    EXPECT_TRUE(file->ReadBytes(*file->Find(name), 0, absl::MakeSpan(bytes)).ok());
+    return bytes;
+  };
+  EXPECT_THAT(bytes_of("a"), ElementsAre('x', 'y', 'z'));
+  EXPECT_THAT(bytes_of("b"), ElementsAre('1', '2', '3', '4'));
   EXPECT_EQ(file->Find("c"), nullptr);
   EXPECT_THAT(*fs->List(folder.path()), ElementsAre("m.safetensors"));
 }

@@ -22,13 +22,14 @@ TEST(AuditLogTest, WritesALineAndKeepsWhatIsThere) {
   for (const char* who : {"token:ann", "token:\xff\"\n"}) {
     const auto log = AuditLog::Open(path, Logger({}));
     ASSERT_TRUE(log.ok()) << log.status();
-    (*log)->Write({.who = who, .method = "m", .result = "OK"});
+    (*log)->Write({.who = who, .peer = "ipv6:%5B::1%5D:4711", .method = "m", .result = "OK"});
   }
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
   std::ifstream file(path);
   std::string line;
   ASSERT_TRUE(std::getline(file, line));
   EXPECT_EQ(nlohmann::json::parse(line)["who"], "token:ann");
+  EXPECT_EQ(nlohmann::json::parse(line)["peer"], "ipv6:[::1]:4711");
   ASSERT_TRUE(std::getline(file, line));
   EXPECT_EQ(nlohmann::json::parse(line)["result"], "OK");
   EXPECT_FALSE(std::getline(file, line));
@@ -59,6 +60,32 @@ TEST(AuditLogTest, ALineThatADiskDidNotTakeDoesNotSpoilTheNext) {
   EXPECT_EQ(torn.size(), 60u);
   EXPECT_EQ(nlohmann::json::parse(bob)["who"], "token:bob");
   EXPECT_EQ(nlohmann::json::parse(eve)["who"], "token:eve");
+}
+
+// Who has no token could fill the disk.
+TEST(AuditLogTest, CallsThatFailGetALimitedNumberOfLines) {
+  const TempDir folder;
+  const std::string path = folder.Join("audit.jsonl");
+  const auto log = AuditLog::Open(path, Logger({}));
+  ASSERT_TRUE(log.ok()) << log.status();
+  constexpr int kCalls = 10 * kFailedCallsLogged;
+  for (int i = 0; i < kCalls; ++i) {
+    (*log)->Write({.who = "anonymous", .result = "UNAUTHENTICATED"});
+    (*log)->Write({.who = "token:ann", .result = "OK"});
+  }
+  std::ifstream file(path);
+  int failed = 0, succeeded = 0;
+  int64_t left_out = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto json = nlohmann::json::parse(line);
+    ++(json["result"] == "OK" ? succeeded : failed);
+    if (json.contains("left_out")) left_out += json["left_out"].get<int64_t>();
+  }
+  EXPECT_EQ(succeeded, kCalls);
+  EXPECT_GE(failed, kFailedCallsLogged);
+  EXPECT_LT(failed, kCalls);
+  // Those after the last line are told by the next.
+  EXPECT_LE(failed + left_out, kCalls);
 }
 
 TEST(AuditLogTest, AFileThatCannotBeMadeIsNamed) {

@@ -32,6 +32,8 @@ TEST(TextTest, PrintableTextHasNoControlCharacters) {
   EXPECT_EQ(Printable("a\xc2\x9b"
                       "2J"),
             "a??2J");  // U+009B is ESC [ in one character.
+  // Marks that turn round or hide the text beside them.
+  EXPECT_EQ(Printable("a\u202eb\u200bc"), "a???b???c");
   EXPECT_EQ(Printable("Zürich, \xc2\xa0 \xc2"), "Zürich, \xc2\xa0 \xc2");
 }
 

@@ -132,7 +132,7 @@ TEST_F(CoordinatorTest, JudgeAndCheckReaderAskAndChangeNothing) {
   EXPECT_EQ(core.CheckReader("x", "a", "1")->reason, "JOB_UNKNOWN");
 }
 
-TEST_F(CoordinatorTest, AReaderNeedsAPlaceButNoLeaseAndALeaseWhenTheJobHasEnded) {
+TEST_F(CoordinatorTest, AReaderNeedsAPlaceButNoLeaseAndBothWhenTheJobHasEnded) {
   RunJob();
   At(11);
   Do(Tick{});
@@ -143,6 +143,8 @@ TEST_F(CoordinatorTest, AReaderNeedsAPlaceButNoLeaseAndALeaseWhenTheJobHasEnded)
   Do(JoinPool{"a", "1", 1});
   EXPECT_FALSE(core_.CheckReader("j", "a", "1").has_value());
   EXPECT_EQ(core_.CheckReader("j", "a", "2")->reason, "POOL_REPLACED");
+  Do(JoinPool{"b", "1", 1});
+  EXPECT_EQ(core_.CheckReader("j", "b", "1")->reason, "NOT_ASSIGNED");
 }
 
 TEST_F(CoordinatorTest, AJobRefusesStreamsWhileItsStoreIsBeingOpened) {

@@ -24,6 +24,19 @@ TEST(JobProgressTest, TheNewestReportOfAnIncarnationCounts) {
   EXPECT_EQ(pool.steps(), 20);
 }
 
+// Every report of the job, and the store, would have it.
+TEST(JobProgressTest, KeepsNothingOfAReportThatItDoesNotKnow) {
+  v1::PoolProgress told = Told(10, 100);
+  constexpr int kUnknownField = 1000;
+  const std::string much(1 << 20, 'x');
+  told.GetReflection()->MutableUnknownFields(&told)->AddLengthDelimited(kUnknownField, much);
+  v1::InPoolBytes& inner = *told.mutable_forward();
+  inner.GetReflection()->MutableUnknownFields(&inner)->AddLengthDelimited(kUnknownField, much);
+  JobProgress progress(1);
+  progress.Report("a", "1", 0, told);
+  EXPECT_LT(progress.pools().at("a").Total().ByteSizeLong(), 1000);
+}
+
 TEST(JobProgressTest, CountsContinueWithAnotherIncarnation) {
   JobProgress progress(1);
   v1::PoolProgress first = Told(20, 200, 2), second = Told(25, 50, 1);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -55,6 +56,35 @@ TEST(OwnerThreadTest, RefusesPostedTasksBeyondTheQueueButNeverSubmittedOnes) {
   go.Notify();
   owner.Stop();
   EXPECT_EQ(ran, 3);
+}
+
+// A page of many jobs takes long. However many are wanted, a heartbeat waits for one.
+TEST(OwnerThreadTest, WhatOnlyReadsWaitsForOtherTasks) {
+  ManualClock clock;
+  OwnerThread owner({.reads_max = 3, .tick_period = kLong}, &clock, [] {});
+  absl::Notification running, go;
+  std::string order;
+  ASSERT_TRUE(owner.Post([&] {
+    running.Notify();
+    go.WaitForNotification();
+  }));
+  running.WaitForNotification();
+  const absl::Time start = clock.Now();
+  absl::Time last;
+  for (int i = 0; i < OwnerThread::kBeforeRead + 1; ++i) {
+    EXPECT_TRUE(owner.Post([&] {
+      order += 't';
+      last = owner.now();
+    }));
+  }
+  clock.Advance(absl::Seconds(30));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(owner.PostRead([&] { order += 'r'; }));
+  EXPECT_FALSE(owner.PostRead([&] { order += 'r'; }));
+  go.Notify();
+  owner.Stop();
+  EXPECT_EQ(last, start);
+  // The first task counts, too.
+  EXPECT_EQ(order, std::string(OwnerThread::kBeforeRead - 1, 't') + "rttrr");
 }
 
 TEST(OwnerThreadTest, TicksWhileNothingElseHappensAndTheClockStandsStill) {

@@ -91,6 +91,8 @@ TEST_F(PerformerRecoveryTest, AJobContinuesWhereItWas) {
   EXPECT_FALSE(performer_->Find(id)->commits_unread);
   const JobView view = *performer_->View(id);
   EXPECT_EQ(view.state, JobState::kRunning);
+  EXPECT_EQ(performer_->jobs_by_state(),
+            (std::map<int, int64_t>{{static_cast<int>(JobState::kRunning), 1}}));
   EXPECT_EQ(view.fragments[0].version, 0);
   EXPECT_EQ(view.fragments[0].contributors, std::vector<int>{0}) << "it lies in the log";
   EXPECT_EQ(performer_->Find(id)->progress.commit(0)->version, 0);

@@ -328,6 +328,28 @@ TEST_F(SeedTest, ValuesThatAreNotFiniteDoNotBecomeAVersion) {
   EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), -1);
 }
 
+// The pools of such a job would begin again for ever.
+TEST_F(SeedTest, ValuesThatAreNotFiniteAreFoundInAStoreOfAnEarlierVersion) {
+  Send(0.5f);
+  JobStore& store = *fragments_.Find("next")->store();
+  const std::vector<float> values(kElements, std::numeric_limits<float>::quiet_NaN());
+  const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
+                                        values.size() * sizeof(float));
+  const absl::StatusOr<StoredPart> part = store.AppendPart(
+      {.kind = RoundKind::kSeed, .pool = kCheckpointPool, .segments = {{0, kElements}}}, {bytes});
+  ASSERT_TRUE(part.ok()) << part.status();
+  ASSERT_TRUE(store
+                  .Apply({.kind = RoundKind::kSeed,
+                          .contributions = {{.pool = kCheckpointPool, .parts = {*part}}}})
+                  .ok());
+  fragments_.Close("next");
+  fragments_.Add(Job("next", kElements));
+  const absl::Status status = Open("next", false).status();
+  EXPECT_TRUE(IsBadSeed(status)) << status;
+  EXPECT_EQ(status.message(), "the initial checkpoint: fragment 0 has values that are not finite");
+  EXPECT_TRUE(arbiter_.failed.empty());
+}
+
 // As of pools: the outer steps that follow stay finite.
 TEST_F(SeedTest, HugeValuesDoNotBecomeAVersion) {
   Send(0x1p65f);

@@ -35,10 +35,10 @@ struct Contribution {
 };
 
 // Applies and returns what a pool decodes from the downlink.
-std::vector<float> Apply(const OuterOptimizer& optimizer, CodecKind kind,
+std::vector<float> Apply(const OuterOptimizer& optimizer, const CodecOptions& down,
                          const std::vector<float>& gradient, Tile& tile,
                          TileResult* result = nullptr) {
-  const std::unique_ptr<Codec> codec = *MakeCodec({.kind = kind});
+  const std::unique_ptr<Codec> codec = *MakeCodec(down);
   std::vector<uint8_t> coded(codec->PayloadBytes(gradient.size()));
   const Contribution contribution(gradient);
   const absl::StatusOr<TileResult> applied =
@@ -63,7 +63,7 @@ std::vector<float> Noise(int64_t elements, uint64_t seed) {
 TEST(ApplyTileTest, GoldenStepIsExact) {
   Tile tile(1, 1.0f);
   TileResult result;
-  EXPECT_EQ(Apply(Sgd(2), CodecKind::kFp32, {4}, tile, &result), std::vector<float>{-8});
+  EXPECT_EQ(Apply(Sgd(2), {.kind = CodecKind::kFp32}, {4}, tile, &result), std::vector<float>{-8});
   EXPECT_EQ(tile.theta[0], -7.0f);
   EXPECT_EQ(tile.error[0], 0.0f);
   EXPECT_EQ(result.gradient_energy, 16.0);
@@ -79,7 +79,7 @@ TEST(ApplyTileTest, AnExactCodecSubtractsTheStepOnce) {
   for (uint64_t round = 2; round < 6; ++round) {
     std::vector<float> step = Noise(1000, round), momentum = tile.momentum;
     const std::vector<float> before = tile.theta;
-    Apply(nesterov, CodecKind::kFp32, step, tile);
+    Apply(nesterov, {.kind = CodecKind::kFp32}, step, tile);
     nesterov.Step(absl::MakeSpan(step), absl::MakeSpan(momentum));
     EXPECT_EQ(tile.momentum, momentum);
     for (int i = 0; i < 1000; ++i) EXPECT_EQ(tile.theta[i], before[i] - step[i]);
@@ -93,7 +93,7 @@ TEST(ApplyTileTest, PoolsReconstructTheParameters) {
   for (uint64_t round = 2; round < 5; ++round) {
     std::vector<float> pool = tile.theta;
     const std::vector<float> decoded =
-        Apply(Nesterov(0.4f, 0.9f), CodecKind::kE3m0, Noise(65536, round), tile);
+        Apply(Nesterov(0.4f, 0.9f), {.kind = CodecKind::kE3m0}, Noise(65536, round), tile);
     for (size_t i = 0; i < pool.size(); ++i) pool[i] += decoded[i];
     EXPECT_EQ(pool, tile.theta);
   }
@@ -106,7 +106,7 @@ TEST(ApplyTileTest, ErrorFeedbackKeepsServedAndTrueTogether) {
   std::vector<double> truth(512);
   for (uint64_t round = 1; round < 60; ++round) {
     const std::vector<float> gradient = Noise(512, round);
-    Apply(Sgd(1), CodecKind::kE3m0, gradient, tile);
+    Apply(Sgd(1), {.kind = CodecKind::kE3m0}, gradient, tile);
     for (int i = 0; i < 512; ++i) truth[i] -= gradient[i];
   }
   for (int i = 0; i < 512; ++i) {
@@ -115,10 +115,24 @@ TEST(ApplyTileTest, ErrorFeedbackKeepsServedAndTrueTogether) {
   }
 }
 
+// d = decay * E - step ;  E = d - deq(c') (sync.down.feedback_decay).
+TEST(ApplyTileTest, WhatWasLostComesBackDecayed) {
+  constexpr float kDecay = 0.5f;
+  // More than one run of the tile.
+  Tile tile(5000);
+  for (uint64_t round = 1; round < 4; ++round) {
+    const std::vector<float> gradient = Noise(5000, round), before = tile.error;
+    const std::vector<float> decoded =
+        Apply(Sgd(1), {.kind = CodecKind::kE3m0, .feedback_decay = kDecay}, gradient, tile);
+    for (int i = 0; i < 5000; ++i)
+      ASSERT_EQ(tile.error[i], kDecay * before[i] - gradient[i] - decoded[i]) << round;
+  }
+}
+
 TEST(ApplyTileTest, TheAverageReachesTheMeanOfThePools) {
   Tile tile(3, 10.0f);
   tile.momentum = {5, 5, 5};
-  Apply(Average(), CodecKind::kFp32, {1, 2, -3}, tile);
+  Apply(Average(), {.kind = CodecKind::kFp32}, {1, 2, -3}, tile);
   EXPECT_EQ(tile.theta, (std::vector<float>{9, 8, 13}));
   EXPECT_EQ(tile.momentum, (std::vector<float>{5, 5, 5}));
 }

@@ -2,7 +2,10 @@
 
 #include <vector>
 
+#include "common/base/random.h"
+#include "coordinator/outer/sum_of_squares.h"
 #include "gtest/gtest.h"
+#include "tests/testing/each_target.h"
 
 namespace longhaul {
 namespace {
@@ -36,6 +39,34 @@ TEST(NesterovTest, RoundsEachOperation) {
   product = 0.9f * buf;
   EXPECT_EQ(momentum[0], buf);
   EXPECT_EQ(gradient[0], 1.0f + product);
+}
+
+// So that a round can be repeated on another machine.
+TEST(NesterovTest, EveryInstructionSetGivesTheSameBits) {
+  constexpr int kElements = 1003;
+  constexpr float kRate = 0.7f, kMomentum = 0.9f;
+  Random random(3);
+  std::vector<float> gradient(kElements), momentum(kElements);
+  for (int i = 0; i < kElements; ++i) {
+    gradient[i] = static_cast<float>(random.Uniform() - 0.5);
+    momentum[i] = static_cast<float>(random.Uniform() - 0.5);
+  }
+  std::vector<float> step(kElements), next(kElements);
+  for (int i = 0; i < kElements; ++i) {
+    volatile float product = kMomentum * momentum[i];
+    next[i] = product + gradient[i];
+    product = kMomentum * next[i];
+    const volatile float sum = gradient[i] + product;
+    step[i] = kRate * sum;
+  }
+  const double squares = SumOfSquares(gradient);
+  OnEachTarget([&] {
+    std::vector<float> g = gradient, m = momentum;
+    EXPECT_EQ(SumOfSquares(g), squares);
+    EXPECT_EQ(Nesterov(kRate, kMomentum).Step(absl::MakeSpan(g), absl::MakeSpan(m)), squares);
+    EXPECT_EQ(g, step);
+    EXPECT_EQ(m, next);
+  });
 }
 
 }  // namespace

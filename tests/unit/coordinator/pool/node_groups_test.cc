@@ -70,6 +70,15 @@ TEST_F(NodeGroupsTest, ARepeatedJoinChangesNothing) {
   EXPECT_EQ(groups_.PlaceOf("a", "n0")->node, 0);
 }
 
+// Numbers of nodes are compared with it.
+TEST_F(NodeGroupsTest, ARepeatedJoinCannotChangeTheNumberOfNodes) {
+  ASSERT_TRUE(Join("n0", {.nodes = 2, .number = 0}).ok());
+  const absl::Status status = Join("n0", {.nodes = 8, .number = 0});
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("the number of nodes is 2 on node 0, 8 on this one"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(Join("n7", {.nodes = 8, .number = 7})));
+}
+
 TEST_F(NodeGroupsTest, AGroupComesBackWithItsNameUntilANodeDisagrees) {
   ASSERT_TRUE(Join("n1", {.nodes = 2, .number = 1}, "old").ok());
   EXPECT_EQ(groups_.GroupOf("a"), "old");

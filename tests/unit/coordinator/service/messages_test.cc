@@ -80,5 +80,12 @@ TEST(MessagesTest, TimesBelowASecondAndBeforeTheEpoch) {
   EXPECT_EQ(duration.nanos(), 500000000);
 }
 
+// Its comments have these numbers.
+TEST(MessagesTest, TheContractSaysHowLongIsWaited) {
+  EXPECT_EQ(CoordinatorOptions().finish, absl::Seconds(60)) << "EvaluationSpec.every_cycles";
+  EXPECT_EQ(SetAsides::Options().delay, absl::Seconds(5)) << "SetAside";
+  EXPECT_EQ(SetAsides::Options().delay_max, absl::Minutes(10)) << "SetAside";
+}
+
 }  // namespace
 }  // namespace longhaul::coordinator

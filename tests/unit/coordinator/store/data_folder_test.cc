@@ -36,6 +36,9 @@ class DataFolderTest : public testing::Test {
     const MetaRecord record = NewJob{{.id = id, .name = name, .state = state}};
     ASSERT_TRUE(meta_->Commit({&record, 1}).ok());
   }
+  bool IsClean() {
+    return Missing().empty() && CompareFolders(fs_, "data", *meta_)->unknown_folders.empty();
+  }
   std::vector<std::string> Missing() {
     std::vector<std::string> ids;
     const FolderFindings findings = *CompareFolders(fs_, "data", *meta_);
@@ -48,10 +51,10 @@ class DataFolderTest : public testing::Test {
 };
 
 TEST_F(DataFolderTest, AnEmptyFolderIsClean) {
-  EXPECT_TRUE(CompareFolders(fs_, "data", *meta_)->clean());
+  EXPECT_TRUE(IsClean());
   MakeStore("a", "alpha");
   MakeRecord("a", "alpha", v1::RUNNING);
-  EXPECT_TRUE(CompareFolders(fs_, "data", *meta_)->clean());
+  EXPECT_TRUE(IsClean());
 }
 
 TEST_F(DataFolderTest, TellsWhichSideDoesNotKnowAJob) {
@@ -84,7 +87,7 @@ TEST_F(DataFolderTest, AdoptsInTheOrderOfSubmission) {
   EXPECT_EQ(meta_->FindJobByToken("token of a")->id, "a");
   EXPECT_EQ(job.ended, absl::InfinitePast());
   EXPECT_EQ(job.owner, "owner of a");
-  EXPECT_TRUE(CompareFolders(fs_, "data", *meta_)->clean());
+  EXPECT_TRUE(IsClean());
   EXPECT_THAT(AdoptJobs(fs_, "data", *meta_)->adopted, IsEmpty());
 }
 

@@ -1,8 +1,10 @@
 #include "coordinator/store/job_log_removal.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
 #include "coordinator/store/checkpoint.h"
 #include "coordinator/store/job_folder.h"
@@ -86,6 +88,27 @@ TEST_F(JobLogRemovalTest, TakesTheFinalCheckpointOfAnEarlierVersionForTheLast) {
   EXPECT_TRUE(*RemoveJobLog(fs_, kJobDir));
 }
 
+// Earlier versions did not mark what a job left that was cancelled.
+TEST_F(JobLogRemovalTest, TakesTheNewestCheckpointForTheLastIfItHasAll) {
+  WriteCheckpoint(*store_, 40, false);
+  store_.reset();
+  EXPECT_TRUE(*RemoveJobLog(fs_, kJobDir));
+  EXPECT_TRUE(*IsLogRemoved(fs_, kJobDir));
+  EXPECT_EQ(LastCheckpoint(fs_, kJobDir)->value().step(), 40);
+  EXPECT_THAT(CheckCheckpoint(fs_, CheckpointPath(kJobDir, 40)), IsEmpty());
+}
+
+TEST_F(JobLogRemovalTest, KeepsADamagedLogWithoutALastCheckpoint) {
+  WriteCheckpoint(*store_, 40, false);
+  store_.reset();
+  const std::vector<std::string> files = *fs_.List(LogFolder(kJobDir));
+  const std::string first =
+      JoinPath(LogFolder(kJobDir), *std::min_element(files.begin(), files.end()));
+  ASSERT_TRUE((*fs_.Open(first))->WriteAt(4096 + 90, "damage").ok());
+  EXPECT_FALSE(*RemoveJobLog(fs_, kJobDir));
+  EXPECT_TRUE(IsThere(fs_, LogFolder(kJobDir)));
+}
+
 TEST_F(JobLogRemovalTest, KeepsTheLogIfTheLastCheckpointIsDamaged) {
   End();
   const std::string file = CheckpointPath(kJobDir, 40) + "/fragment-001.f32";
@@ -124,7 +147,9 @@ TEST_F(JobLogRemovalTest, ACrashLeavesTheWholeLogOrNone) {
       const auto left = disk->CrashCopy(fate, stop);
       const absl::StatusOr<bool> removed = IsLogRemoved(*left, kJobDir);
       ASSERT_TRUE(removed.ok()) << removed.status();
-      if (!*removed) EXPECT_TRUE(JobStore::Recover(left.get(), kJobDir).ok());
+      if (!*removed) {
+        EXPECT_TRUE(JobStore::Recover(left.get(), kJobDir).ok());
+      }
       EXPECT_TRUE(*RemoveJobLog(*left, kJobDir));
       EXPECT_THAT(*left->List(kJobDir), testing::UnorderedElementsAre("manifest", "checkpoints"));
       EXPECT_THAT(CheckCheckpoint(*left, CheckpointPath(kJobDir, 40)), IsEmpty());

@@ -7,6 +7,7 @@
 #include "common/io/memory_filesystem.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {
 namespace {

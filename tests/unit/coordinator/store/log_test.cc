@@ -6,10 +6,10 @@
 
 #include "common/io/memory_filesystem.h"
 #include "coordinator/store/fatal.h"
-#include "coordinator/store/log_recovery.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/failing_filesystem.h"
+#include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {
 namespace {

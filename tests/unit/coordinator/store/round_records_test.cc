@@ -15,6 +15,7 @@ LoggedCommit SampleCommit() {
                    .digest = {5, 6},
                    .pools = {"east", "west"},
                    .evaluator = "west",
+                   .due = absl::FromUnixMicros(1700000000123456),
                    .downlink_nmse = 0.03,
                    .outer_gradient_norm = 1.5,
                    .outer_parameter_norm = 80,
@@ -35,6 +36,7 @@ TEST(RoundRecordsTest, CommitsSurviveARoundTrip) {
   EXPECT_EQ(decoded->record.kind, RoundKind::kFinal);
   EXPECT_EQ(decoded->record.pools[1], "west");
   EXPECT_EQ(decoded->record.evaluator, "west");
+  EXPECT_EQ(decoded->record.due, absl::FromUnixMicros(1700000000123456));
   EXPECT_EQ(decoded->inputs[0][1].sequence, 41u);
   EXPECT_EQ(decoded->weights[1], 2.5);
 }

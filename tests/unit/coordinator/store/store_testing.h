@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/codec/codec.h"
 #include "coordinator/store/job_store.h"
+#include "coordinator/store/log_recovery.h"
 
 namespace longhaul {
 
@@ -26,6 +27,14 @@ inline JobStoreOptions SmallOptions() {
   options.log_file_bytes = 64 << 10;
   options.log_salt = 42;
   return options;
+}
+
+// A log as a start finds it, without leftovers.
+inline absl::StatusOr<ScannedLog> RecoverLog(FileSystem& fs, const std::string& dir,
+                                             const LogScanOptions& options) {
+  LH_ASSIGN_OR_RETURN(ScannedLog log, ScanLog(fs, dir, options));
+  LH_RETURN_IF_ERROR(RemoveLeftovers(fs, dir, log));
+  return log;
 }
 
 inline JobManifest ManifestWith(const JobStoreOptions& options) {

@@ -186,6 +186,23 @@ TEST_F(UploadsTest, TheLimitHoldsAndWhatNobodyNeedsMakesRoom) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Prepare(model_).status()));
 }
 
+// Each costs memory, and a place in the folder, however small it is.
+TEST_F(UploadsTest, TheNumberOfFilesHasALimit) {
+  uploads_ = *Uploads::Open(&fs_, &clock_,
+                            {.data_dir = kData, .bytes_max = 1000, .files_max = 4, .free_min = 0});
+  uploads_->SetNeeded({});
+  const std::vector<Content> third = {{"config.json", "3"}};
+  SendAll(model_);
+  SendAll(other_);
+  EXPECT_TRUE(absl::IsResourceExhausted(Prepare(third).status()));
+  // Those that nobody needs make room.
+  clock_.Advance(absl::Minutes(2));
+  ASSERT_TRUE(uploads_->Find(NameOf(other_)).has_value());
+  EXPECT_TRUE(Prepare(third).ok());
+  EXPECT_FALSE(uploads_->Find(NameOf(model_)).has_value());
+  EXPECT_TRUE(uploads_->Find(NameOf(other_)).has_value());
+}
+
 TEST_F(UploadsTest, ASweepRemovesWhatIsAbandoned) {
   Open();
   SendAll(model_);

@@ -1,7 +1,15 @@
 #include "worker/agent/flags.h"
 
+#include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/exit_code.h"
 #include "gtest/gtest.h"
 
@@ -57,6 +65,24 @@ TEST(FlagsTest, HelpIsNoMistake) {
   int exit_code = -1;
   EXPECT_FALSE(Parse({"--help"}, &exit_code).has_value());
   EXPECT_EQ(exit_code, 0);
+}
+
+// A unit or a container is set by variables alone.
+TEST(FlagsTest, EachFlagHasAVariable) {
+  int exit_code = -1;
+  testing::internal::CaptureStdout();
+  EXPECT_FALSE(Parse({"--help"}, &exit_code).has_value());
+  const std::string page = testing::internal::GetCapturedStdout();
+  int flags = 0;
+  for (const absl::string_view line : absl::StrSplit(page, '\n')) {
+    if (!absl::StartsWith(line, "  --") || absl::StartsWith(line, "  --version")) continue;
+    const absl::string_view name = absl::StripPrefix(line.substr(0, line.find(' ', 4)), "  --");
+    const std::string variable =
+        absl::StrCat("LONGHAUL_", absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})));
+    EXPECT_TRUE(absl::StrContains(page, absl::StrCat("[env: ", variable, "]"))) << name;
+    ++flags;
+  }
+  EXPECT_GT(flags, 20);
 }
 
 TEST(FlagsTest, VersionIsAskedForAsAnOptionOrAsAWord) {

@@ -113,7 +113,7 @@ TEST(RankProcessTest, KillEndsAProcessThatIgnoresSigterm) {
   // The script has set its trap.
   run.reported.WaitForNotification();
   run.process->Signal(SIGTERM);
-  run.process->Kill();
+  EXPECT_TRUE(run.process->Kill(absl::Seconds(60)));
   EXPECT_TRUE(run.exited.HasBeenNotified());
   EXPECT_EQ(run.code, 128 + SIGKILL);
 }
@@ -121,8 +121,17 @@ TEST(RankProcessTest, KillEndsAProcessThatIgnoresSigterm) {
 TEST(RankProcessTest, KillEndsAStoppedProcess) {
   ShellRank run("echo '{}' >&3; kill -STOP $$");
   run.reported.WaitForNotification();
-  run.process->Kill();
+  EXPECT_TRUE(run.process->Kill(absl::Seconds(60)));
   EXPECT_EQ(run.code, 128 + SIGKILL);
+}
+
+// Another process holds its pipe. From here this looks like a process that the system does not end.
+TEST(RankProcessTest, KillDoesNotWaitForeverForTheEnd) {
+  ShellRank run("setsid sh -c 'echo {} >&3; exec sleep 1' & wait");
+  run.reported.WaitForNotification();
+  EXPECT_FALSE(run.process->Kill(absl::Milliseconds(50)));
+  run.process.reset();
+  EXPECT_FALSE(run.exited.HasBeenNotified());
 }
 
 TEST(RankProcessTest, ReportsItsStatus) {

@@ -37,6 +37,19 @@ TEST(CommunicatorFactoryTest, GlooRefusesAProcessThatSigpipeWouldEnd) {
   EXPECT_TRUE(absl::IsFailedPrecondition(communicator.status())) << communicator.status();
 }
 
+// No peer is at fault, so it has no code of one.
+TEST(CommunicatorFactoryTest, GlooSaysThatItCannotListenHere) {
+  signal(SIGPIPE, SIG_IGN);
+  InProcessRendezvous rendezvous(2);
+  const absl::Status status = MakeCommunicator({.size = 2,
+                                                .rendezvous = &rendezvous,
+                                                .timeout = absl::Seconds(60),
+                                                .hostname = "192.0.2.1"})
+                                  .status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("listening on 192.0.2.1"));
+}
+
 TEST(CommunicatorFactoryTest, GlooNeedsARendezvousAndARankInRange) {
   InProcessRendezvous rendezvous(1);
   EXPECT_TRUE(absl::IsInvalidArgument(MakeCommunicator({.timeout = absl::Seconds(1)}).status()));

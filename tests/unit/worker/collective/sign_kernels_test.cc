@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "tests/testing/each_target.h"
 
 namespace longhaul {
 namespace {
@@ -50,7 +51,7 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 // At sizes around any vector width, beginning at every bit of a byte.
-TEST(SignKernelsTest, SimdEqualsTheDefinition) {
+void ExpectTheDefinition() {
   for (const int64_t n : {0, 1, 7, 8, 9, 15, 16, 17, 31, 33, 127, 128, 129, 4099}) {
     for (int bit = 0; bit < 8; ++bit) {
       SCOPED_TRACE(testing::Message() << n << " elements from bit " << bit);
@@ -77,6 +78,8 @@ TEST(SignKernelsTest, SimdEqualsTheDefinition) {
     }
   }
 }
+
+TEST(SignKernelsTest, EveryInstructionSetEqualsTheDefinition) { OnEachTarget(ExpectTheDefinition); }
 
 }  // namespace
 }  // namespace longhaul

@@ -142,6 +142,21 @@ TEST_F(DocumentsTest, PiecesEndWithALineWithALimitOrWithTheText) {
   EXPECT_EQ(absl::StrJoin(of_umlauts, ""), umlauts);
 }
 
+TEST_F(DocumentsTest, TextForATokenizerIsUtf8) {
+  for (const TextParts parts : {TextParts::kLines, TextParts::kPieces}) {
+    const auto read = [&](const std::string& text) {
+      WriteBytes(dir_.Join("a"), text);
+      return Documents(OpenTextDocument(dir_.Join("a"), parts, TextBytes::kUtf8));
+    };
+    const std::string whole = "caf\xC3\xA9\n\xF0\x9F\x98\x80";
+    EXPECT_THAT(read(whole), ElementsAre(whole));
+    EXPECT_THAT(read("caf\xC3\xA9\ncaf\xE9\n").back(), HasSubstr("is no UTF-8 text at byte 9"));
+    // Cut off inside a character.
+    EXPECT_THAT(read("caf\xC3").back(), HasSubstr("is no UTF-8 text at byte 3"));
+    EXPECT_THAT(read(std::string(3 << 20, 'x') + "\xFF").back(), HasSubstr("at byte 3145728"));
+  }
+}
+
 TEST_F(DocumentsTest, CutsLongTextsWhereItHurtsLeast) {
   std::string words;
   while (words.size() < 5 << 19) words += "word ";

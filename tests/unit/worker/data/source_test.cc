@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <thread>
 
@@ -14,6 +18,17 @@
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/data/data_files.h"
 #include "tests/unit/worker/data/piece_model.h"
+
+namespace {
+std::atomic<bool> no_locks = false;
+}  // namespace
+
+// Before libc's, for tests of a file system without locks.
+extern "C" int flock(int fd, int operation) noexcept {
+  if (!no_locks) return static_cast<int>(syscall(SYS_flock, fd, operation));
+  errno = ENOLCK;
+  return -1;
+}
 
 namespace longhaul {
 namespace {
@@ -100,6 +115,15 @@ TEST_F(SourceTest, RefusesNoTextAndBytesOutsideTheVocabulary) {
   EXPECT_TRUE(Open(Source(SourceKind::kText, "latin"), 129).ok());
   EXPECT_THAT(MessageOf(Source(SourceKind::kText, "latin"), 128),
               HasSubstr("latin: token 3 (at byte 3) is 128, not below the vocab 128"));
+}
+
+// A rank that reads for long makes progress.
+TEST_F(SourceTest, TellsHowFarItHasCheckedLargeFiles) {
+  Write("t.bin", "12");
+  fs::resize_file(dir_.Join("data/t.bin"), 150 << 20);
+  ASSERT_TRUE(Open(Source(SourceKind::kNanoGpt, "t.bin"), 50257).ok());
+  EXPECT_THAT(waits_, ElementsAre(HasSubstr("data/t.bin: 64 of 150 MiB read"),
+                                  HasSubstr("data/t.bin: 128 of 150 MiB read"), ""));
 }
 
 TEST_F(SourceTest, TextMayBeCompressedAndHaveAnEnd) {
@@ -252,6 +276,16 @@ TEST_F(SourceTest, DoesNotWaitForeverForWhoMakesTheTokens) {
   EXPECT_EQ(waits_.back(), "");
 }
 
+TEST_F(SourceTest, AFolderWithoutLocksIsNotAnotherProcesssFault) {
+  Write("a.jsonl", "{\"text\": \"one\"}\n");
+  no_locks = true;
+  const absl::Cleanup locks = [] { no_locks = false; };
+  const absl::Status status = Open(Source(SourceKind::kJsonl, "a.jsonl")).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--work-dir: cannot lock"));
+  EXPECT_FALSE(IsPeerFault(status));
+}
+
 TEST_F(SourceTest, SentencePieceGivesWhatItsLibraryGives) {
   const std::string model = TrainPieceModel(dir_.Join("pieces"));
   Write(
@@ -297,6 +331,20 @@ TEST_F(SourceTest, RefusesWhatIsNoTokenizer) {
   EXPECT_THAT(MessageOf(source), HasSubstr("wrong.model: is no SentencePiece model"));
   source.tokenizer = dir_.Join("data/none.model");
   EXPECT_TRUE(absl::IsNotFound(Open(source).status()));
+  EXPECT_TRUE(IsOfTokenizer(Open(source).status()));
+  EXPECT_FALSE(IsOfTokenizer(Open(Source(SourceKind::kText, "none.txt")).status()));
+}
+
+// It may be a folder of data, or of a model, from somebody else.
+TEST_F(SourceTest, AHuggingFaceTokenizerTakesNoCodeFromTheCurrentFolder) {
+  Write("longhaul/__init__.py", "");
+  Write("longhaul/tokenize.py", "open('ran', 'w')");
+  Write("tokenizer.json", "{}");
+  const fs::path before = fs::current_path();
+  fs::current_path(dir_.Join("data"));
+  const absl::Cleanup back = [&] { fs::current_path(before); };
+  (void)StartHfTokenizer({.path = dir_.Join("data/tokenizer.json")});
+  EXPECT_FALSE(fs::exists("ran"));
 }
 
 TEST_F(SourceTest, TokenFilesOfAFolder) {

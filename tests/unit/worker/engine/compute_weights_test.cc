@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <mutex>
+#include <vector>
+
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/allclose.h"
 #include "ATen/ops/arange.h"
@@ -98,6 +101,27 @@ TEST(ComputeWeightsTest, MatricesComputeInBfloat16AndVectorsInFloat32) {
       EXPECT_TRUE(at::equal(rank.weights.Leaves(1, {})[0].detach(),
                             (at::arange(static_cast<double>(kTableSide)) * 0.1).to(at::kFloat)));
     });
+  }
+}
+
+// Each rank decodes its own part, too: all compute with the same weights.
+TEST(ComputeWeightsTest, EveryRankGathersTheSameQuantizedWeights) {
+  for (const char* preset : {"zeropp", "frontier3"}) {
+    for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
+      std::mutex mutex;
+      std::vector<at::Tensor> gathered;
+      ForFourRanks(preset, compute, [&](WeightsRank& rank) {
+        rank.Fill(0.37);
+        for (const Pass pass : {Pass::kForward, Pass::kBackward, Pass::kEvaluation}) {
+          const at::Tensor table = rank.Gathered(pass);
+          const std::lock_guard lock(mutex);
+          gathered.push_back(table);
+        }
+      });
+      ASSERT_EQ(gathered.size(), 12u);
+      for (const at::Tensor& table : gathered) EXPECT_TRUE(at::equal(table, gathered[0])) << preset;
+      EXPECT_FALSE(at::equal(gathered[0], (kTable * 0.37).to(compute).to(at::kFloat)));
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "ATen/TensorOperators.h"
+#include "ATen/ops/allclose.h"
 #include "ATen/ops/arange.h"
 #include "ATen/ops/equal.h"
 #include "ATen/ops/full.h"
@@ -83,6 +84,21 @@ TEST(GradientReductionTest, EachOwnerGetsTheSumOfItsElements) {
   }
 }
 
+// What a rank keeps is not coded, in no hop.
+TEST(GradientReductionTest, ARanksOwnPartIsExact) {
+  const at::Tensor gradient = at::arange(1009.0).sin();
+  for (const std::vector<int>& nodes : {std::vector<int>{3}, {2, 2}, {2, 1}}) {
+    ForReducingRanks(nodes, QuantizedGradients(4), [&](int rank, ReducingRank& pool) {
+      const at::Tensor flat = rank == 1 ? gradient.clone() : at::zeros({1009});
+      ASSERT_TRUE(pool.reduction.Reduce(0, flat, 0, Level::kRank, Level::kPool).ok());
+      const ElementRange owned = pool.plan.owned(0);
+      const bool exact = at::equal(flat.narrow(0, owned.first, owned.count),
+                                   gradient.narrow(0, owned.first, owned.count));
+      EXPECT_EQ(exact, rank == 1);
+    });
+  }
+}
+
 TEST(GradientReductionTest, NodesFirstThenAcross) {
   const PartitionMap map{.gradients = {Level::kNode}, .optimizer = Level::kPool};
   ForReducingRanks({2, 2}, map, [](int rank, ReducingRank& pool) {
@@ -146,27 +162,38 @@ TEST(GradientReductionTest, FeedbackMakesTheMeanExact) {
   EXPECT_LT(error_after(true), 0.1 * error_after(false));
 }
 
-// LoCo (arXiv 2407.04480): e' = beta e + (1 - beta) (g + e - Q(g + e)), of which bf16 keeps 8 bits.
+// LoCo (arXiv 2407.04480): e' = beta e + (1 - beta) (g + e - Q(g + e)), kept in bf16.
 TEST(GradientReductionTest, AveragedFeedbackFollowsItsEquation) {
-  PartitionMap map = QuantizedGradients(4, true);
-  const auto owed_after = [&](double beta, int times) {
-    map.error_beta = beta;
-    at::Tensor owed;
-    ForReducingRanks({2}, map, [&](int rank, ReducingRank& pool) {
-      for (int time = 0; time < times; ++time) {
-        const at::Tensor flat = at::arange(1009.0).mul(0.01 * (time + 1)).sin();
-        ASSERT_TRUE(pool.reduction.Reduce(0, flat, 0, Level::kRank, Level::kPool).ok());
-      }
-      ASSERT_TRUE(pool.reduction.CollectErrors(0).ok());
-      if (rank == 0) owed = pool.reduction.owed(0).clone();
-    });
-    return owed;
+  constexpr double kBeta = 0.75;
+  const auto gradient = [](int rank, int time) {
+    return at::arange(1009.0).mul(0.01 * (time + 1) + 0.1 * rank).sin();
   };
-  // After one reduction the two differ by the factor alone.
-  const at::Tensor plain = owed_after(0, 1), averaged = owed_after(0.75, 1);
-  ASSERT_GT(plain.abs().max().item<float>(), 0.01);
-  EXPECT_TRUE(at::equal(averaged, plain * 0.25));
-  EXPECT_FALSE(at::equal(owed_after(0.75, 2), owed_after(0, 2) * 0.25));
+  PartitionMap map = QuantizedGradients(4, true);
+  map.error_beta = kBeta;
+  for (const int times : {1, 4}) {
+    ForReducingRanks({2}, map, [&](int rank, ReducingRank& pool) {
+      for (int time = 0; time < times; ++time)
+        ASSERT_TRUE(
+            pool.reduction.Reduce(0, gradient(rank, time), 0, Level::kRank, Level::kPool).ok());
+      ASSERT_TRUE(pool.reduction.CollectErrors(0).ok());
+      // What the other rank owes of the elements that this one owns.
+      const ElementRange owned = pool.plan.owned(0);
+      const PieceRange piece{pool.plan.topology().piece(rank), 1};
+      const UnitCode code(pool.layout.units[0], pool.plan.pieces(0), 4);
+      CodingLoss loss;
+      at::Tensor error = at::zeros({owned.count});
+      for (int time = 0; time < times; ++time) {
+        const at::Tensor u = gradient(1 - rank, time).narrow(0, owned.first, owned.count) + error;
+        const at::Tensor sent = at::zeros({code.bytes()}, at::kByte);
+        code.Encode(piece, {.flat = u, .first = owned.first}, sent, 0, {}, loss);
+        const UnitValues q{.flat = at::zeros({owned.count}), .first = owned.first};
+        code.Decode(piece, sent, 0, q);
+        error = (kBeta * error + (1 - kBeta) * (u - q.flat)).to(at::kBFloat16).to(at::kFloat);
+      }
+      ASSERT_GT(error.abs().max().item<float>(), 0.01);
+      EXPECT_TRUE(at::allclose(pool.reduction.owed(0), error, 0.01, 1e-6)) << times;
+    });
+  }
 }
 
 TEST(GradientReductionTest, ForgottenErrorsAreZero) {

@@ -91,8 +91,10 @@ class LateGuard final : public c10::impl::DeviceGuardImplInterface {
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
     delete static_cast<EventPtr*>(event);
   }
+  // The streams run while somebody waits: who asks again and again waits, too.
   bool queryEvent(void* event) const override {
-    return event == nullptr || TheDevice().streams.Done(*static_cast<EventPtr*>(event));
+    const absl::Time soon = absl::Now() + absl::Milliseconds(1);
+    return event == nullptr || TheDevice().streams.Wait(*static_cast<EventPtr*>(event), soon).ok();
   }
   void synchronizeEvent(void* event) const override {
     if (event != nullptr) WaitFor(*static_cast<EventPtr*>(event));

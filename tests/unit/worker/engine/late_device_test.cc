@@ -4,10 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "ATen/Parallel.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "c10/core/StreamGuard.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/random.h"
+#include "common/base/status_marks.h"
 #include "tests/testing/emulated_cuda_runtime.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/collective/stream_communicator.h"
@@ -156,6 +162,48 @@ TEST(LateDeviceTest, AStepWaitsForTheDeviceOnce) {
     const int64_t three = waits(3);
     EXPECT_EQ(waits(5), three + 2 * 4) << preset << ", of four ranks";
   }
+}
+
+TEST(LateDeviceTest, NothingWaitsForeverForADeviceThatHangs) {
+  RegisterLateKernels();
+  TakeLateStream();
+  const auto engine = Engine::Create({.model = TransformerLm::Create({.layers = 1,
+                                                                      .dim = 16,
+                                                                      .heads = 2,
+                                                                      .kv_heads = 2,
+                                                                      .ff_dim = 24,
+                                                                      .context = kLateWindow,
+                                                                      .vocab = kLateTokens},
+                                                                     kLateDevice)
+                                                   .value(),
+                                      .partition = PartitionPreset("ddp").value(),
+                                      .device = kLateDevice,
+                                      .optimizer = AdamWOptions{},
+                                      .patience = absl::Milliseconds(50)})
+                          .value();
+  const std::vector<int64_t> tokens(kLateWindow + 1, 1);
+  ASSERT_TRUE(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).ok());
+  absl::Notification hangs, goes_on;
+  LateStreams().Submit(CurrentLateStream(), [&] {
+    hangs.Notify();
+    goes_on.WaitForNotification();
+  });
+  std::thread device([end = LateStreams().Record(CurrentLateStream()).value()] {
+    EXPECT_TRUE(LateStreams().Wait(end, absl::Now() + absl::Seconds(60)).ok());
+  });
+  hangs.WaitForNotification();
+  const auto late = [](absl::string_view what) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(what, ": the device has not done it after 50ms"));
+  };
+  std::vector<float> read(1);
+  EXPECT_EQ(engine->Read(0, 0, absl::MakeSpan(read)), late("reading parameters"));
+  EXPECT_EQ(engine->LossSum({1, kLateWindow, tokens}).status(), late("evaluating"));
+  const absl::Status status = engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status();
+  EXPECT_EQ(status, late("a step"));
+  EXPECT_FALSE(IsPeerFault(status));
+  goes_on.Notify();
+  device.join();
 }
 
 TEST(LateDeviceTest, EightRanksShareIt) {

@@ -84,6 +84,68 @@ TEST(MomentumExchangeTest, OneRankCompressesNothing) {
   EXPECT_EQ(GradientBytes(result.steps.back()), 0);
 }
 
+// What each of two ranks owes after the first update behind the freeze: `factor` times the momentum
+// of its own mean gradient, less its sign by one scale for each tensor.
+void ExpectOwedOfOwnGradients(const OneBitAdamOptions& options, double factor) {
+  constexpr int kRanks = 2;
+  std::vector<RankState> frozen(kRanks), after(kRanks);
+  ModelLayout layout;
+  RunRanks(kRanks, [&](int rank, Communicator& communicator) {
+    at::set_num_threads(1);
+    const auto engine = Engine::Create(OneBitOptions({.optimizer = options}, communicator)).value();
+    for (int step = 1; step <= kFreeze; ++step)
+      ASSERT_TRUE(OneBitStep(*engine, step, rank, kRanks).ok());
+    frozen[rank] = SaveState(*engine);
+    ASSERT_TRUE(OneBitStep(*engine, kFreeze + 1, rank, kRanks).ok());
+    after[rank] = SaveState(*engine);
+    if (rank == 0) layout = engine->layout();
+  });
+  frozen[0].phase.frozen_at = kFreeze;
+  const Units& variance = frozen[0].variance;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    Units moment;
+    RunRanks(1, [&](int, Communicator& communicator) {
+      at::set_num_threads(1);
+      const auto engine = Engine::Create(OneBitOptions({}, communicator)).value();
+      RestoreState(frozen[0], *engine);
+      const Share share = ShareOf(4, rank, kRanks);
+      const std::vector<int64_t> tokens = OneBitTokens(kFreeze + 1, share);
+      const int64_t count = share.count * kSequence;
+      ASSERT_TRUE(engine->Step({share.count, kSequence, tokens}, count, 0).ok());
+      moment = SaveState(*engine).moment;
+    });
+    for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
+      for (const TensorLayout& tensor : layout.units[unit].tensors) {
+        double squares = 0, present = 0;
+        const int64_t end = tensor.offset + tensor.elements;
+        for (int64_t i = tensor.offset; i < end; ++i) {
+          if (variance[unit][i] == 0) continue;
+          squares += std::pow(factor * moment[unit][i], 2);
+          ++present;
+        }
+        const double scale = std::sqrt(squares / present);
+        for (int64_t i = tensor.offset; i < end; ++i) {
+          const double u = factor * moment[unit][i];
+          // The sign of what is nearly zero may differ.
+          if (std::abs(u) < 1e-4 * scale) continue;
+          const double owed = variance[unit][i] > 0 ? u - std::copysign(scale, u) : 0;
+          ASSERT_NEAR(after[rank].worker[unit][i], owed, 1e-4 * scale) << tensor.name;
+        }
+      }
+    }
+  }
+}
+
+TEST(MomentumExchangeTest, EachRankCompressesTheMomentumOfItsOwnGradient) {
+  ExpectOwedOfOwnGradients({.freeze_step = kFreeze}, 1);
+}
+
+// A local step that is synchronised at once: u = gamma m.
+TEST(MomentumExchangeTest, EachRankCompressesItsOwnSteps) {
+  ExpectOwedOfOwnGradients({.freeze_step = kFreeze, .local_step_scaler = 2},
+                           0.01 / (1 - std::pow(0.9, kFreeze + 1)));
+}
+
 // Of the pool's steps from the freeze on, against one rank's on the same batch, which are exact.
 TEST(MomentumExchangeTest, CompressionKeepsTheDirection) {
   const OneBitResult before = TrainOneBit({.ranks = 2, .steps = kFreeze});
@@ -113,12 +175,58 @@ TEST(MomentumExchangeTest, ParametersWithoutGradientStay) {
   }
 }
 
+// The root mean square of the norms of the ranks' own gradients, each of its own sequences.
 TEST(MomentumExchangeTest, ClipsByTheRanksOwnNorms) {
+  const OneBitResult before = TrainOneBit({.ranks = 4, .steps = kFreeze});
   const OneBitResult alone = TrainOneBit({.ranks = 1}), pool = TrainOneBit({.ranks = 4});
-  // One rank's is the mean's; up to the freeze all agree.
-  EXPECT_NEAR(pool.steps[kFreeze - 1].gradient_norm, alone.steps[kFreeze - 1].gradient_norm, 1e-4);
-  EXPECT_GT(pool.steps[kFreeze].gradient_norm, alone.steps[kFreeze].gradient_norm);
+  // Up to the freeze it is the mean gradient's.
+  EXPECT_NEAR(pool.steps[kFreeze - 1].gradient_norm, alone.steps[kFreeze - 1].gradient_norm, 1e-5);
+  double squares = 0;
+  for (int rank = 0; rank < 4; ++rank) {
+    RunRanks(1, [&](int, Communicator& communicator) {
+      const auto engine = Engine::Create(OneBitOptions({}, communicator)).value();
+      for (int unit = 0; unit < static_cast<int>(before.parameters[0].size()); ++unit)
+        ASSERT_TRUE(engine->Write(unit, 0, before.parameters[0][unit]).ok());
+      const Share share = ShareOf(4, rank, 4);
+      const auto stats = engine->Step({share.count, kSequence, OneBitTokens(kFreeze + 1, share)},
+                                      share.count * kSequence, 0);
+      squares += stats->gradient_norm * stats->gradient_norm / 4;
+    });
+  }
+  const double expected = std::sqrt(squares);
+  EXPECT_NEAR(pool.steps[kFreeze].gradient_norm, expected, 1e-5 * expected);
+  EXPECT_GT(expected, 1.1 * alone.steps[kFreeze].gradient_norm);
   EXPECT_NE(TrainOneBit({.ranks = 4, .clip_norm = 0.01}).parameters[0], pool.parameters[0]);
+}
+
+// m = beta1 m + (1 - beta1) s g, with the factor s of clipping.
+TEST(MomentumExchangeTest, ClippingScalesWhatEntersTheMomentum) {
+  RunRanks(1, [](int, Communicator& communicator) {
+    at::set_num_threads(1);
+    RankState saved;
+    double norm = 0;
+    const auto moment_after = [&](double clip_norm) {
+      const auto engine = Engine::Create(OneBitOptions({.clip_norm = clip_norm}, communicator));
+      RestoreState(saved, **engine);
+      norm = OneBitStep(**engine, kFreeze + 1, 0, 1)->gradient_norm;
+      return SaveState(**engine).moment;
+    };
+    {
+      const auto engine = Engine::Create(OneBitOptions({}, communicator)).value();
+      for (int step = 1; step <= kFreeze; ++step) ASSERT_TRUE(OneBitStep(*engine, step, 0, 1).ok());
+      saved = SaveState(*engine);
+    }
+    saved.phase.frozen_at = kFreeze;
+    const Units whole = moment_after(0), clipped = moment_after(0.25);
+    ASSERT_GT(norm, 0.5);
+    const double scale = 0.25 / (norm + 1e-6);
+    for (size_t unit = 0; unit < whole.size(); ++unit) {
+      for (size_t i = 0; i < whole[unit].size(); ++i) {
+        const double kept = 0.9 * saved.moment[unit][i];
+        ASSERT_NEAR(clipped[unit][i] - kept, scale * (whole[unit][i] - kept), 1e-7) << unit;
+      }
+    }
+  });
 }
 
 TEST(MomentumExchangeTest, FreezesByItselfWhenTheVarianceStandsStill) {

@@ -68,17 +68,21 @@ inline Units ReadUnits(const Engine& engine) {
   return units;
 }
 
-// A step on four sequences of the pool, of tokens below kUsedWords.
-inline absl::StatusOr<StepResult> OneBitStep(Engine& engine, int step, int rank, int ranks,
-                                             double rate = 0.01) {
-  const Share share = ShareOf(4, rank, ranks);
+// A rank's share of the step's four sequences, of tokens below kUsedWords.
+inline std::vector<int64_t> OneBitTokens(int step, const Share& share) {
   std::vector<int64_t> tokens;
   for (int64_t s = share.first; s < share.first + share.count; ++s) {
     Random random(100 * step + s);
     for (int i = 0; i <= kSequence; ++i)
       tokens.push_back(static_cast<int64_t>(random.Below(kUsedWords)));
   }
-  return engine.Step({share.count, kSequence, tokens}, 4 * kSequence, rate);
+  return tokens;
+}
+
+inline absl::StatusOr<StepResult> OneBitStep(Engine& engine, int step, int rank, int ranks,
+                                             double rate = 0.01) {
+  const Share share = ShareOf(4, rank, ranks);
+  return engine.Step({share.count, kSequence, OneBitTokens(step, share)}, 4 * kSequence, rate);
 }
 
 // What gradients, momentum and steps of updates cost a rank.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/random.h"
-#include "hwy/highway.h"
+#include "tests/testing/each_target.h"
 
 namespace longhaul::kernels {
 
@@ -37,17 +37,6 @@ inline void ExpectNear(const Values& actual, const Doubles& expected, double bou
     ASSERT_NEAR(actual[i], expected[i], bound * std::max(1.0, std::abs(expected[i])))
         << "element " << i;
   }
-}
-
-// Runs a test with each instruction set of this machine.
-template <typename Test>
-void OnEachTarget(Test&& test) {
-  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    test();
-  }
-  hwy::SetSupportedTargetsForTest(0);
 }
 
 }  // namespace longhaul::kernels

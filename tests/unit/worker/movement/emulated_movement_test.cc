@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "worker/movement/arena.h"
 
@@ -91,6 +92,25 @@ TEST(EmulatedMovementTest, AWaitHasADeadlineAndAName) {
   const absl::Status status = movement.Wait(up, "the state of subgroup 3");
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("the state of subgroup 3"));
+}
+
+TEST(EmulatedMovementTest, EveryWaitAsksHowLongItMayTake) {
+  int asked = 0;
+  EmulatedMovement movement({.mode = EmulatedMovement::Mode::kThreads,
+                             .timeout = Patience([&asked] {
+                               return ++asked == 1 ? absl::Milliseconds(1) : absl::Minutes(1);
+                             })});
+  absl::Notification goes_on;
+  const MoveToken work = movement.Compute(
+      [&](void*) {
+        goes_on.WaitForNotification();
+        return absl::OkStatus();
+      },
+      {}, {});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(movement.Wait(work, "the first time")));
+  goes_on.Notify();
+  EXPECT_TRUE(movement.Wait(work, "the second time").ok());
+  EXPECT_EQ(asked, 2);
 }
 
 }  // namespace

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
+#include "absl/synchronization/notification.h"
+#include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 #include "common/io/memory_filesystem.h"
 #include "tests/testing/temp_dir.h"
@@ -28,6 +31,45 @@ TEST(UpdateRatesTest, SaysWhatThereIsNoMemoryFor) {
   EmulatedMovement movement({.host_bytes_max = 100});
   EXPECT_EQ(MeasureUpdateRates(movement, EmulatedAdamW, nullptr, {}).status().code(),
             absl::StatusCode::kResourceExhausted);
+}
+
+// Counts how much of its memory was freed.
+class CountingMovement : public EmulatedMovement {
+ public:
+  using EmulatedMovement::EmulatedMovement;
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(Place place, int64_t bytes,
+                                                      absl::string_view what) override {
+    LH_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory,
+                        EmulatedMovement::Allocate(place, bytes, what));
+    std::byte* const begin = memory.get();
+    return std::shared_ptr<std::byte>(
+        begin, [memory = std::move(memory), freed = freed_](std::byte*) { ++*freed; });
+  }
+  int freed() const { return *freed_; }
+
+ private:
+  const std::shared_ptr<std::atomic<int>> freed_ = std::make_shared<std::atomic<int>>(0);
+};
+
+TEST(UpdateRatesTest, ADeviceThatHangsKeepsItsMemory) {
+  absl::Notification goes_on;
+  int freed_before_its_end = -1;
+  {
+    CountingMovement movement(
+        {.mode = EmulatedMovement::Mode::kThreads, .timeout = absl::Milliseconds(100)});
+    const auto hangs = [&](const DeviceUpdate& update, void* stream) {
+      goes_on.WaitForNotification();
+      freed_before_its_end = movement.freed();
+      return absl::OkStatus();
+    };
+    EXPECT_EQ(MeasureUpdateRates(movement, hangs, nullptr,
+                                 {.elements = 4096, .budget = absl::ZeroDuration()})
+                  .status()
+                  .code(),
+              absl::StatusCode::kDeadlineExceeded);
+    goes_on.Notify();
+  }
+  EXPECT_EQ(freed_before_its_end, 0);
 }
 
 TEST(UpdateRatesTest, AreKeptForThisMachine) {

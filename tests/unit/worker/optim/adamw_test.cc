@@ -8,6 +8,8 @@
 
 #include "common/base/random.h"
 #include "tests/golden/engine/golden_file.h"
+#include "tests/testing/each_target.h"
+#include "worker/optim/bfloat16.h"
 
 namespace longhaul {
 namespace {
@@ -112,6 +114,57 @@ TEST(AdamWTest, AnyNumberOfThreadsGivesTheSameBits) {
   }
 }
 
+// Ranks on different machines update the same elements.
+TEST(AdamWTest, EveryInstructionSetGivesTheSameBits) {
+  constexpr int64_t kElements = 1003;
+  for (const MomentPrecision moments : {MomentPrecision::kFloat32, MomentPrecision::kBfloat16}) {
+    for (const bool narrow : {false, true}) {
+      std::vector<std::vector<float>> of_targets;
+      OnEachTarget([&] {
+        Arrays arrays(kElements, 10);
+        std::vector<uint16_t> bits;
+        for (const float gradient : arrays.gradients) bits.push_back(ToBfloat16(gradient));
+        AdamW optimizer({.weight_decay = 0.1, .moments = moments}, {{kElements, true}});
+        for (int step = 1; step <= 20; ++step) {
+          optimizer.Begin({.learning_rate = 0.01 / step, .gradient_scale = 0.3});
+          SubgroupUpdate update = arrays.update();
+          if (narrow) update.gradients = {}, update.narrow_gradients = bits;
+          optimizer.Submit(update);
+        }
+        std::vector<float>& all = of_targets.emplace_back(arrays.parameters);
+        for (const OptimizerState state : kOptimizerStates) {
+          const std::vector<float> values = State(optimizer, state, kElements);
+          all.insert(all.end(), values.begin(), values.end());
+        }
+        for (const uint16_t shadow : arrays.shadow) all.push_back(FromBfloat16(shadow));
+        EXPECT_EQ(all, of_targets[0]);
+      });
+    }
+  }
+}
+
+// From a certain size on, an aligned shadow is written past the caches.
+TEST(AdamWTest, ALargeShadowIsTheRoundedParameters) {
+  constexpr int64_t kElements = (1 << 20) + 21;
+  for (const MomentPrecision moments : {MomentPrecision::kFloat32, MomentPrecision::kBfloat16}) {
+    for (const int threads : {1, 2}) {
+      ThreadTeam team(threads);
+      Arrays arrays(kElements, 9);
+      HugePageVector<uint16_t> shadow(kElements);
+      AdamW optimizer({.weight_decay = 0.1, .moments = moments}, {{kElements, true}}, &team);
+      for (int step = 0; step < 2; ++step) {
+        optimizer.Begin({.learning_rate = 0.01});
+        optimizer.Submit(
+            {0, absl::MakeSpan(arrays.parameters), arrays.gradients, {}, absl::MakeSpan(shadow)});
+      }
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < kElements; ++i)
+        wrong += shadow[i] != ToBfloat16(arrays.parameters[i]) ? 1 : 0;
+      EXPECT_EQ(wrong, 0);
+    }
+  }
+}
+
 TEST(AdamWTest, Bfloat16MomentsFollowTheGradientOnTheAverage) {
   // 1 - beta2 of this gradient's square is a hundredth of a bf16 step of v: rounding to nearest
   // would leave v where it is.
@@ -130,6 +183,27 @@ TEST(AdamWTest, Bfloat16MomentsFollowTheGradientOnTheAverage) {
   for (const float v : State(optimizer, OptimizerState::kVariance, kElements))
     mean += v / kElements;
   EXPECT_NEAR(mean, 2 - std::pow(0.9999, 200), 1e-3);
+}
+
+// The row of a token that does not occur: no gradient, and soon no change of the parameters.
+TEST(AdamWTest, Bfloat16MomentsWithoutAGradientDecayOnTheAverage) {
+  constexpr int64_t kElements = 4096;
+  AdamW optimizer({.beta2 = 0.999, .moments = MomentPrecision::kBfloat16}, {{kElements, false}});
+  Arrays arrays(kElements, 8);
+  std::fill(arrays.gradients.begin(), arrays.gradients.end(), 0.0f);
+  std::vector<float> variance(kElements);
+  for (int64_t i = 0; i < kElements; ++i)
+    variance[i] = 1 + static_cast<float>(i) / static_cast<float>(kElements);
+  EXPECT_TRUE(optimizer.WriteState(OptimizerState::kVariance, 0, 0, variance).ok());
+  for (int step = 0; step < 1000; ++step) {
+    optimizer.Begin({.learning_rate = 0.01});
+    optimizer.Submit(arrays.update());
+  }
+  double mean = 0;
+  for (const float v : State(optimizer, OptimizerState::kVariance, kElements))
+    mean += v / kElements;
+  const double expected = 1.5 * std::pow(0.999, 1000);
+  EXPECT_NEAR(mean, expected, 0.02 * expected);
 }
 
 TEST(AdamWTest, StateThatWasReadCanBeWrittenBack) {

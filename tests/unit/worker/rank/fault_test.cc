@@ -53,6 +53,23 @@ TEST(FaultTest, NamesTheSourceOfDataWhereThereIsOne) {
   EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, missing).field(), "data");
 }
 
+TEST(FaultTest, ATokenizerThatIsNotThereIsNoMissingData) {
+  v1::JobSpec spec = FaultSpec();
+  const v1::JobError missing = DescribeFault(
+      FaultPlace::kPreparation, spec, MarkTokenizer(absl::NotFoundError("/t.model: no such file")));
+  EXPECT_EQ(missing.message(), "/t.model: no such file");
+  EXPECT_EQ(missing.field(), "data.text.tokenizer");
+  EXPECT_NE(missing.hint().find("tokenizer"), std::string::npos);
+  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec,
+                          MarkTokenizer(absl::InvalidArgumentError("/t.model: is damaged")))
+                .field(),
+            "data.text.tokenizer");
+  spec.mutable_data()->add_pools()->mutable_text()->set_path("y");
+  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, MarkTokenizer(absl::NotFoundError("t")))
+                .field(),
+            "data");
+}
+
 TEST(FaultTest, AHuggingFaceFolderIsNamedWhereverItIsRead) {
   const absl::Status damaged =
       AboutField("model.hf.path", absl::DataLossError("/m/model.safetensors: NaN"));
@@ -89,8 +106,30 @@ TEST(FaultTest, ADeviceOrAFileOfThisRankIsTheSitesWhateverTheCode) {
   }
 }
 
+TEST(FaultTest, WhatDoesNotAnswerIsToBeLookedForOnTheMachine) {
+  for (const absl::Status& status : {absl::DeadlineExceededError("a step: the device has not"),
+                                     absl::AbortedError("the data was not read within 45s")}) {
+    const v1::JobError fault = DescribeFault(FaultPlace::kTraining, FaultSpec(), status);
+    EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
+    EXPECT_NE(fault.hint().find("kernel's log"), std::string::npos);
+  }
+}
+
+TEST(FaultTest, ARankThatCannotListenIsOfTheSite) {
+  v1::JobSpec spec = FaultSpec();
+  spec.mutable_train()->set_device(v1::CUDA);
+  const v1::JobError fault = DescribeFault(
+      FaultPlace::kMeeting, spec, absl::InternalError("listening on 10.0.0.1: no such address"));
+  EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
+  EXPECT_EQ(fault.field(), "");  // No device is missing.
+}
+
 TEST(FaultTest, AMeetingThatGoesOnWithoutThisRankIsAPeers) {
   EXPECT_EQ(ClassOf(FaultPlace::kMeeting, absl::AbortedError("rendezvous: generation 2 has begun")),
+            v1::PEER_FAULT);
+  // The agent of node 0 has not begun the exchange for as long as a rank tries.
+  EXPECT_EQ(ClassOf(FaultPlace::kMeeting,
+                    absl::NotFoundError("rendezvous: generation 2 came, the current one is 1")),
             v1::PEER_FAULT);
   EXPECT_EQ(ClassOf(FaultPlace::kTraining, absl::AbortedError("the data was not read in time")),
             v1::SITE_FAULT);

@@ -45,6 +45,32 @@ TEST(RankMonitorTest, CollectivesFollowThePace) {
   EXPECT_EQ(monitor.CollectiveTimeout(), absl::Seconds(400));
 }
 
+// Whatever the rank does, its own wait ends first, then the agent ends the rank, then its peers
+// give up.
+TEST(RankMonitorTest, DeadlinesFollowEachOther) {
+  for (const absl::Duration at_least : {absl::Seconds(2), absl::Seconds(60), absl::Hours(24)}) {
+    const ProgressLimits limits = {.at_least = at_least, .factor = 20, .first = absl::Minutes(30)};
+    RankMonitor monitor(limits);
+    const auto expect_order = [&](const char* what) {
+      const absl::Duration agent = limits.Of(monitor.Status().expected_seconds);
+      EXPECT_GE(monitor.OwnPatience(), 0.7 * agent) << what;
+      EXPECT_LE(monitor.OwnPatience(), 0.8 * agent) << what;
+      EXPECT_GE(monitor.CollectiveTimeout(), 2 * agent) << what;
+    };
+    expect_order("before the first step");
+    monitor.BeginStep();
+    expect_order("in the first step");
+    monitor.EndStep(1, absl::Seconds(30));
+    for (int step = 2; step < 10; ++step) Step(monitor, step, absl::Seconds(30));
+    expect_order("between steps");
+    monitor.BeginStep();
+    expect_order("in a step");
+    monitor.EndStep(10, absl::Seconds(30));
+    monitor.BeginEvaluation(8);
+    expect_order("in an evaluation");
+  }
+}
+
 TEST(RankMonitorTest, SaysWhatItWaitsFor) {
   RankMonitor monitor(kLimits);
   monitor.WaitsFor("fragment 0 version 1");

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <string>
 #include <thread>
@@ -13,6 +16,17 @@
 #include "common/base/utf8.h"
 #include "worker/agent/rank_report.h"
 #include "worker/rank/fault.h"
+
+namespace {
+std::atomic<int> seconds_set_back = 0;
+}  // namespace
+
+// Before libc's: a wall clock that was set.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const int result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
+  if (clock == CLOCK_REALTIME) time->tv_sec -= seconds_set_back;
+  return result;
+}
 
 namespace longhaul {
 namespace {
@@ -63,6 +77,20 @@ TEST_F(RankReporterTest, WritesReportsAndStatuses) {
   EXPECT_TRUE(evaluation.of_pool());
   EXPECT_EQ(evaluation.metrics(0).name(), "loss");
   EXPECT_TRUE(Next().merged());
+}
+
+TEST_F(RankReporterTest, AClockThatIsSetBackHoldsNoProgressBack) {
+  {
+    RankReporter reporter(ends_[1], 10, &monitor_);
+    reporter.Progress({.inner_step = 1});
+    seconds_set_back = 3600;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    reporter.Progress({.inner_step = 2});
+    seconds_set_back = 0;
+  }
+  close(ends_[1]);
+  EXPECT_EQ(Next().progress().inner_step(), 1);
+  EXPECT_EQ(Next().progress().inner_step(), 2);
 }
 
 TEST_F(RankReporterTest, AnAgentThatDoesNotReadHoldsNothingUp) {

@@ -62,6 +62,15 @@ TEST_F(RendezvousTlsTest, RefusesOtherPoolsCertificatesEvenWithTheToken) {
       absl::IsUnavailable(ExchangeAs(*server, Load(theirs_, "IP:127.0.0.1"), 0, brief).status()));
 }
 
+TEST_F(RendezvousTlsTest, RefusesAnotherPoolOfTheSameAuthorityEvenWithTheToken) {
+  const auto own = Load(ours_, "DNS:pool-a"), other = Load(ours_, "DNS:pool-b,DNS:pool-a");
+  const auto server = RendezvousServer::Start({.tls = own, .peer_name = "pool-a", .token = kToken});
+  ASSERT_TRUE(server.ok()) << server.status();
+  ASSERT_TRUE((*server)->StartGeneration(1, 2).ok());
+  EXPECT_TRUE(absl::IsUnauthenticated(ExchangeAs(**server, other, 0, kAmple, "pool-a").status()));
+  ExpectTheyMeet(**server, own, "pool-a");
+}
+
 TEST_F(RendezvousTlsTest, ARankKeepsItsTokenFromAServerOfAnotherHost) {
   const auto tls = Load(ours_, "DNS:elsewhere");
   const auto server = StartServer(2, 1, tls);

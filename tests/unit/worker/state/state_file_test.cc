@@ -59,11 +59,11 @@ TEST_F(StateFileTest, GivesBackWhatWasWritten) {
     EXPECT_EQ(file->slots()[i], kParts[i].slot);
     EXPECT_TRUE(file->Verify(i).ok());
     std::vector<float> values(kParts[i].slot.count);
-    file->Read(i, 0, absl::MakeSpan(values));
+    EXPECT_TRUE(file->Read(i, 0, absl::MakeSpan(values)).ok());
     EXPECT_EQ(values, kParts[i].values);
   }
   std::vector<float> one(1);
-  file->Read(0, 1, absl::MakeSpan(one));
+  EXPECT_TRUE(file->Read(0, 1, absl::MakeSpan(one)).ok());
   EXPECT_EQ(one[0], -2.5f);
 }
 
@@ -85,6 +85,19 @@ TEST_F(StateFileTest, EveryChangedByteAndEveryLengthIsNoticed) {
     EXPECT_TRUE(absl::IsDataLoss(OpenBytes(bytes.substr(0, i)))) << i;
   }
   EXPECT_TRUE(absl::IsDataLoss(OpenBytes(bytes + "1234")));
+}
+
+// As a disk that fails after the header was read.
+TEST_F(StateFileTest, WhatCannotBeReadAnyMoreIsAnError) {
+  const std::vector<InnerStatePart> large = {
+      {{InnerStateKind::kMoment, 0, 0, 100'000}, std::vector<float>(100'000, 1.5f)}};
+  ASSERT_TRUE(WriteStateFile(fs_.get(), path_, kTag, large).ok());
+  const auto file = StateFile::Open(path_);
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::filesystem::resize_file(path_, 5000);
+  EXPECT_TRUE(absl::IsDataLoss(file->Verify(0)));
+  std::vector<float> values(3);
+  EXPECT_TRUE(absl::IsDataLoss(file->Read(0, 90'000, absl::MakeSpan(values))));
 }
 
 TEST_F(StateFileTest, ALaterVersionIsToldFromDamage) {

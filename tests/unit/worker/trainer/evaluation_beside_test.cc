@@ -4,8 +4,11 @@
 #include <fstream>
 #include <mutex>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/engine/run_ranks.h"
+#include "worker/trainer/evaluation_thread.h"
 #include "worker/trainer/torch_replica.h"
 
 namespace longhaul {
@@ -116,6 +119,21 @@ TEST(EvaluationBesideTest, SeveralAreTakenInTheirOrder) {
   EXPECT_NE(taken[0], taken[1]);
   // One that is not taken ends with the replica.
   ASSERT_TRUE(replica->BeginEvaluation().ok());
+}
+
+TEST(EvaluationThreadTest, WhoWaitsForAnEvaluationGivesUpAndSaysForWhat) {
+  absl::Notification goes_on;
+  EvaluationThread evaluating(1, absl::Milliseconds(20));
+  evaluating.Begin([&](int64_t) -> absl::StatusOr<double> {
+    goes_on.WaitForNotification();
+    return 1.5;
+  });
+  const absl::Status late = evaluating.Take().status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(late.message(), HasSubstr("an evaluation beside training has not ended after 20ms"));
+  goes_on.Notify();
+  while (!evaluating.Done()) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_THAT(*evaluating.Take(), testing::ElementsAre(1.5));
 }
 
 TEST(EvaluationBesideTest, SaysWhatItTakesAndIsRefusedWithoutThatMemory) {

@@ -1,0 +1,167 @@
+#include "common/rpc/listener.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/listen_fault.h"
+#include "grpc/support/log.h"
+
+namespace longhaul {
+namespace {
+
+// Until the next try when there was no file or memory for a connection.
+constexpr int kPauseMs = 100;
+
+void Set(int socket, int level, int name, int value) {
+  (void)setsockopt(socket, level, name, &value, sizeof(value));
+}
+
+int PortOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  // The port of an IPv4 address lies at the same place.
+  return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
+// -1, with errno: it does not listen. Connections inherit the options.
+int Listen(const addrinfo& address, int port, bool both_families, absl::Duration silence_max) {
+  const int socket =
+      ::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, address.ai_protocol);
+  if (socket < 0) return -1;
+  // A connection that has just ended does not keep its port.
+  Set(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  Set(socket, IPPROTO_TCP, TCP_NODELAY, 1);
+  Set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
+      static_cast<int>(absl::ToInt64Milliseconds(silence_max)));
+  sockaddr_storage bound{};
+  std::memcpy(&bound, address.ai_addr, address.ai_addrlen);
+  // Of both families.
+  reinterpret_cast<sockaddr_in6&>(bound).sin6_port = htons(port);
+  if (address.ai_family == AF_INET6) Set(socket, IPPROTO_IPV6, IPV6_V6ONLY, both_families ? 0 : 1);
+  if (bind(socket, reinterpret_cast<const sockaddr*>(&bound), address.ai_addrlen) == 0 &&
+      listen(socket, SOMAXCONN) == 0)
+    return socket;
+  const int error = errno;
+  close(socket);
+  errno = error;
+  return -1;
+}
+
+void CloseAll(std::vector<int>& sockets) {
+  for (const int socket : std::exchange(sockets, {})) close(socket);
+}
+
+// The sockets of all addresses that this machine has, with one port. Empty: none, or the port of
+// one is in use.
+std::vector<int> ListenAtAll(const HostPort& address, absl::Duration silence_max) {
+  const bool all = address.host == "0.0.0.0" || address.host == "::";
+  std::vector<int> sockets;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  int port = address.port;
+  // One socket serves both families, where the machine has IPv6.
+  for (const std::string& host :
+       all ? std::vector<std::string>{"::", "0.0.0.0"} : std::vector<std::string>{address.host}) {
+    if (getaddrinfo(host.c_str(), "0", &hints, &found) != 0) continue;
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
+    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+      const int socket = Listen(*one, port, all, silence_max);
+      if (socket >= 0) {
+        sockets.push_back(socket);
+        port = PortOf(socket);
+      } else if (errno == EADDRINUSE) {
+        CloseAll(sockets);
+        return sockets;
+      }
+    }
+    if (!sockets.empty()) break;
+  }
+  return sockets;
+}
+
+// The first number of a file that no connection gets. A new file gets the lowest free number.
+int FirstReservedFile() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return std::numeric_limits<int>::max();
+  return static_cast<int>(limit.rlim_cur - limit.rlim_cur / 4);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(const HostPort& address,
+                                                         absl::Duration silence_max) {
+  constexpr int kTries = 10;
+  // A port that one address has free may be in use at another.
+  for (int tries = address.port == 0 ? kTries : 1; tries > 0; --tries) {
+    std::vector<int> sockets = ListenAtAll(address, silence_max);
+    if (sockets.empty()) continue;
+    auto listener = absl::WrapUnique(new Listener(std::move(sockets)));
+    listener->port_ = PortOf(listener->sockets_.front());
+    listener->stop_ = eventfd(0, EFD_CLOEXEC);
+    if (listener->stop_ >= 0) return listener;
+  }
+  return ListenFault(address);
+}
+
+Listener::~Listener() { Stop(); }
+
+void Listener::Start(Take take) {
+  thread_ = std::thread([this, take = std::move(take)] { Run(take); });
+}
+
+void Listener::Stop() {
+  absl::MutexLock lock(&stopping_);
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    (void)!write(stop_, &one, sizeof(one));
+    thread_.join();
+  }
+  CloseAll(sockets_);
+  if (stop_ >= 0) close(std::exchange(stop_, -1));
+}
+
+void Listener::Run(const Take& take) const {
+  std::vector<pollfd> watched = {{stop_, POLLIN, 0}};
+  for (const int socket : sockets_) watched.push_back({socket, POLLIN, 0});
+  const int reserved = FirstReservedFile();
+  bool short_of_files = false;
+  while (true) {
+    // After a failure only the end is waited for, for a while.
+    const int ready = short_of_files ? poll(watched.data(), 1, kPauseMs)
+                                     : poll(watched.data(), watched.size(), -1);
+    short_of_files = false;
+    if (ready > 0 && watched[0].revents != 0) return;
+    for (size_t i = 1; i < watched.size(); ++i) {
+      const int connection = accept4(watched[i].fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (connection < 0) {
+        short_of_files |= errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+      } else if (connection >= reserved) {
+        close(connection);
+        gpr_log(GPR_ERROR, "too many connections: one is refused");
+      } else {
+        take(connection);
+      }
+    }
+  }
+}
+
+}  // namespace longhaul

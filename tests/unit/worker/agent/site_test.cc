@@ -1,0 +1,44 @@
+#include "worker/agent/site.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "absl/strings/match.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What PrepareSite says of a worker that has no folder of its own for tokens.
+absl::Status Prepared(const std::string& work_dir) {
+  AgentOptions options;
+  options.pool = "site-a";
+  options.coordinator = "localhost:7070";
+  options.data_dir = fs::temp_directory_path();
+  options.work_dir = work_dir;
+  options.rank_program = "/nowhere";
+  return PrepareSite({.work_dir_in_temp = true}, options);
+}
+
+TEST(SiteTest, AFolderForTokensThatOthersMayHaveMadeIsNotUsed) {
+  const TempDir temp;
+  const auto refused = [](const absl::Status& status) {
+    return absl::IsFailedPrecondition(status) && absl::StartsWith(status.message(), "--work-dir: ");
+  };
+  fs::create_directory(temp.Join("open"));
+  fs::permissions(temp.Join("open"), fs::perms(0777));
+  EXPECT_TRUE(refused(Prepared(temp.Join("open"))));
+  fs::create_directory(temp.Join("elsewhere"));
+  fs::create_directory_symlink(temp.Join("elsewhere"), temp.Join("link"));
+  EXPECT_TRUE(refused(Prepared(temp.Join("link"))));
+  // One that it made itself.
+  for (int start = 0; start < 2; ++start) EXPECT_FALSE(refused(Prepared(temp.Join("own"))));
+  EXPECT_EQ(fs::status(temp.Join("own")).permissions(), fs::perms(0700));
+}
+
+}  // namespace
+}  // namespace longhaul
