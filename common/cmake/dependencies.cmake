@@ -63,6 +63,8 @@ set(LONGHAUL_NCCL_ROOT ${LONGHAUL_SITE}/nvidia/nccl)
 add_library(longhaul_torch INTERFACE)
 target_include_directories(longhaul_torch SYSTEM INTERFACE ${LONGHAUL_TORCH}/include
                            ${LONGHAUL_TORCH}/include/torch/csrc/api/include)
+# Else TensorOperators.h brings the headers of all 2,300 operators.
+target_compile_definitions(longhaul_torch INTERFACE AT_PER_OPERATOR_HEADERS)
 target_link_libraries(longhaul_torch INTERFACE ${LONGHAUL_TORCH}/lib/libtorch_cpu.so ${LONGHAUL_TORCH}/lib/libc10.so)
 target_link_options(longhaul_torch INTERFACE -Wl,-rpath,${LONGHAUL_TORCH}/lib)
 

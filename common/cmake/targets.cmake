@@ -29,16 +29,19 @@ function(longhaul_headers name file)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
   file(CONFIGURE OUTPUT ${source} CONTENT "")
   add_library(longhaul_${name} OBJECT ${source})
-  target_link_libraries(longhaul_${name} PRIVATE ${ARG_DEPS})
+  _longhaul_deps(deps ${ARG_DEPS})
+  target_link_libraries(longhaul_${name} PRIVATE ${deps})
   if(ARG_QUICKLY)
     _longhaul_not_optimized(longhaul_${name})
   endif()
   _longhaul_precompile(longhaul_${name} PRIVATE ${file})
 endfunction()
 
-# For a target that links DEPS.
+# For a target that links DEPS. With ARG_TORCH its sources include torch headers.
 function(_longhaul_optimized name)
-  if("rpc" IN_LIST ARGN OR "proto" IN_LIST ARGN)
+  if(ARG_TORCH)
+    _longhaul_precompile(${name} REUSE_FROM longhaul_torch_headers)
+  elseif("rpc" IN_LIST ARGN OR "proto" IN_LIST ARGN)
     _longhaul_precompile(${name} REUSE_FROM longhaul_rpc_headers)
   else()
     _longhaul_precompile(${name} REUSE_FROM longhaul_base_headers)
@@ -52,9 +55,22 @@ endfunction()
 # A test spends its time in the libraries. Its own sources are not optimized, so that they compile in half of the time.
 function(_longhaul_quickly_compiled name)
   _longhaul_not_optimized(${name})
+  # So that the largest folders of tests are compiled as one source.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 32)
   # As GTest::gtest defines it, for targets that do not link it.
   target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)
-  _longhaul_precompile(${name} REUSE_FROM longhaul_test_headers)
+  if(ARG_TORCH)
+    _longhaul_precompile(${name} REUSE_FROM longhaul_torch_test_headers)
+  else()
+    _longhaul_precompile(${name} REUSE_FROM longhaul_test_headers)
+  endif()
+endfunction()
+
+# Files that include torch headers are compiled few at a time, since they need much memory.
+function(_longhaul_in_torch_pool name)
+  if(ARG_TORCH)
+    set_target_properties(${name} PROPERTIES JOB_POOL_COMPILE torch_pool)
+  endif()
 endfunction()
 
 # longhaul_library(NAME SRCS ... DEPS ...): a static library `longhaul_NAME`, alias `longhaul::NAME`. Without SRCS it
@@ -68,9 +84,7 @@ function(longhaul_library name)
     add_library(longhaul_${name} STATIC ${ARG_SRCS})
     target_link_libraries(longhaul_${name} PUBLIC ${deps} PRIVATE ${private_deps})
     _longhaul_optimized(longhaul_${name} ${ARG_DEPS} ${ARG_PRIVATE_DEPS})
-    if(ARG_TORCH)
-      set_target_properties(longhaul_${name} PROPERTIES JOB_POOL_COMPILE torch_pool)
-    endif()
+    _longhaul_in_torch_pool(longhaul_${name})
   else()
     add_library(longhaul_${name} INTERFACE)
     target_link_libraries(longhaul_${name} INTERFACE ${deps})
@@ -78,9 +92,10 @@ function(longhaul_library name)
   add_library(longhaul::${name} ALIAS longhaul_${name})
 endfunction()
 
-# GLOO: the program links libgloo and libtorch. libgloo must come first for the dynamic linker.
-function(_longhaul_executable name gloo)
+# With ARG_GLOO the program links libgloo and libtorch. libgloo must come first for the dynamic linker.
+function(_longhaul_executable name)
   add_executable(${name} ${ARG_SRCS})
+  _longhaul_in_torch_pool(${name})
   _longhaul_deps(deps ${ARG_DEPS})
   target_link_libraries(${name} PRIVATE ${deps})
   # What the sanitizers must know of libraries that are not instrumented.
@@ -92,25 +107,30 @@ function(_longhaul_executable name gloo)
       target_sources(${name} PRIVATE $<TARGET_OBJECTS:longhaul_${sanitizer}_sanitizer>)
     endif()
   endforeach()
-  if(gloo)
+  if(ARG_GLOO)
     target_link_options(${name} BEFORE PRIVATE "SHELL:-Wl,--push-state,--no-as-needed -lgloo -Wl,--pop-state")
   endif()
 endfunction()
 
-# longhaul_binary(NAME SRCS ... DEPS ... [GLOO]): a program in build/bin.
+# longhaul_binary(NAME SRCS ... DEPS ... [GLOO] [TORCH] [QUICKLY]): a program in build/bin. QUICKLY: one of tests, which spends its time in
+# the libraries and measures no time.
 function(longhaul_binary name)
-  cmake_parse_arguments(ARG "GLOO" "" "SRCS;DEPS" ${ARGN})
-  _longhaul_executable(${name} "${ARG_GLOO}")
-  _longhaul_optimized(${name} ${ARG_DEPS})
+  cmake_parse_arguments(ARG "GLOO;TORCH;QUICKLY" "" "SRCS;DEPS" ${ARGN})
+  _longhaul_executable(${name})
+  if(ARG_QUICKLY)
+    _longhaul_quickly_compiled(${name})
+  else()
+    _longhaul_optimized(${name} ${ARG_DEPS})
+  endif()
 endfunction()
 
-# longhaul_test(NAME SRCS ... DEPS ... [GLOO] [COMPUTES] [LABELS ...] [ARGS ...]): all tests of a folder as one GoogleTest program
+# longhaul_test(NAME SRCS ... DEPS ... [GLOO] [TORCH] [COMPUTES] [LABELS ...] [ARGS ...]): all tests of a folder as one GoogleTest program
 # in build/tests, and a ctest of that name that runs them in one process. Labels: unit (default), conformance, scenario,
 # simulation, integration, gpu. COMPUTES: its own sources compute much, so they are optimized.
 function(longhaul_test name)
-  cmake_parse_arguments(ARG "GLOO;COMPUTES" "" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "GLOO;TORCH;COMPUTES" "" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
   list(APPEND ARG_DEPS GTest::gtest GTest::gmock GTest::gtest_main)
-  _longhaul_executable(${name} "${ARG_GLOO}")
+  _longhaul_executable(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(NOT ARG_COMPUTES)
     _longhaul_quickly_compiled(${name})
@@ -161,10 +181,10 @@ function(longhaul_embed name)
   endforeach()
 endfunction()
 
-# longhaul_benchmark(NAME SRCS ... DEPS ... [GLOO]): a program in build/benchmark; tests/benchmark/README.md says how to run it.
+# longhaul_benchmark(NAME SRCS ... DEPS ... [GLOO] [TORCH]): a program in build/benchmark; tests/benchmark/README.md says how to run it.
 function(longhaul_benchmark name)
-  cmake_parse_arguments(ARG "GLOO" "" "SRCS;DEPS" ${ARGN})
-  _longhaul_executable(${name} "${ARG_GLOO}")
+  cmake_parse_arguments(ARG "GLOO;TORCH" "" "SRCS;DEPS" ${ARGN})
+  _longhaul_executable(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/benchmark)
   _longhaul_optimized(${name} ${ARG_DEPS})
 endfunction()
@@ -203,7 +223,7 @@ function(longhaul_fuzz_target name)
     add_test(NAME ${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
     set_tests_properties(${name} PROPERTIES LABELS fuzz)
   endif()
-  _longhaul_executable(${name} "")
+  _longhaul_executable(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
   if(LONGHAUL_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)

@@ -167,4 +167,5 @@ class EvalTest(ModelTest):
         self.assertTrue(load(self.folder / "apart").config.longhaul_separate_documents)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -93,4 +93,5 @@ class GuideTest(ModelTest):
         self.assertIsNone(said["data"]["bits_per_byte"])
 
 
-main()
+if __name__ == "__main__":
+    main()

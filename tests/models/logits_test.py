@@ -249,4 +249,5 @@ class RefusedTest(ModelTest):
         self.assertIn("no such folder", result.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -94,4 +94,5 @@ class SampleTest(ModelTest):
         self.assertEqual(said["text"], PROMPT + tokenizer.decode([*tokenizer(PROMPT)["input_ids"], *said["tokens"]], skip_special_tokens=True)[len(PROMPT):])
 
 
-main()
+if __name__ == "__main__":
+    main()

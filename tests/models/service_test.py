@@ -162,4 +162,5 @@ class ServiceTest(ModelTest):
         self.assertIn("write model.transformer out", result.stderr)
 
 
-main()
+if __name__ == "__main__":
+    main()

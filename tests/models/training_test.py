@@ -86,4 +86,5 @@ class TrainingTest(ModelTest):
                    eos=2)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -18,12 +18,13 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/exit_code.h"
 #include "common/base/status_macros.h"
 #include "tests/benchmark/harness/buffer.h"
+#include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
 #include "tests/benchmark/harness/self_process.h"
 #include "worker/collective/gloo_communicator.h"
@@ -207,23 +208,23 @@ absl::Status Kill(const Arguments& arguments) {
 int Main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   Arguments arguments;
-  CLI::App app{"The gloo communicator between processes of this machine."};
-  app.require_subcommand(1);
-  const CLI::Range positive(1, 1 << 22);
-  CLI::App* time = app.add_subcommand("time", "seconds of the collectives that stdin names");
-  CLI::App* kill = app.add_subcommand("kill", "how soon survivors know that a rank was killed");
-  for (CLI::App* mode : {time, kill}) {
-    mode->add_option("--ranks", arguments.ranks)->check(CLI::Range(2, 256));
-    mode->add_option("--kib", arguments.kib)->check(positive);
-    mode->add_option("--count", arguments.count)->check(positive);
-    mode->add_option("--rank", arguments.rank)->group("");
-    mode->add_option("--generation", arguments.generation)->group("");
-    mode->add_option("--rendezvous", arguments.rendezvous)->group("");
+  const std::string mode = argc > 1 ? argv[1] : "";
+  if (mode != "time" && mode != "kill") {
+    std::cerr << "collective_benchmark: expected time or kill" << std::endl;
+    return kExitBadArguments;
   }
-  kill->add_option("--rounds", arguments.rounds)->check(positive);
-  CLI11_PARSE(app, argc, argv);
+  const auto end = ReadFlags(
+      "The gloo communicator between processes of this machine.", argc - 1, argv + 1,
+      {{.name = "--ranks", .value = &arguments.ranks, .least = 2, .most = 256},
+       {.name = "--kib", .value = &arguments.kib, .most = 1 << 22},
+       {.name = "--count", .value = &arguments.count, .most = 1 << 22},
+       {.name = "--rounds", .value = &arguments.rounds, .meaning = "of kill"},
+       {.name = "--rank", .value = &arguments.rank, .meaning = "of one rank's process", .least = 0},
+       {.name = "--generation", .value = &arguments.generation, .least = 0},
+       {.name = "--rendezvous", .value = &arguments.rendezvous}});
+  if (end) return *end;
   const bool rank = arguments.rank >= 0;
-  const absl::Status status = time->parsed() ? (rank ? TimeOnRank : Time)(arguments)
+  const absl::Status status = mode == "time" ? (rank ? TimeOnRank : Time)(arguments)
                                              : (rank ? ReduceUntilKilled : Kill)(arguments);
   if (status.ok()) return 0;
   std::cerr << "collective_benchmark: " << status.message() << std::endl;

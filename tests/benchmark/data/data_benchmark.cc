@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
 #include "tests/testing/temp_dir.h"
 #include "worker/data/source.h"
@@ -113,17 +113,18 @@ void TimeSource(const std::string& jsonl, const std::string& tokenizer, int thre
 
 int main(int argc, char** argv) {
   using namespace longhaul;  // NOLINT: a file of one function
-  CLI::App app{"Batches of tokens against what a model consumes."};
   bool smoke = false;
   int64_t mebitokens = 64;
-  app.add_option("--mebitokens", mebitokens)->check(CLI::PositiveNumber);
-  app.add_flag("--smoke", smoke, "small and short");
   std::string file, tokenizer;
   int threads = 1;
-  CLI::Option* const only = app.add_option("--jsonl", file, "only this file, by --tokenizer");
-  app.add_option("--tokenizer", tokenizer)->needs(only);
-  app.add_option("--threads", threads)->check(CLI::PositiveNumber);
-  CLI11_PARSE(app, argc, argv);
+  const auto end =
+      benchmark::ReadFlags("Batches of tokens against what a model consumes.", argc, argv,
+                           {{"--mebitokens", &mebitokens},
+                            {"--smoke", &smoke, "small and short"},
+                            {"--jsonl", &file, "only this file, by --tokenizer"},
+                            {"--tokenizer", &tokenizer, "of --jsonl"},
+                            {"--threads", &threads}});
+  if (end) return *end;
   if (!file.empty()) return benchmark::TimeSource(file, tokenizer, threads), 0;
   const benchmark::Files files(smoke ? 1 << 18 : mebitokens << 20);
   const int64_t steps = smoke ? 20 : 20000;

@@ -3,7 +3,6 @@
 //                    [--scale fp32|byte|word|search] [-o json|table]
 // Without --scale, or with the one that is sent, and blocks of 128 the codec itself is measured;
 // else the formula (formulas.h). Exit status 4: bad arguments.
-#include <CLI/CLI.hpp>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "common/codec/topk2_format.h"
 #include "common/layout/fragment_layout.h"
 #include "tests/benchmark/distortion/formulas.h"
+#include "tests/benchmark/harness/flags.h"
 #include "tests/conformance/codec_inputs.h"
 
 namespace longhaul::distortion {
@@ -105,22 +105,22 @@ int Run(const Request& request) {
 
 int Main(int argc, char** argv) {
   Request request;
-  CLI::App app("What a codec loses on Gaussian or Laplacian data", "codec_distortion");
-  app.add_option("--codec", request.codec)->required();
-  app.add_option("--block", request.block, "elements of a block (default: the codec's)")
-      ->check(CLI::Range(int64_t{1}, kElementsMax));
-  app.add_option("--data", request.data)->check(CLI::IsMember({"gauss", "laplace"}));
-  app.add_option("--scale", request.scale, "precision of the scales (default: what is sent)")
-      ->check(CLI::IsMember({"fp32", "byte", "word", "search"}));
-  app.add_option("--elements", request.elements)->check(CLI::Range(int64_t{1}, kElementsMax));
-  app.add_option("--seed", request.seed);
-  app.add_option("-o,--output", request.output)->check(CLI::IsMember({"json", "table"}));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadArguments;
-  }
-  return Run(request);
+  const auto end = benchmark::ReadFlags(
+      "What a codec loses on Gaussian or Laplacian data.", argc, argv,
+      {{"--codec", &request.codec},
+       {.name = "--block",
+        .value = &request.block,
+        .meaning = "elements of a block (default: the codec's)",
+        .most = kElementsMax},
+       {.name = "--data", .value = &request.data, .choices = {"gauss", "laplace"}},
+       {.name = "--scale",
+        .value = &request.scale,
+        .meaning = "precision of the scales (default: what is sent)",
+        .choices = {"fp32", "byte", "word", "search"}},
+       {.name = "--elements", .value = &request.elements, .most = kElementsMax},
+       {.name = "--seed", .value = &request.seed, .least = 0},
+       {.name = "-o,--output", .value = &request.output, .choices = {"json", "table"}}});
+  return end ? *end : Run(request);
 }
 
 }  // namespace

@@ -27,12 +27,12 @@
 
 #include "ATen/Parallel.h"
 #include "ATen/ops/from_blob.h"
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "tests/benchmark/harness/buffer.h"
 #include "tests/benchmark/harness/cheap_parameters.h"
+#include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
 #include "worker/engine/device.h"
 #include "worker/engine/engine.h"
@@ -486,14 +486,15 @@ absl::Status RunAll(const Arguments& arguments) {
 int Main(int argc, char** argv) {
   Arguments arguments;
   bool smoke = false;
-  CLI::App app{"What offloading to host memory costs on a device."};
-  app.add_option("--device", arguments.device)->check(CLI::IsMember({"cuda", "emulated"}));
-  app.add_option("--threads", arguments.threads)->check(CLI::PositiveNumber);
-  app.add_option("--batch", arguments.batch)->check(CLI::PositiveNumber);
-  app.add_option("--elements", arguments.elements)->check(CLI::PositiveNumber);
-  app.add_option("--repetitions", arguments.repetitions)->check(CLI::PositiveNumber);
-  app.add_flag("--smoke", smoke, "small, on the emulated device");
-  CLI11_PARSE(app, argc, argv);
+  const auto end =
+      ReadFlags("What offloading to host memory costs on a device.", argc, argv,
+                {{.name = "--device", .value = &arguments.device, .choices = {"cuda", "emulated"}},
+                 {"--threads", &arguments.threads},
+                 {"--batch", &arguments.batch},
+                 {"--elements", &arguments.elements},
+                 {"--repetitions", &arguments.repetitions},
+                 {"--smoke", &smoke, "small, on the emulated device"}});
+  if (end) return *end;
   if (smoke) {
     arguments.device = "emulated";
     arguments.threads = arguments.repetitions = 1;

@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "tests/benchmark/harness/cheap_parameters.h"
+#include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
 #include "worker/trainer/torch_replica.h"
 
@@ -93,11 +93,11 @@ int Main(int argc, char** argv) {
   double peak_tflops = 989;
   int steps = 20;
   bool smoke = false;
-  CLI::App app{"How much of a device's arithmetic training uses."};
-  app.add_option("--peak-tflops", peak_tflops)->check(CLI::PositiveNumber);
-  app.add_option("--steps", steps)->check(CLI::Range(1, 10000));
-  app.add_flag("--smoke", smoke);
-  CLI11_PARSE(app, argc, argv);
+  const auto end = ReadFlags("How much of a device's arithmetic training uses.", argc, argv,
+                             {{"--peak-tflops", &peak_tflops},
+                              {.name = "--steps", .value = &steps, .most = 10000},
+                              {"--smoke", &smoke}});
+  if (end) return *end;
   const std::string text = std::filesystem::temp_directory_path() / "longhaul_mfu_benchmark.txt";
   {
     std::ofstream file(text);

@@ -35,7 +35,7 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
+#include "tests/benchmark/harness/flags.h"
 
 namespace {
 
@@ -157,19 +157,21 @@ int main(int argc, char** argv) {
   if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0) {
     std::fprintf(stderr, "relay: no real-time priority; delays grow with the machine's load\n");
   }
-  std::vector<std::string> namespaces;
+  std::string near, far;
   double mbit = 1000, rtt_ms = 100, queue_bytes = 0;
   int mtu = 9000;
-  CLI::App app{"A long link between two network namespaces."};
-  app.add_option("--netns", namespaces)->required()->expected(2);
-  app.add_option("--mbit", mbit)->check(CLI::PositiveNumber);
-  app.add_option("--rtt-ms", rtt_ms)->check(CLI::NonNegativeNumber);
-  app.add_option("--mtu", mtu)->check(CLI::Range(576, 65000));
-  app.add_option("--queue-bytes", queue_bytes, "default: one bandwidth-delay product");
-  CLI11_PARSE(app, argc, argv);
+  const auto end = longhaul::benchmark::ReadFlags(
+      "A long link between two network namespaces.", argc, argv,
+      {{"--near", &near, "one namespace"},
+       {"--far", &far, "the other"},
+       {"--mbit", &mbit},
+       {.name = "--rtt-ms", .value = &rtt_ms, .least = 0},
+       {.name = "--mtu", .value = &mtu, .least = 576, .most = 65000},
+       {"--queue-bytes", &queue_bytes, "default: one bandwidth-delay product"}});
+  if (end) return *end;
   Link link{.bytes_per_second = mbit * 1e6 / 8, .delay = Seconds(rtt_ms / 2e3)};
   link.queue_bytes = queue_bytes > 0 ? queue_bytes : link.bytes_per_second * rtt_ms / 1e3;
-  const int a = MakeDevice(namespaces[0], mtu), b = MakeDevice(namespaces[1], mtu);
+  const int a = MakeDevice(near, mtu), b = MakeDevice(far, mtu);
   for (const int signal : {SIGTERM, SIGINT}) {
     struct sigaction action {};
     action.sa_handler = [](int) { stopped = 1; };

@@ -76,7 +76,7 @@ def main():
     remove_namespaces()
     try:
         add_namespaces()
-        relay, ready = start(options.programs / "relay", "--netns", *HOSTS, "--mbit", f"{options.mbit:g}", "--rtt-ms", f"{options.rtt_ms:g}")
+        relay, ready = start(options.programs / "relay", "--near", NEAR, "--far", FAR, "--mbit", f"{options.mbit:g}", "--rtt-ms", f"{options.rtt_ms:g}")
         if ready != ["ready"]:
             return relay.wait()
         try:

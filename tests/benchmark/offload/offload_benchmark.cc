@@ -10,11 +10,11 @@
 #include <memory>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "tests/benchmark/harness/buffer.h"
+#include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
 #include "worker/movement/emulated_movement.h"
 #include "worker/offload/interleaved_adamw.h"
@@ -168,13 +168,14 @@ class Sweep {
 int main(int argc, char** argv) {
   longhaul::benchmark::Arguments arguments;
   bool smoke = false;
-  CLI::App app{"The interleaved update against its model."};
-  app.add_option("--subgroups", arguments.subgroups)->check(CLI::PositiveNumber);
-  app.add_option("--elements", arguments.elements)->check(CLI::PositiveNumber);
-  app.add_option("--link-gbytes", arguments.link_gbytes)->check(CLI::PositiveNumber);
-  app.add_option("--repetitions", arguments.repetitions)->check(CLI::PositiveNumber);
-  app.add_flag("--smoke", smoke, "small and short");
-  CLI11_PARSE(app, argc, argv);
+  const auto end =
+      longhaul::benchmark::ReadFlags("The interleaved update against its model.", argc, argv,
+                                     {{"--subgroups", &arguments.subgroups},
+                                      {"--elements", &arguments.elements},
+                                      {"--link-gbytes", &arguments.link_gbytes},
+                                      {"--repetitions", &arguments.repetitions},
+                                      {"--smoke", &smoke, "small and short"}});
+  if (end) return *end;
   if (smoke) arguments.elements = 16384, arguments.repetitions = 1;
   longhaul::benchmark::Sweep(arguments).Run();
 }

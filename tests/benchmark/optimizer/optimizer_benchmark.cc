@@ -17,10 +17,10 @@
 #include "ATen/Parallel.h"
 #include "ATen/core/grad_mode.h"
 #include "ATen/ops/_fused_adamw.h"
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "tests/benchmark/harness/buffer.h"
+#include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
 #include "tests/benchmark/optimizer/plain_adamw.h"
 #include "tests/benchmark/optimizer/stream.h"
@@ -215,12 +215,13 @@ int main(int argc, char** argv) {
   int repetitions = 9;
   bool smoke = false;
   std::string deepspeed;
-  CLI::App app{"AdamW in host memory against its peers."};
-  app.add_option("--deepspeed", deepspeed, "library that optimizer.py builds");
-  app.add_option("--elements", elements, "parameters")->check(CLI::PositiveNumber);
-  app.add_option("--repetitions", repetitions)->check(CLI::PositiveNumber);
-  app.add_flag("--smoke", smoke, "small and short");
-  CLI11_PARSE(app, argc, argv);
+  const auto end = longhaul::benchmark::ReadFlags(
+      "AdamW in host memory against its peers.", argc, argv,
+      {{"--deepspeed", &deepspeed, "library that optimizer.py builds"},
+       {"--elements", &elements, "parameters"},
+       {"--repetitions", &repetitions},
+       {"--smoke", &smoke, "small and short"}});
+  if (end) return *end;
   if (smoke) elements = 100'000, repetitions = 1;
   longhaul::benchmark::Run(elements, repetitions, deepspeed);
 }

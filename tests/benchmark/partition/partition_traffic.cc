@@ -13,12 +13,12 @@
 #include <signal.h>
 
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/exit_code.h"
@@ -27,6 +27,7 @@
 #include "common/layout/model_layout.h"
 #include "common/partition/topology.h"
 #include "nlohmann/json.hpp"
+#include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/self_process.h"
 #include "tests/benchmark/partition/traffic_rank.h"
 #include "worker/collective/gloo_communicator.h"
@@ -141,25 +142,29 @@ absl::Status RunPool(const Arguments& arguments, std::vector<std::string> comman
 int Main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   Arguments arguments;
-  CLI::App app{"What a partition moves and holds."};
-  const CLI::Range positive(1, 1 << 20), elements(int64_t{1}, kMaxModelElements);
-  app.add_option("--preset", arguments.preset);
-  app.add_option("--nodes", arguments.nodes)->check(positive);
-  app.add_option("--ranks-per-node", arguments.ranks_per_node)->check(positive);
-  app.add_option("--accumulation", arguments.accumulation)->check(positive);
-  app.add_option("--steps", arguments.steps)->check(positive);
-  app.add_option("--units", arguments.units)->check(positive);
-  app.add_option("--elements", arguments.elements)->check(elements);
-  app.add_option("--weights-bits", arguments.weights_bits);
-  app.add_option("--gradients-bits", arguments.gradients_bits);
-  app.add_option("-o", arguments.output)->check(CLI::IsMember({"json"}));
-  app.add_option("--rank", arguments.rank)->group("");
-  app.add_option("--rendezvous", arguments.rendezvous)->group("");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kExitBadArguments;
-  }
+  constexpr int kMost = 1 << 20;
+  // CheckArguments tells wrong bits.
+  constexpr int kOfPreset = std::numeric_limits<int>::min();
+  int weights_bits = kOfPreset, gradients_bits = kOfPreset;
+  const auto end = ReadFlags(
+      "What a partition moves and holds.", argc, argv,
+      {{"--preset", &arguments.preset},
+       {.name = "--nodes", .value = &arguments.nodes, .most = kMost},
+       {.name = "--ranks-per-node", .value = &arguments.ranks_per_node, .most = kMost},
+       {.name = "--accumulation", .value = &arguments.accumulation, .most = kMost},
+       {.name = "--steps", .value = &arguments.steps, .most = kMost},
+       {.name = "--units", .value = &arguments.units, .most = kMost},
+       {.name = "--elements",
+        .value = &arguments.elements,
+        .most = static_cast<double>(kMaxModelElements)},
+       {.name = "--weights-bits", .value = &weights_bits, .least = kOfPreset},
+       {.name = "--gradients-bits", .value = &gradients_bits, .least = kOfPreset},
+       {.name = "-o", .value = &arguments.output, .choices = {"json"}},
+       {.name = "--rank", .value = &arguments.rank, .meaning = "of one rank's process", .least = 0},
+       {.name = "--rendezvous", .value = &arguments.rendezvous}});
+  if (end) return *end;
+  if (weights_bits != kOfPreset) arguments.weights_bits = weights_bits;
+  if (gradients_bits != kOfPreset) arguments.gradients_bits = gradients_bits;
   const auto fail = [](const absl::Status& status, int code) {
     std::cerr << "partition_traffic: " << status.message() << std::endl;
     return code;
