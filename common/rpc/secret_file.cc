@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 
 namespace longhaul {
@@ -63,12 +64,12 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& flag, const std::s
 }
 
 absl::StatusOr<std::string> ReadTokenFile(const std::string& flag, const std::string& path) {
-  LH_ASSIGN_OR_RETURN(std::string content, ReadSecretFile(flag, path, kTokenBytesMax + 2));
-  absl::StripAsciiWhitespace(&content);
-  const auto size = static_cast<int64_t>(content.size());
-  const bool visible = std::all_of(content.begin(), content.end(),
-                                   [](unsigned char c) { return c > 32 && c < 127; });
-  if (size >= kTokenBytesMin && size <= kTokenBytesMax && visible) return content;
+  LH_ASSIGN_OR_RETURN(const std::string content, ReadSecretFile(flag, path, kTokenBytesMax + 2));
+  const absl::string_view token = absl::StripAsciiWhitespace(content);
+  const auto size = static_cast<int64_t>(token.size());
+  const bool visible =
+      std::all_of(token.begin(), token.end(), [](unsigned char c) { return c > 32 && c < 127; });
+  if (size >= kTokenBytesMin && size <= kTokenBytesMax && visible) return std::string(token);
   return absl::InvalidArgumentError(absl::StrCat(
       flag, " ", path, " does not hold one token of ", kTokenBytesMin, " to ", kTokenBytesMax,
       " visible characters on one line: openssl rand -hex 32 > ", path));
