@@ -21,38 +21,47 @@ inline grpc::ServerUnaryReactor* Answered(grpc::CallbackServerContext* context,
   return reactor;
 }
 
-// Runs `make() -> absl::Status` on the runner; it may fill the response.
+// Gives `work(reactor)`, which ends the call now or later, to another thread: post(task) -> whether
+// that has room.
+template <typename Post, typename Work>
+grpc::ServerUnaryReactor* AnswerElsewhere(grpc::CallbackServerContext* context, Post post,
+                                          Work work) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (!post([reactor, work = std::move(work)]() mutable { work(reactor); }))
+    reactor->Finish(ToGrpcStatus(Overloaded()));
+  return reactor;
+}
+
+// The work that ends a call with `make() -> absl::Status`, which may fill the response.
+template <typename Make>
+auto FinishWith(Make make) {
+  return [make = std::move(make)](grpc::ServerUnaryReactor* reactor) mutable {
+    reactor->Finish(ToGrpcStatus(make()));
+  };
+}
+
 template <typename Make>
 grpc::ServerUnaryReactor* AnswerFrom(grpc::CallbackServerContext* context, TaskRunner& runner,
                                      Make make) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool accepted = runner.Submit(
-      [reactor, make = std::move(make)]() mutable { reactor->Finish(ToGrpcStatus(make())); });
-  if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
+  return AnswerElsewhere(
+      context, [&](auto task) { return runner.Submit(std::move(task)); },
+      FinishWith(std::move(make)));
 }
 
-// Runs `work(reactor)`, which ends the call now or later, on the owner thread.
 template <typename Work>
 grpc::ServerUnaryReactor* OnOwner(grpc::CallbackServerContext* context,
                                   const ServiceContext& service, Work work) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted =
-      service.owner->Post([reactor, work = std::move(work)]() mutable { work(reactor); });
-  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
+  return AnswerElsewhere(
+      context, [&](auto task) { return service.owner->Post(std::move(task)); }, std::move(work));
 }
 
-// Runs `decide() -> absl::Status` on the owner thread, for calls that only read; it may fill the
-// response.
+// On the owner thread, for calls that only read.
 template <typename Decide>
 grpc::ServerUnaryReactor* AnswerFromOwner(grpc::CallbackServerContext* context,
                                           const ServiceContext& service, Decide decide) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = service.owner->PostRead(
-      [reactor, decide = std::move(decide)]() mutable { reactor->Finish(ToGrpcStatus(decide())); });
-  if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
+  return AnswerElsewhere(
+      context, [&](auto task) { return service.owner->PostRead(std::move(task)); },
+      FinishWith(std::move(decide)));
 }
 
 // Steps the core, and ends the call when the decision is durable: with the answer, if it is a
