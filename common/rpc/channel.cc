@@ -20,12 +20,12 @@ namespace {
 // cancelled.
 constexpr absl::Duration kWatch = absl::Milliseconds(100);
 
-// `end` is of SteadyTime: a wall clock that is set back does not prolong the wait.
 bool IsOfThisMachine(absl::string_view address) {
   const absl::StatusOr<HostPort> to = ParseHostPort(address);
   return to.ok() && IsLoopback(to->host);
 }
 
+// `end` is of SteadyTime: a wall clock that is set back does not prolong the wait.
 bool AwaitConnectedUntil(grpc::Channel& channel, absl::Time end, const std::stop_token& stop) {
   for (;;) {
     const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
@@ -91,8 +91,8 @@ std::string ProxyNote(absl::string_view address) {
   for (const char* name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     const char* const proxy = std::getenv(name);
     if (proxy == nullptr || *proxy == '\0') continue;
-    return absl::StrCat(
-        "; ", name, " is set: gRPC connects through that proxy, unless no_proxy has ", "the host");
+    return absl::StrCat("; ", name,
+                        " is set: gRPC connects through that proxy, unless no_proxy has the host");
   }
   return "";
 }

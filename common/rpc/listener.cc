@@ -16,7 +16,6 @@
 #include <string>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/listen_fault.h"
 #include "grpc/support/log.h"

@@ -18,6 +18,7 @@
 #include "worker/engine/torch_muon.h"
 #include "worker/engine/torch_status.h"
 #include "worker/engine/unit_code.h"
+#include "worker/model/device_stream.h"
 #include "worker/movement/cuda/cuda_movement_module.h"
 #include "worker/offload/host_memory.h"
 #include "worker/offload/update_rates.h"
@@ -107,7 +108,7 @@ absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const Offloa
   const c10::impl::VirtualGuardImpl guard(device.type());
   const c10::Stream compute = guard.getStreamFromGlobalPool(device, /*isHighPriority=*/true);
   CudaMovementOptions cuda{.device = device.index(),
-                           .caller_stream = guard.getStream(device).native_handle(),
+                           .caller_stream = CurrentStream(device),
                            .compute_stream = compute.native_handle(),
                            .timeout = std::move(patience)};
   OffloadDevice result;

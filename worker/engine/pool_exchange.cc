@@ -10,10 +10,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "c10/core/Stream.h"
-#include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "worker/engine/tensor_span.h"
+#include "worker/model/device_stream.h"
 
 namespace longhaul {
 namespace {
@@ -131,11 +131,7 @@ std::vector<const Hop*> PoolExchange::Path(Level wide, Level narrow) const {
 }
 
 CallOptions PoolExchange::Options() const {
-  CallOptions options{.timeout = link_.timeout};
-  if (!stage_.is_cpu()) {
-    options.stream = c10::impl::VirtualGuardImpl(stage_.type()).getStream(stage_).native_handle();
-  }
-  return options;
+  return {.timeout = link_.timeout, .stream = CurrentStream(stage_)};
 }
 
 void PoolExchange::Count(const Hop& hop, absl::Span<const Part> parts,

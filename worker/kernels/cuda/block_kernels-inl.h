@@ -12,8 +12,8 @@
 
 namespace longhaul::cuda {
 
-// In a thread block. Rotation gives each position of each sequence one thread block: with fewer
-// threads than this, those of a model with few heads would all have work.
+// The threads of a thread block. Rotation gives a thread block to each position of each sequence.
+// If a model has few heads, some of its threads have no work.
 inline constexpr int kBlockThreads = 128;
 
 // How a job is run: with `blocks` thread blocks of kBlockThreads.
@@ -87,7 +87,7 @@ __global__ void RotateKernel(RotateJob job) {
   }
 }
 
-// From -88 down the power is Inf, and the sigmoid 0.
+// Below -88 the power is Inf, and the sigmoid 0.
 __device__ inline float Sigmoid(float z) { return 1 / (1 + expf(-z)); }
 
 // The index of the thread's first element; less than the job's elements if it has one.
