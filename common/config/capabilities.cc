@@ -82,6 +82,7 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
     if (spec.train().accumulation() > 1) needs.insert(capability::kTrainAccumulation);
     if (spec.train().activations() == v1::RECOMPUTE) needs.insert(capability::kTrainRecompute);
     if (spec.train().blocks() == v1::FUSED) needs.insert(capability::kTrainFusedBlocks);
+    if (spec.train().cuda_graphs()) needs.insert(capability::kTrainCudaGraphs);
     if (spec.offload().optimizer()) needs.insert(capability::kOffloadOptimizer);
     if (spec.offload().optimizer() && inner.has_muon()) needs.insert(capability::kOffloadMuon);
     if (spec.offload().parameters()) needs.insert(capability::kOffloadParameters);

@@ -41,6 +41,7 @@ inline constexpr char kOptimizerBfloat16Moments[] = "optimizer:bfloat16_moments"
 inline constexpr char kTrainAccumulation[] = "train:accumulation";
 inline constexpr char kTrainRecompute[] = "train:recompute";
 inline constexpr char kTrainFusedBlocks[] = "train:fused-blocks";
+inline constexpr char kTrainCudaGraphs[] = "train:cuda-graphs";
 inline constexpr char kOffloadOptimizer[] = "offload:optimizer";
 inline constexpr char kOffloadMuon[] = "offload:muon";
 inline constexpr char kOffloadParameters[] = "offload:parameters";

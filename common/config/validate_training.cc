@@ -72,6 +72,21 @@ void ValidateModel(const v1::ModelSpec& model, ViolationList& violations) {
   }
 }
 
+void ValidateCudaGraphs(const v1::JobSpec& spec, ViolationList& violations) {
+  const auto refuse = [&](const char* reason, const char* hint) {
+    violations.Invalid("train.cuda_graphs", reason, hint);
+  };
+  if (!spec.model().has_transformer()) refuse("this model computes nothing", "leave it out");
+  if (spec.train().device() != v1::CUDA)
+    refuse("needs train.device: cuda", "set that, or leave it out");
+  const absl::StatusOr<PartitionMap> map = PartitionOf(spec.partition());
+  if (map.ok() && (map->weights.level != Level::kRank || map->gradients.level != Level::kRank)) {
+    refuse("the partition splits weights or gradients, whose memory then changes",
+           "use partition.preset: ddp or zero1, or leave it out");
+  }
+  if (spec.offload().optimizer()) refuse("does not go with offload.optimizer", "leave one out");
+}
+
 void ValidateDevice(const v1::JobSpec& spec, ViolationList& violations) {
   const v1::TrainSpec& train = spec.train();
   if (train.device() == v1::CUDA && train.blocks() == v1::FUSED) {
@@ -81,6 +96,7 @@ void ValidateDevice(const v1::JobSpec& spec, ViolationList& violations) {
   if (train.device() == v1::CUDA && spec.model().has_synthetic()) {
     violations.Invalid("train.device", "found cuda, expected cpu for the synthetic model");
   }
+  if (train.cuda_graphs()) ValidateCudaGraphs(spec, violations);
 }
 
 void ValidateTrain(const v1::JobSpec& spec, ViolationList& violations) {

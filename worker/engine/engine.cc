@@ -158,11 +158,22 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
                                                             options.optimizer, options.patience));
     }
     std::unique_ptr<const Model> model = std::move(options.model);
+    std::unique_ptr<GraphRecorder> graphs = std::move(options.graphs);
     std::unique_ptr<Engine> engine(new Engine(options, std::move(model), std::move(exchange),
                                               std::move(trace), std::move(offload_device)));
     if (engine->fused_ == nullptr && options.blocks == Blocks::kFused) {
       return absl::UnimplementedError(
           "train.blocks: FUSED is built for transformers on device CPU only; use AUTO");
+    }
+    if (graphs != nullptr) {
+      if (engine->weights_.split() || engine->gradients_.split() || options.offload.optimizer ||
+          engine->fused_ != nullptr) {
+        return absl::UnimplementedError(
+            "train.cuda_graphs: needs autograd, and whole weights and gradients on each rank's "
+            "device (partition preset ddp or zero1, no offload)");
+      }
+      engine->graphed_ =
+          std::make_unique<GraphedPass>(*engine->model_, engine->weights_, std::move(graphs));
     }
     LH_RETURN_IF_ERROR(engine->MakeOptimizer(options.optimizer, options.offload));
     if (options.initial != nullptr) {
@@ -373,12 +384,14 @@ absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, int64
 
 absl::StatusOr<PassLoss> Engine::ComputeMicroBatch(const TokenBatch& share, double scale,
                                                    bool last) {
-  WeightStream stream(*model_, weights_, *queue_, TrainingUses(*model_), gathers_ahead_);
   const auto ready = [&](int unit) { return SubmitReduction(unit, last); };
-  return ForwardBackward(
-      *model_, ToDevice(share),
-      {.scale = scale, .recompute = recompute_, .trace = trace_.get(), .fused = fused_.get()},
-      stream, gradients_, ready);
+  const PassOptions options{
+      .scale = scale, .recompute = recompute_, .trace = trace_.get(), .fused = fused_.get()};
+  const std::optional<Batch> batch = ToDevice(share);
+  if (graphed_ != nullptr && batch.has_value())
+    return graphed_->ForwardBackward(*batch, options, gradients_, ready);
+  WeightStream stream(*model_, weights_, *queue_, TrainingUses(*model_), gathers_ahead_);
+  return ForwardBackward(*model_, batch, options, stream, gradients_, ready);
 }
 
 absl::Status Engine::SubmitReduction(int unit, bool last) {

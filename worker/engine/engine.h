@@ -27,8 +27,10 @@
 #include "common/partition/partition_map.h"
 #include "worker/engine/collective_queue.h"
 #include "worker/engine/compute_weights.h"
+#include "worker/engine/device_graph.h"
 #include "worker/engine/flat_gradients.h"
 #include "worker/engine/gradient_reduction.h"
+#include "worker/engine/graphed_pass.h"
 #include "worker/engine/momentum_exchange.h"
 #include "worker/engine/offload_device.h"
 #include "worker/engine/pool_exchange.h"
@@ -133,6 +135,8 @@ class Engine {
     // See PassOptions.
     bool recompute = false;
     Blocks blocks = Blocks::kAuto;
+    // Forward and backward are recorded (GraphedPass). Null: they are not.
+    std::unique_ptr<GraphRecorder> graphs;
     // See WeightStream.
     int gathers_ahead = 1;
     OffloadOptions offload;
@@ -149,8 +153,9 @@ class Engine {
   // optimizer has nothing to update in this model. FAILED_PRECONDITION: the pool cannot be
   // partitioned in this way (CheckTopology), or a node has too little memory for offloading.
   // UNIMPLEMENTED: the optimizer does not work on this device, with this partition, or offloaded;
-  // or the model has no fused pass there. Others: those of Trace::Create, OpenOffloadDevice and
-  // LoadCudaSegmentKernels, and of reading the initial parameters. Collective.
+  // the model has no fused pass there; or forward and backward cannot be recorded. Others: those of
+  // Trace::Create, OpenOffloadDevice and LoadCudaSegmentKernels, and of reading the initial
+  // parameters. Collective.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Options options);
   ~Engine();
 
@@ -291,6 +296,8 @@ class Engine {
   const at::ScalarType compute_;
   // Null: autograd.
   const std::unique_ptr<FusedPass> fused_;
+  // Null: nothing is recorded.
+  std::unique_ptr<GraphedPass> graphed_;
   // For evaluation beside training.
   std::unique_ptr<FusedPass> fused_beside_;
   const std::shared_ptr<ThreadTeam> team_;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ATen/ops/empty.h"
+#include "absl/algorithm/container.h"
 
 namespace longhaul {
 
@@ -28,6 +29,11 @@ void FlatGradients::BeginStep() {
     unit.contributed.assign(unit.contributed.size(), false);
     unit.has_kept = false;
   }
+}
+
+bool FlatGradients::any() const {
+  return absl::c_any_of(
+      units_, [](const Unit& unit) { return absl::c_linear_search(unit.contributed, true); });
 }
 
 void FlatGradients::Open(int unit) {

@@ -32,6 +32,8 @@ class FlatGradients : public GradientPlaces {
   // Drops all contributions.
   void BeginStep();
   void Add(TensorRef tensor, const at::Tensor& gradient);
+  // Whether a tensor has a contribution.
+  bool any() const;
   // As Add, for a contribution that the caller writes to the returned place.
   GradientPlace Place(TensorRef tensor) override;
   // Completes a unit's buffer: tensors without a contribution become zero.

@@ -2,69 +2,11 @@
 
 #include "ATen/core/grad_mode.h"
 #include "ATen/ops/full.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "torch/csrc/autograd/autograd.h"
+#include "worker/engine/unit_pass.h"
 
 namespace longhaul {
 namespace {
-
-// What backward needs of a unit's forward.
-struct Segment {
-  // Undefined for the first unit, which reads tokens.
-  at::Tensor input;
-  // In backward the leaves may have other memory, with the same values. Empty if forward runs
-  // again.
-  std::vector<at::Tensor> weights;
-  at::Tensor output;
-};
-
-Segment ForwardUnit(const Model& model, int unit, const at::Tensor& x, const Batch& batch,
-                    std::vector<at::Tensor> weights) {
-  Segment segment{.weights = std::move(weights)};
-  if (x.defined()) segment.input = x.detach().requires_grad_();
-  segment.output = model.Forward(unit, segment.weights, segment.input, batch);
-  return segment;
-}
-
-// Runs a unit's forward without a graph.
-Segment ForwardToRecompute(const Model& model, int unit, const at::Tensor& x, const Batch& batch,
-                           const std::vector<at::Tensor>& weights) {
-  const at::NoGradGuard no_grad;
-  return {.input = x, .output = model.Forward(unit, weights, x, batch)};
-}
-
-// The tensors that a unit takes: its own, then the borrowed ones.
-std::vector<TensorRef> RefsOf(const Model& model, int unit) {
-  std::vector<TensorRef> refs;
-  for (int t = 0; t < static_cast<int>(model.layout().units[unit].tensors.size()); ++t)
-    refs.push_back({unit, t});
-  const std::vector<TensorRef> borrowed = model.Borrowed(unit);
-  refs.insert(refs.end(), borrowed.begin(), borrowed.end());
-  return refs;
-}
-
-// Adds the unit's weight gradients and returns the gradient of its input (undefined for the first
-// unit).
-at::Tensor BackwardUnit(const Model& model, int unit, const Segment& segment,
-                        const at::Tensor& output_gradient, FlatGradients& gradients) {
-  std::vector<at::Tensor> wanted = segment.weights;
-  if (segment.input.defined()) wanted.push_back(segment.input);
-  const std::vector<at::Tensor> result =
-      torch::autograd::grad({segment.output}, wanted, {output_gradient});
-  const std::vector<TensorRef> refs = RefsOf(model, unit);
-  for (size_t i = 0; i < refs.size(); ++i) gradients.Add(refs[i], result[i]);
-  return segment.input.defined() ? result.back() : at::Tensor();
-}
-
-Trace::Span TraceSpanOf(const PassOptions& options, const char* what, const Model& model,
-                        int unit) {
-  return Trace::Span(
-      options.trace, Trace::Track::kCompute,
-      options.trace == nullptr ? "" : absl::StrCat(what, model.layout().units[unit].name));
-}
-
-int UnitCount(const Model& model) { return static_cast<int>(model.layout().units.size()); }
 
 absl::StatusOr<PassLoss> FusedForwardBackward(const Model& model, const std::optional<Batch>& batch,
                                               const PassOptions& options, WeightStream& weights,
@@ -79,7 +21,7 @@ absl::StatusOr<PassLoss> FusedForwardBackward(const Model& model, const std::opt
   for (int unit = 0; unit < UnitCount(model); ++unit) {
     LH_ASSIGN_OR_RETURN(const std::vector<at::Tensor> taken, weights.Take());
     if (batch.has_value()) {
-      const Trace::Span span = TraceSpanOf(options, "forward ", model, unit);
+      const Trace::Span span = TraceSpanOf(options.trace, "forward ", model, unit);
       fused.Forward(unit, taken);
     }
     weights.Done();
@@ -87,7 +29,7 @@ absl::StatusOr<PassLoss> FusedForwardBackward(const Model& model, const std::opt
   for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
     LH_ASSIGN_OR_RETURN(const std::vector<at::Tensor> taken, weights.Take());
     if (batch.has_value()) {
-      const Trace::Span span = TraceSpanOf(options, "backward ", model, unit);
+      const Trace::Span span = TraceSpanOf(options.trace, "backward ", model, unit);
       fused.Backward(unit, taken, gradients);
     }
     weights.Done();
@@ -96,14 +38,13 @@ absl::StatusOr<PassLoss> FusedForwardBackward(const Model& model, const std::opt
   return PassLoss{.on_host = batch.has_value() ? fused.loss_sum() : 0};
 }
 
-// Of a scalar, or of none.
+}  // namespace
+
 PassLoss LossOf(const at::Tensor& sum) {
   if (!sum.defined()) return {};
   if (sum.is_cpu()) return {.on_host = sum.item<double>()};
   return {.on_device = sum.to(at::kDouble)};
 }
-
-}  // namespace
 
 std::vector<UnitUse> EvaluationUses(const Model& model) {
   std::vector<UnitUse> uses;
@@ -128,7 +69,7 @@ absl::StatusOr<PassLoss> ForwardBackward(const Model& model, const std::optional
   for (int unit = 0; unit < UnitCount(model); ++unit) {
     LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
     if (batch.has_value()) {
-      const Trace::Span span = TraceSpanOf(options, "forward ", model, unit);
+      const Trace::Span span = TraceSpanOf(options.trace, "forward ", model, unit);
       segments.push_back(options.recompute ? ForwardToRecompute(model, unit, x, *batch, taken)
                                            : ForwardUnit(model, unit, x, *batch, std::move(taken)));
       x = segments.back().output;
@@ -144,7 +85,7 @@ absl::StatusOr<PassLoss> ForwardBackward(const Model& model, const std::optional
   for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
     LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
     if (batch.has_value()) {
-      const Trace::Span span = TraceSpanOf(options, "backward ", model, unit);
+      const Trace::Span span = TraceSpanOf(options.trace, "backward ", model, unit);
       Segment& segment = segments.back();
       if (options.recompute)
         segment = ForwardUnit(model, unit, segment.input, *batch, std::move(taken));

@@ -1,7 +1,6 @@
-// Forward and backward through a model unit by unit, without hooks. Each unit's output is detached
-// from the graph and becomes the next unit's input; backward walks the units in reverse. So a
-// unit's weights, activations and gradients are needed only at known times, on which sharding and
-// overlapped reduction depend. Called from the thread that computes.
+// Forward and backward through a model unit by unit, without hooks: backward walks the units in
+// reverse. So a unit's weights, activations and gradients are needed only at known times, on which
+// sharding and overlapped reduction depend. Called from the thread that computes.
 #pragma once
 
 #include <functional>
@@ -46,6 +45,8 @@ struct PassLoss {
   // Waits for the device.
   double Total() const { return on_host + (on_device.defined() ? on_device.item<double>() : 0); }
 };
+// `sum`: a float32 scalar. Undefined: 0.
+PassLoss LossOf(const at::Tensor& sum);
 
 // Returns the sum of the loss over the batch's tokens, in nats. Adds the gradient of that sum times
 // the scale to `gradients`. Without a batch this rank takes part in the gathers, adds nothing, and

@@ -58,12 +58,14 @@ constexpr const char* kOnCpu[] = {
     capability::kOptimizerBfloat16Moments, capability::kOptimizerOnebitAdam,
     capability::kOptimizerOnebitVariance,  capability::kOptimizerOnebitLocalSteps,
     capability::kTrainFusedBlocks,         capability::kEvaluationBesideTraining};
+constexpr const char* kOnCuda[] = {capability::kTrainCudaGraphs};
 
 }  // namespace
 
 std::vector<std::string> CapabilitiesOn(v1::Device device) {
   std::vector<std::string> result(std::begin(kAnywhere), std::end(kAnywhere));
   if (device == v1::CPU) result.insert(result.end(), std::begin(kOnCpu), std::end(kOnCpu));
+  if (device == v1::CUDA) result.insert(result.end(), std::begin(kOnCuda), std::end(kOnCuda));
   return result;
 }
 

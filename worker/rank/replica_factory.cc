@@ -137,6 +137,7 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
   result.blocks = spec.train().blocks() == v1::FUSED      ? BlockKind::kFused
                   : spec.train().blocks() == v1::AUTOGRAD ? BlockKind::kAutograd
                                                           : BlockKind::kAuto;
+  result.cuda_graphs = spec.train().cuda_graphs();
   const v1::OffloadSpec& offload = spec.offload();
   result.offload = {.optimizer = offload.optimizer(),
                     .parameters = offload.parameters(),

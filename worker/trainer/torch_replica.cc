@@ -144,6 +144,10 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& 
     if (device.is_cuda() && options.blocks == BlockKind::kAuto) {
       LH_ASSIGN_OR_RETURN(kernels, LoadCudaBlockKernels());
     }
+    std::unique_ptr<GraphRecorder> graphs;
+    if (options.cuda_graphs) {
+      LH_ASSIGN_OR_RETURN(graphs, MakeCudaGraphRecorder(device));
+    }
     LH_ASSIGN_OR_RETURN(std::unique_ptr<TransformerLm> model,
                         TransformerLm::Create(options.shape, device, kernels));
     return Engine::Create({.model = std::move(model),
@@ -163,6 +167,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeEngine(const TorchReplica::Options& 
                            .accumulation = options.accumulation,
                            .recompute = options.recompute,
                            .blocks = BlocksOf(options.blocks),
+                           .graphs = std::move(graphs),
                            .gathers_ahead = options.gathers_ahead,
                            .offload = OffloadOf(options.offload),
                            .patience = options.patience,
@@ -201,6 +206,7 @@ int TorchReplica::ranks() const { return engine_->exchange().ranks(); }
 std::string TorchReplica::Describe() const {
   const bool on_cpu = options_.device == DeviceKind::kCpu;
   std::string line = DescribeOptimizer(options_.optimizer, layout(), on_cpu);
+  if (options_.cuda_graphs) absl::StrAppend(&line, "; CUDA graphs");
   if (options_.separate_documents) absl::StrAppend(&line, "; attention keeps to documents");
   if (const UpdateSchedule* schedule = engine_->schedule(); schedule != nullptr) {
     absl::StrAppend(&line, "; offloaded: ", schedule->Describe(), ", ",

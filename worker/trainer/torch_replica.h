@@ -93,6 +93,8 @@ class TorchReplica : public Replica {
     bool recompute = false;
     // See Blocks of job.proto.
     BlockKind blocks = BlockKind::kAuto;
+    // For kCuda only. See cuda_graphs of job.proto.
+    bool cuda_graphs = false;
     OffloadSettings offload;
 
     // Empty: the text at `data_path`, one token for each byte.

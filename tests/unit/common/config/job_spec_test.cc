@@ -326,6 +326,22 @@ TEST(JobSpecTest, BlocksAreFusedOnCpuOnly) {
               ElementsAre("~train.blocks"));
 }
 
+TEST(JobSpecTest, CudaGraphsNeedADeviceWithEverything) {
+  EXPECT_FALSE(ResolveJobSpec(Small())->spec.train().cuda_graphs());
+  EXPECT_THAT(FaultsWith({"train.cuda_graphs=true"}), ElementsAre("train.cuda_graphs"));
+  const auto on_cuda = [](const std::string& other) {
+    return FaultsWith({"train.cuda_graphs=true", "train.device=cuda", other});
+  };
+  for (const char* preset : {"ddp", "zero1"})
+    EXPECT_THAT(on_cuda(absl::StrCat("partition.preset=", preset)), IsEmpty()) << preset;
+  for (const char* preset : {"zero2", "zero3", "zeropp", "frontier3"}) {
+    EXPECT_THAT(on_cuda(absl::StrCat("partition.preset=", preset)),
+                ElementsAre("train.cuda_graphs"))
+        << preset;
+  }
+  EXPECT_THAT(on_cuda("offload.optimizer=true"), ElementsAre("train.cuda_graphs"));
+}
+
 TEST(JobSpecTest, PartitionsAreAPresetOrAMap) {
   for (const char* preset : PartitionPresets()) {
     const auto job = ResolveJobSpec(Small({absl::StrCat("partition.preset=", preset)}));

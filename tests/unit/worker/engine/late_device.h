@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "c10/core/Device.h"
 #include "worker/collective/emulated_streams.h"
@@ -21,6 +22,9 @@ void* CurrentLateStream();
 // torch's next `count` records and blocks of events succeed, then all fail, as on a GPU that has
 // reported an error. Negative: none fails.
 void FailLateEventsAfter(int count);
+
+// Queues work on a stream, or, while the stream is recorded (late_graphs.h), adds it to the graph.
+void SubmitLate(void* stream, std::function<void()> work);
 
 // Tensors on the device, and torch's operations on them (late_kernels.cc). Once, before the first
 // of them.

@@ -2,6 +2,7 @@
 // what forgets a wait computes with other bytes.
 #include "tests/unit/worker/engine/late_device.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -15,6 +16,7 @@
 #include "common/base/random.h"
 #include "common/base/status_marks.h"
 #include "tests/testing/emulated_cuda_runtime.h"
+#include "tests/unit/worker/engine/late_graphs.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/collective/stream_communicator.h"
 #include "worker/engine/engine.h"
@@ -84,6 +86,10 @@ struct LateRun {
   bool staged = false;  // Ranks meet in host memory instead.
   Forgotten forgotten = Forgotten::kNothing;
   int steps = 3;
+  std::unique_ptr<GraphRecorder> (*recorder)() = nullptr;
+  // Of each rank, in two micro-batches.
+  int64_t sequences = 2;
+  bool recompute = false, documents = false, tied = true;
 };
 
 // Losses and norms of rank 0.
@@ -105,39 +111,66 @@ std::vector<double> TrainLate(const LateRun& run) {
     std::unique_ptr<CollectiveQueue> forgetful;
     if (run.forgotten != Forgotten::kNothing)
       forgetful = std::make_unique<ForgetfulQueue>(run.forgotten);
-    const auto engine = Engine::Create({.model = TransformerLm::Create({.layers = 2,
-                                                                        .dim = 16,
-                                                                        .heads = 2,
-                                                                        .kv_heads = 2,
-                                                                        .ff_dim = 24,
-                                                                        .context = kLateWindow,
-                                                                        .vocab = kLateTokens,
-                                                                        .tie_embeddings = true},
-                                                                       kLateDevice)
-                                                     .value(),
-                                        .link = {.communicator = &communicator,
-                                                 .ranks_of_node = run.nodes,
-                                                 .on_device = !run.staged},
-                                        .partition = PartitionPreset(run.preset).value(),
-                                        .device = kLateDevice,
-                                        .optimizer = AdamWOptions{},
-                                        .accumulation = 2,
-                                        .gathers_ahead = run.ahead,
-                                        .queue = forgetful.get(),
-                                        .kernels = &kernels});
+    Engine::Options options{.model = TransformerLm::Create({.layers = 2,
+                                                            .dim = 16,
+                                                            .heads = 2,
+                                                            .kv_heads = 2,
+                                                            .ff_dim = 24,
+                                                            .context = kLateWindow,
+                                                            .vocab = kLateTokens,
+                                                            .tie_embeddings = run.tied},
+                                                           kLateDevice)
+                                         .value(),
+                            .link = {.communicator = &communicator,
+                                     .ranks_of_node = run.nodes,
+                                     .on_device = !run.staged},
+                            .partition = PartitionPreset(run.preset).value(),
+                            .device = kLateDevice,
+                            .optimizer = AdamWOptions{},
+                            .accumulation = 2,
+                            .recompute = run.recompute,
+                            .gathers_ahead = run.ahead,
+                            .queue = forgetful.get(),
+                            .kernels = &kernels};
+    if (run.recorder != nullptr) options.graphs = run.recorder();
+    const auto engine = Engine::Create(std::move(options));
     ASSERT_TRUE(engine.ok()) << engine.status();
     for (int step = 1; step <= run.steps; ++step) {
       Random random(10 * step + rank);
-      std::vector<int64_t> tokens;
-      for (int i = 0; i < 2 * (kLateWindow + 1); ++i)
+      std::vector<int64_t> tokens, starts;
+      for (int64_t i = 0; i < run.sequences * (kLateWindow + 1); ++i)
         tokens.push_back(static_cast<int64_t>(random.Below(kLateTokens)));
-      const auto result = (*engine)->Step({2, kLateWindow, tokens}, 2 * ranks * kLateWindow, 0.05);
+      // The second document begins at another place in each sequence.
+      for (int64_t s = 0; run.documents && s < run.sequences; ++s) {
+        const auto second = 1 + static_cast<int64_t>(random.Below(kLateWindow - 1));
+        for (int64_t t = 0; t < kLateWindow; ++t) starts.push_back(t < second ? 0 : second);
+      }
+      const auto result = (*engine)->Step({run.sequences, kLateWindow, tokens, starts},
+                                          run.sequences * ranks * kLateWindow, 0.05);
       if (forgetful != nullptr && !result.ok()) return;
       ASSERT_TRUE(result.ok()) << result.status();
       if (rank == 0) results.insert(results.end(), {result->loss_sum, result->gradient_norm});
     }
   });
   return results;
+}
+
+// Of one rank, which loses its patience with the device after 50 ms.
+absl::StatusOr<std::unique_ptr<Engine>> SmallEngine(std::unique_ptr<GraphRecorder> graphs) {
+  return Engine::Create({.model = TransformerLm::Create({.layers = 1,
+                                                         .dim = 16,
+                                                         .heads = 2,
+                                                         .kv_heads = 2,
+                                                         .ff_dim = 24,
+                                                         .context = kLateWindow,
+                                                         .vocab = kLateTokens},
+                                                        kLateDevice)
+                                      .value(),
+                         .partition = PartitionPreset("ddp").value(),
+                         .device = kLateDevice,
+                         .optimizer = AdamWOptions{},
+                         .graphs = std::move(graphs),
+                         .patience = absl::Milliseconds(50)});
 }
 
 TEST(LateDeviceTest, RanksThatShareTheDeviceTrainToTheBitsOfThoseThatMeetInHostMemory) {
@@ -164,23 +197,64 @@ TEST(LateDeviceTest, AStepWaitsForTheDeviceOnce) {
   }
 }
 
+// Also with micro-batches of two sizes, and with a last one that has no sequence.
+TEST(LateDeviceTest, GraphsTrainToTheBitsOfAutograd) {
+  for (const char* preset : {"ddp", "zero1"}) {
+    for (const int64_t sequences : {1, 2, 3}) {
+      for (const bool other : {false, true}) {
+        LateRun run{.preset = preset,
+                    .nodes = {2},
+                    .seed = 11,
+                    .sequences = sequences,
+                    .recompute = other,
+                    .documents = other,
+                    .tied = !other};
+        const std::vector<double> expected = TrainLate(run);
+        ASSERT_EQ(expected.size(), 6u);
+        run.recorder = &MakeLateGraphRecorder;
+        EXPECT_EQ(TrainLate(run), expected) << preset << ", " << sequences << " sequences";
+      }
+    }
+  }
+}
+
+TEST(LateDeviceTest, GraphsWaitForTheDeviceOnlyWhenTheyAreRecorded) {
+  const auto waits = [](int steps) {
+    const int64_t before = LateWaits();
+    TrainLate({.preset = "ddp", .nodes = {1}, .steps = steps, .recorder = &MakeLateGraphRecorder});
+    return LateWaits() - before;
+  };
+  EXPECT_EQ(waits(5), waits(3) + 2);
+}
+
+// Its second graph is the first one again.
+class ForgetfulRecorder : public GraphRecorder {
+ public:
+  void WarmUp(const std::function<void()>& work) override { recorder_->WarmUp(work); }
+  std::unique_ptr<DeviceGraph> Record(const std::function<void()>& work) override {
+    auto graph = recorder_->Record(work);
+    return ++graphs_ == 2 ? recorder_->Record([] {}) : std::move(graph);
+  }
+
+ private:
+  const std::unique_ptr<GraphRecorder> recorder_ = MakeLateGraphRecorder();
+  int graphs_ = 0;
+};
+
+TEST(LateDeviceTest, AGraphThatComputesSomethingElseIsFound) {
+  RegisterLateKernels();
+  TakeLateStream();
+  const auto engine = SmallEngine(std::make_unique<ForgetfulRecorder>()).value();
+  const std::vector<int64_t> tokens(kLateWindow + 1, 1);
+  const absl::Status status = engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(status.message(), testing::HasSubstr("where the recorded pass gave"));
+}
+
 TEST(LateDeviceTest, NothingWaitsForeverForADeviceThatHangs) {
   RegisterLateKernels();
   TakeLateStream();
-  const auto engine = Engine::Create({.model = TransformerLm::Create({.layers = 1,
-                                                                      .dim = 16,
-                                                                      .heads = 2,
-                                                                      .kv_heads = 2,
-                                                                      .ff_dim = 24,
-                                                                      .context = kLateWindow,
-                                                                      .vocab = kLateTokens},
-                                                                     kLateDevice)
-                                                   .value(),
-                                      .partition = PartitionPreset("ddp").value(),
-                                      .device = kLateDevice,
-                                      .optimizer = AdamWOptions{},
-                                      .patience = absl::Milliseconds(50)})
-                          .value();
+  const auto engine = SmallEngine(nullptr).value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
   ASSERT_TRUE(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).ok());
   absl::Notification hangs, goes_on;

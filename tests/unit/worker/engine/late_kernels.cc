@@ -13,14 +13,17 @@
 #include "ATen/detail/PrivateUse1HooksInterface.h"
 #include "ATen/ops/_reshape_alias_native.h"
 #include "ATen/ops/as_strided_native.h"
+#include "ATen/ops/empty.h"
 #include "ATen/ops/empty_strided.h"
 #include "ATen/ops/from_blob.h"
 #include "ATen/ops/view_native.h"
 #include "ATen/ops/zeros.h"
+#include "absl/algorithm/container.h"
 #include "c10/core/Allocator.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/check.h"
 #include "tests/unit/worker/engine/late_device.h"
+#include "tests/unit/worker/engine/late_graphs.h"
 #include "torch/library.h"
 
 namespace longhaul {
@@ -32,6 +35,8 @@ struct LateMemory {
   void* data;
   void* stream;
   size_t bytes;
+  // Null: it is not a graph's.
+  std::shared_ptr<LateGraphMemory> graphs;
 };
 
 // What lies in memory that nobody wrote: NaN, and no small index.
@@ -39,6 +44,17 @@ constexpr int kPoison = 0xff;
 
 void FreeLate(void* context) {
   auto* const memory = static_cast<LateMemory*>(context);
+  if (memory->graphs != nullptr) {
+    // Before the next recorded work that may use it.
+    if (CurrentLateGraphMemory() == memory->graphs) {
+      SubmitLate(memory->stream, [data = memory->data, bytes = memory->bytes] {
+        std::memset(data, kPoison, bytes);
+      });
+    }
+    FreeOfGraphs(*memory->graphs, memory->data, memory->bytes);
+    delete memory;
+    return;
+  }
   LateStreams().Submit(memory->stream, [memory] {
     std::memset(memory->data, kPoison, memory->bytes);
     if (!keep_memory) ::operator delete (memory->data, std::align_val_t{64});
@@ -49,8 +65,10 @@ void FreeLate(void* context) {
 class LateAllocator : public at::Allocator {
  public:
   at::DataPtr allocate(size_t bytes) override {
-    auto* const memory = new LateMemory{::operator new (bytes + 1, std::align_val_t{64}),
-                                        CurrentLateStream(), bytes + 1};
+    const std::shared_ptr<LateGraphMemory> graphs = CurrentLateGraphMemory();
+    void* const data = graphs == nullptr ? ::operator new (bytes + 1, std::align_val_t{64})
+                                         : AllocateForGraphs(*graphs, bytes + 1);
+    auto* const memory = new LateMemory{data, CurrentLateStream(), bytes + 1, graphs};
     std::memset(memory->data, kPoison, memory->bytes);
     return {memory->data, memory, &FreeLate, kLateDevice};
   }
@@ -85,7 +103,7 @@ at::Tensor ZerosLike(const at::Tensor& tensor) {
 }
 
 void Queue(std::function<void()> work) {
-  LateStreams().Submit(CurrentLateStream(), [work = std::move(work)] {
+  SubmitLate(CurrentLateStream(), [work = std::move(work)] {
     const at::NoGradGuard no_grad;
     const c10::impl::ExcludeDispatchKeyGuard below(c10::autograd_dispatch_keyset);
     work();
@@ -95,6 +113,7 @@ void Queue(std::function<void()> work) {
 std::atomic<int64_t> waits = 0;
 
 void Synchronize() {
+  CheckNotRecorded("waiting for the device");
   ++waits;
   const c10::impl::VirtualGuardImpl guard(kLateDevice.type());
   guard.synchronizeStream(guard.getStream(kLateDevice));
@@ -128,6 +147,38 @@ std::vector<c10::IValue> OnHost(const std::vector<c10::IValue>& values, TensorMa
   return result;
 }
 
+at::Tensor& SetStorage(at::Tensor& tensor, at::Storage storage, int64_t offset,
+                       c10::IntArrayRef size, c10::IntArrayRef stride) {
+  tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(storage));
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride, offset);
+  return tensor;
+}
+
+bool IsWritten(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+// torch gives some operations an empty tensor for their result, which they resize. Its size is that
+// of a try with zeros.
+void ResizeResults(const c10::OperatorHandle& op, const std::vector<c10::IValue>& arguments) {
+  std::vector<size_t> empty;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (IsWritten(op.schema().arguments()[i]) && arguments[i].isTensor() &&
+        IsLate(arguments[i].toTensor()) && arguments[i].toTensor().numel() == 0)
+      empty.push_back(i);
+  }
+  if (empty.empty()) return;
+  const std::vector<c10::IValue> zeros = OnHost(arguments, &ZerosLike);
+  torch::jit::Stack stack = zeros;
+  const at::NoGradGuard no_grad;
+  op.callBoxed(&stack);
+  for (const size_t i : empty) {
+    at::Tensor result = arguments[i].toTensor();
+    const at::Tensor memory = at::empty(zeros[i].toTensor().sizes(), result.options());
+    SetStorage(result, memory.storage(), 0, memory.sizes(), memory.strides());
+  }
+}
+
 // Every operation that has no kernel of its own below.
 void RunLate(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = op.schema();
@@ -135,12 +186,9 @@ void RunLate(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Sta
   const std::vector<c10::IValue> arguments(stack->end() - static_cast<int64_t>(count),
                                            stack->end());
   torch::jit::drop(*stack, count);
-  std::vector<c10::IValue> host = OnHost(arguments, &Alias);
   // What it writes: arguments,
-  bool writes = false;
-  for (const c10::Argument& argument : schema.arguments())
-    writes |= argument.alias_info() != nullptr && argument.alias_info()->isWrite();
-  if (writes) {
+  if (absl::c_any_of(schema.arguments(), IsWritten)) {
+    ResizeResults(op, arguments);
     for (const c10::Argument& result : schema.returns()) {
       LH_CHECK(result.alias_info() != nullptr, "an operation that writes and makes");
       for (size_t i = 0; i < count; ++i) {
@@ -149,7 +197,7 @@ void RunLate(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Sta
           stack->push_back(arguments[i]);
       }
     }
-    return Queue([op, host] {
+    return Queue([op, host = OnHost(arguments, &Alias)] {
       torch::jit::Stack values = host;
       op.callBoxed(&values);
     });
@@ -171,7 +219,7 @@ void RunLate(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Sta
   }
   std::vector<at::Tensor> out;
   for (const at::Tensor& tensor : made) out.push_back(tensor.defined() ? Alias(tensor) : tensor);
-  Queue([op, host, out] {
+  Queue([op, host = OnHost(arguments, &Alias), out] {
     torch::jit::Stack values = host;
     op.callBoxed(&values);
     for (size_t i = 0; i < out.size(); ++i)
@@ -204,6 +252,7 @@ at::Tensor CopyFrom(const at::Tensor& from, const at::Tensor& to, bool) {
     there.copy_(Alias(from));
     return to;
   }
+  if (!IsLate(from)) CheckNotRecorded("a copy from host memory");
   const at::Tensor source = IsLate(from) ? Alias(from) : from.clone();
   Queue([source, target = Alias(to)] { target.copy_(source); });
   return to;
@@ -212,13 +261,6 @@ at::Tensor CopyFrom(const at::Tensor& from, const at::Tensor& to, bool) {
 at::Scalar LocalScalar(const at::Tensor& tensor) {
   Synchronize();
   return Alias(tensor).item();
-}
-
-at::Tensor& SetStorage(at::Tensor& tensor, at::Storage storage, int64_t offset,
-                       c10::IntArrayRef size, c10::IntArrayRef stride) {
-  tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(std::move(storage));
-  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(size, stride, offset);
-  return tensor;
 }
 
 at::Tensor View(const at::Tensor& tensor, c10::IntArrayRef size) {

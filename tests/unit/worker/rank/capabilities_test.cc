@@ -72,6 +72,13 @@ TEST(CapabilitiesTest, NamesWhatIsLacking) {
   EXPECT_EQ(status.message(), "this worker lacks partition:zero9, train:fused-blocks");
 }
 
+TEST(CapabilitiesTest, GraphsAreForCuda) {
+  v1::JobSpec spec = Spec();
+  spec.mutable_train()->set_cuda_graphs(true);
+  EXPECT_TRUE(CheckCapabilities(spec, v1::CUDA).ok());
+  EXPECT_EQ(CheckCapabilities(spec, v1::CPU).message(), "this worker lacks train:cuda-graphs");
+}
+
 TEST(CapabilitiesTest, OptimizersAreNeededByName) {
   v1::JobSpec spec = Spec();
   spec.mutable_inner()->mutable_muon()->mutable_adamw()->set_moments(v1::BFLOAT16);

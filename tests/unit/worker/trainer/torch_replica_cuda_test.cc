@@ -138,6 +138,26 @@ TEST_F(TorchReplicaCudaTest, DocumentsAreThoseOfTheCpu) {
   ExpectSameLosses(ComputePrecision::kBfloat16, 0.05, true);
 }
 
+// Micro-batches of two sizes; documents; forward run again in backward.
+TEST_F(TorchReplicaCudaTest, GraphsTrainAsWhatTheyRecord) {
+  for (const ComputePrecision precision :
+       {ComputePrecision::kFloat32, ComputePrecision::kBfloat16}) {
+    for (const bool other : {false, true}) {
+      TorchReplica::Options options = TinyOptions(DeviceKind::kCuda, precision);
+      options.accumulation = 3;
+      options.recompute = other;
+      if (other) GiveDocuments(options);
+      const std::vector<double> expected = LossesOf(options);
+      options.cuda_graphs = true;
+      const std::vector<double> losses = LossesOf(options);
+      ASSERT_EQ(losses.size(), expected.size());
+      const double relative = precision == ComputePrecision::kFloat32 ? 1e-3 : 2e-2;
+      for (size_t step = 0; step < losses.size(); ++step)
+        EXPECT_NEAR(losses[step], expected[step], relative * expected[step]) << "step " << step;
+    }
+  }
+}
+
 TEST_F(TorchReplicaCudaTest, ReadsWhatWasWritten) {
   const auto replica =
       TorchReplica::Create(TinyOptions(DeviceKind::kCuda, ComputePrecision::kBfloat16)).value();

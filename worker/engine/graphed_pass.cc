@@ -1,0 +1,128 @@
+#include "worker/engine/graphed_pass.h"
+
+#include <cmath>
+#include <utility>
+
+#include "ATen/ops/empty.h"
+#include "ATen/ops/empty_like.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "worker/engine/unit_pass.h"
+
+namespace longhaul {
+namespace {
+
+// By so much the losses of two passes may differ that have the same kernels, in part with other
+// scratch memory, which may have other orders of sums. A graph that computes something else is far
+// away.
+constexpr double kLossTolerance = 1e-3;
+
+absl::Status CheckLoss(const at::Tensor& recorded, const at::Tensor& expected) {
+  const double is = recorded.item<double>(), should_be = expected.item<double>();
+  // A loss that is not finite is told by the step.
+  if (!std::isfinite(should_be) || std::abs(is - should_be) <= kLossTolerance * std::abs(should_be))
+    return absl::OkStatus();
+  return absl::InternalError(absl::StrFormat(
+      "a CUDA graph gives a loss of %g where the recorded pass gave %g: set train.cuda_graphs to "
+      "false",
+      is, should_be));
+}
+
+}  // namespace
+
+GraphedPass::GraphedPass(const Model& model, const ComputeWeights& weights,
+                         std::unique_ptr<GraphRecorder> recorder)
+    : model_(model), recorder_(std::move(recorder)) {
+  LH_CHECK(!weights.split(), "a graph needs weights that stay where they are");
+  for (int unit = 0; unit < UnitCount(model); ++unit)
+    leaves_.push_back(weights.Leaves(unit, model.Borrowed(unit)));
+}
+
+GraphedPass::OfSize& GraphedPass::SizeOf(const Batch& batch) {
+  OfSize& of = sizes_[{.sequences = batch.inputs_BT.size(0),
+                       .positions = batch.inputs_BT.size(1),
+                       .documents = batch.mask_B1TT.defined()}];
+  const auto keep = [](const at::Tensor& given, at::Tensor& kept) {
+    if (!given.defined()) return;
+    if (!kept.defined()) kept = at::empty_like(given);
+    kept.copy_(given);
+  };
+  keep(batch.inputs_BT, of.batch.inputs_BT);
+  keep(batch.targets_BT, of.batch.targets_BT);
+  keep(batch.document_starts_BT, of.batch.document_starts_BT);
+  keep(batch.mask_B1TT, of.batch.mask_B1TT);
+  if (!of.scale.defined()) of.scale = at::empty({}, batch.inputs_BT.options().dtype(at::kFloat));
+  return of;
+}
+
+absl::StatusOr<PassLoss> GraphedPass::ForwardBackward(const Batch& batch,
+                                                      const PassOptions& options,
+                                                      FlatGradients& gradients,
+                                                      const UnitGradientReady& ready) {
+  LH_CHECK(options.fused == nullptr && !gradients.split(), "a pass that cannot be recorded");
+  OfSize& of = SizeOf(batch);
+  of.scale.fill_(options.scale);
+  Recording& recording = gradients.any() ? of.adding : of.overwriting;
+  at::Tensor expected;
+  if (recording.graphs.empty()) {
+    recorder_->WarmUp(
+        [&] { expected = Pass(of, options.recompute, nullptr, [](const auto& part) { part(); }); });
+    recording = Record(of, options.recompute, gradients);
+  }
+  auto next = recording.graphs.begin();
+  for (int unit = 0; unit < UnitCount(model_); ++unit) {
+    const Trace::Span span = TraceSpanOf(options.trace, "forward ", model_, unit);
+    (*next++)->Launch();
+  }
+  if (expected.defined()) LH_RETURN_IF_ERROR(CheckLoss(recording.loss, expected));
+  const PassLoss loss = LossOf(recording.loss);
+  for (int unit = UnitCount(model_) - 1; unit >= 0; --unit) {
+    {
+      const Trace::Span span = TraceSpanOf(options.trace, "backward ", model_, unit);
+      (*next++)->Launch();
+    }
+    // The graph wrote there.
+    for (const TensorRef& ref : RefsOf(model_, unit)) gradients.Place(ref);
+    LH_RETURN_IF_ERROR(ready(unit));
+  }
+  return loss;
+}
+
+at::Tensor GraphedPass::Pass(const OfSize& of, bool recompute, FlatGradients* gradients,
+                             absl::FunctionRef<void(const std::function<void()>& part)> run) {
+  std::vector<Segment> segments;
+  at::Tensor x;
+  for (int unit = 0; unit < UnitCount(model_); ++unit) {
+    run([&] {
+      segments.push_back(recompute ? ForwardToRecompute(model_, unit, x, of.batch, leaves_[unit])
+                                   : ForwardUnit(model_, unit, x, of.batch, leaves_[unit]));
+      x = segments.back().output;
+    });
+  }
+  at::Tensor loss = x.detach();
+  x.reset();
+  at::Tensor gradient = of.scale;
+  for (int unit = UnitCount(model_) - 1; unit >= 0; --unit) {
+    run([&] {
+      Segment& segment = segments.back();
+      if (recompute) segment = ForwardUnit(model_, unit, segment.input, of.batch, leaves_[unit]);
+      gradient = gradients == nullptr ? GradientsOf(segment, gradient).back()
+                                      : BackwardUnit(model_, unit, segment, gradient, *gradients);
+      segments.pop_back();
+    });
+  }
+  return loss;
+}
+
+GraphedPass::Recording GraphedPass::Record(const OfSize& of, bool recompute,
+                                           FlatGradients& gradients) {
+  Recording recording;
+  recording.loss = Pass(of, recompute, &gradients, [&](const std::function<void()>& part) {
+    recording.graphs.push_back(recorder_->Record(part));
+  });
+  return recording;
+}
+
+}  // namespace longhaul

@@ -1,0 +1,78 @@
+// Forward and backward through a model as CUDA graphs. The first pass of a batch of some size is
+// recorded, unit by unit; it and all later ones are one launch for each unit and direction, where
+// autograd enqueues each kernel by itself. For models whose kernels are so short that enqueueing
+// them takes longer than they do.
+//
+// A graph has fixed addresses. So the weights must always be in the same memory, and gradients must
+// not be split (FlatGradients); the batch is copied to memory of the pass. Each size of a batch is
+// recorded twice: gradients overwrite those of the step before, or are added. The memory of
+// activations stays reserved; all recordings share it.
+//
+// Called from the thread that computes. Throws as torch does.
+#pragma once
+
+#include <compare>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "worker/engine/compute_weights.h"
+#include "worker/engine/device_graph.h"
+#include "worker/engine/flat_gradients.h"
+#include "worker/engine/segmented_pass.h"
+#include "worker/model/model.h"
+
+namespace longhaul {
+
+class GraphedPass {
+ public:
+  // The references outlive the object. `weights` are not split.
+  GraphedPass(const Model& model, const ComputeWeights& weights,
+              std::unique_ptr<GraphRecorder> recorder);
+
+  // As the function ForwardBackward, with the same options and the same `gradients` in every call.
+  // `fused` is null. INTERNAL: the loss of a recorded pass is not that of the pass that was
+  // recorded. Waits for the device when it records; otherwise not.
+  absl::StatusOr<PassLoss> ForwardBackward(const Batch& batch, const PassOptions& options,
+                                           FlatGradients& gradients,
+                                           const UnitGradientReady& ready);
+
+ private:
+  struct Size {
+    int64_t sequences = 0, positions = 0;
+    bool documents = false;
+    friend auto operator<=>(const Size&, const Size&) = default;
+  };
+  struct Recording {
+    // Of every unit forward, then of every unit backward in reverse.
+    std::vector<std::unique_ptr<DeviceGraph>> graphs;
+    at::Tensor loss;
+  };
+  struct OfSize {
+    // What the graphs read.
+    Batch batch;
+    // The gradient of the loss, a scalar.
+    at::Tensor scale;
+    Recording overwriting, adding;
+  };
+
+  // Copies the batch to where the graphs read it.
+  OfSize& SizeOf(const Batch& batch);
+  // Forward, then backward. `run` gets the part of each unit, in this order. Null `gradients`: they
+  // are dropped. Returns the loss.
+  at::Tensor Pass(const OfSize& of, bool recompute, FlatGradients* gradients,
+                  absl::FunctionRef<void(const std::function<void()>& part)> run);
+  Recording Record(const OfSize& of, bool recompute, FlatGradients& gradients);
+
+  const Model& model_;
+  const std::unique_ptr<GraphRecorder> recorder_;
+  // By unit.
+  std::vector<std::vector<at::Tensor>> leaves_;
+  std::map<Size, OfSize> sizes_;
+};
+
+}  // namespace longhaul
