@@ -2,6 +2,8 @@
 // libtorch.
 #include "worker/engine/cuda_graph_recorder.h"
 
+#include <utility>
+
 #include "ATen/cuda/CUDAGraph.h"
 #include "c10/cuda/CUDACachingAllocator.h"
 #include "c10/cuda/CUDAGuard.h"
@@ -46,11 +48,12 @@ class CudaGraphRecorder : public GraphRecorder {
 
   void WarmUp(const std::function<void()>& work) override {
     RunOn(stream_, work);
-    // The allocator keeps memory for the stream on which it was used, where nobody uses it again.
-    c10::cuda::CUDACachingAllocator::emptyCache();
+    warmed_up_ = true;
   }
 
   std::unique_ptr<DeviceGraph> Record(const std::function<void()>& work) override {
+    // The allocator keeps what the stream used, for other work on that stream. There is none.
+    if (std::exchange(warmed_up_, false)) c10::cuda::CUDACachingAllocator::emptyCache();
     const c10::cuda::CUDAStreamGuard guard(stream_);
     return std::make_unique<CudaGraph>(pool_, work);
   }
@@ -58,6 +61,8 @@ class CudaGraphRecorder : public GraphRecorder {
  private:
   const c10::cuda::CUDAStream stream_;
   const at::cuda::MempoolId_t pool_;
+  // Since the last recording.
+  bool warmed_up_ = false;
 };
 
 }  // namespace

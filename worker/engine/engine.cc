@@ -172,8 +172,9 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
             "train.cuda_graphs: needs autograd, and whole weights and gradients on each rank's "
             "device (partition preset ddp or zero1, no offload)");
       }
-      engine->graphed_ =
-          std::make_unique<GraphedPass>(*engine->model_, engine->weights_, std::move(graphs));
+      engine->graphed_ = std::make_unique<GraphedPass>(
+          *engine->model_, engine->weights_, std::move(graphs),
+          [raw = engine.get()] { return raw->AwaitOwnWork("recording a pass"); });
     }
     LH_RETURN_IF_ERROR(engine->MakeOptimizer(options.optimizer, options.offload));
     if (options.initial != nullptr) {

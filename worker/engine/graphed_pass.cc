@@ -33,8 +33,9 @@ absl::Status CheckLoss(const at::Tensor& recorded, const at::Tensor& expected) {
 }  // namespace
 
 GraphedPass::GraphedPass(const Model& model, const ComputeWeights& weights,
-                         std::unique_ptr<GraphRecorder> recorder)
-    : model_(model), recorder_(std::move(recorder)) {
+                         std::unique_ptr<GraphRecorder> recorder,
+                         std::function<absl::Status()> await_device)
+    : model_(model), recorder_(std::move(recorder)), await_device_(std::move(await_device)) {
   LH_CHECK(!weights.split(), "a graph needs weights that stay where they are");
   for (int unit = 0; unit < UnitCount(model); ++unit)
     leaves_.push_back(weights.Leaves(unit, model.Borrowed(unit)));
@@ -69,6 +70,7 @@ absl::StatusOr<PassLoss> GraphedPass::ForwardBackward(const Batch& batch,
   if (recording.graphs.empty()) {
     recorder_->WarmUp(
         [&] { expected = Pass(of, options.recompute, nullptr, [](const auto& part) { part(); }); });
+    LH_RETURN_IF_ERROR(await_device_());
     recording = Record(of, options.recompute, gradients);
   }
   auto next = recording.graphs.begin();
@@ -76,7 +78,10 @@ absl::StatusOr<PassLoss> GraphedPass::ForwardBackward(const Batch& batch,
     const Trace::Span span = TraceSpanOf(options.trace, "forward ", model_, unit);
     (*next++)->Launch();
   }
-  if (expected.defined()) LH_RETURN_IF_ERROR(CheckLoss(recording.loss, expected));
+  if (expected.defined()) {
+    LH_RETURN_IF_ERROR(await_device_());
+    LH_RETURN_IF_ERROR(CheckLoss(recording.loss, expected));
+  }
   const PassLoss loss = LossOf(recording.loss);
   for (int unit = UnitCount(model_) - 1; unit >= 0; --unit) {
     {

@@ -30,13 +30,15 @@ namespace longhaul {
 
 class GraphedPass {
  public:
-  // The references outlive the object. `weights` are not split.
+  // The references outlive the object. `weights` are not split. `await_device` is called before
+  // each wait for the device.
   GraphedPass(const Model& model, const ComputeWeights& weights,
-              std::unique_ptr<GraphRecorder> recorder);
+              std::unique_ptr<GraphRecorder> recorder, std::function<absl::Status()> await_device);
 
   // As the function ForwardBackward, with the same options and the same `gradients` in every call.
-  // `fused` is null. INTERNAL: the loss of a recorded pass is not that of the pass that was
-  // recorded. Waits for the device when it records; otherwise not.
+  // `fused` is null. Waits for the device when it records; otherwise not. Errors: those of `ready`
+  // and `await_device`; INTERNAL: the loss of a recorded pass is not that of the pass that was
+  // recorded.
   absl::StatusOr<PassLoss> ForwardBackward(const Batch& batch, const PassOptions& options,
                                            FlatGradients& gradients,
                                            const UnitGradientReady& ready);
@@ -70,6 +72,7 @@ class GraphedPass {
 
   const Model& model_;
   const std::unique_ptr<GraphRecorder> recorder_;
+  const std::function<absl::Status()> await_device_;
   // By unit.
   std::vector<std::vector<at::Tensor>> leaves_;
   std::map<Size, OfSize> sizes_;

@@ -251,33 +251,56 @@ TEST(LateDeviceTest, AGraphThatComputesSomethingElseIsFound) {
   EXPECT_THAT(status.message(), testing::HasSubstr("where the recorded pass gave"));
 }
 
+// The calling thread's stream stands still during the object's life.
+class Hanging {
+ public:
+  Hanging() {
+    LateStreams().Submit(CurrentLateStream(), [this] {
+      hangs_.Notify();
+      goes_on_.WaitForNotification();
+    });
+    device_ = std::thread([end = LateStreams().Record(CurrentLateStream()).value()] {
+      EXPECT_TRUE(LateStreams().Wait(end, absl::Now() + absl::Seconds(60)).ok());
+    });
+    hangs_.WaitForNotification();
+  }
+  ~Hanging() {
+    goes_on_.Notify();
+    device_.join();
+  }
+
+ private:
+  absl::Notification hangs_, goes_on_;
+  std::thread device_;
+};
+
+absl::Status TooLate(absl::string_view what) {
+  return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after 50ms"));
+}
+
 TEST(LateDeviceTest, NothingWaitsForeverForADeviceThatHangs) {
   RegisterLateKernels();
   TakeLateStream();
   const auto engine = SmallEngine(nullptr).value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
   ASSERT_TRUE(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).ok());
-  absl::Notification hangs, goes_on;
-  LateStreams().Submit(CurrentLateStream(), [&] {
-    hangs.Notify();
-    goes_on.WaitForNotification();
-  });
-  std::thread device([end = LateStreams().Record(CurrentLateStream()).value()] {
-    EXPECT_TRUE(LateStreams().Wait(end, absl::Now() + absl::Seconds(60)).ok());
-  });
-  hangs.WaitForNotification();
-  const auto late = [](absl::string_view what) {
-    return absl::DeadlineExceededError(
-        absl::StrCat(what, ": the device has not done it after 50ms"));
-  };
+  const Hanging hanging;
   std::vector<float> read(1);
-  EXPECT_EQ(engine->Read(0, 0, absl::MakeSpan(read)), late("reading parameters"));
-  EXPECT_EQ(engine->LossSum({1, kLateWindow, tokens}).status(), late("evaluating"));
+  EXPECT_EQ(engine->Read(0, 0, absl::MakeSpan(read)), TooLate("reading parameters"));
+  EXPECT_EQ(engine->LossSum({1, kLateWindow, tokens}).status(), TooLate("evaluating"));
   const absl::Status status = engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status();
-  EXPECT_EQ(status, late("a step"));
+  EXPECT_EQ(status, TooLate("a step"));
   EXPECT_FALSE(IsPeerFault(status));
-  goes_on.Notify();
-  device.join();
+}
+
+TEST(LateDeviceTest, NothingWaitsForeverToRecordGraphs) {
+  RegisterLateKernels();
+  TakeLateStream();
+  const auto engine = SmallEngine(MakeLateGraphRecorder()).value();
+  const std::vector<int64_t> tokens(kLateWindow + 1, 1);
+  const Hanging hanging;
+  EXPECT_EQ(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status(),
+            TooLate("recording a pass"));
 }
 
 TEST(LateDeviceTest, EightRanksShareIt) {
