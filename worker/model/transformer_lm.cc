@@ -11,6 +11,7 @@
 #include "worker/model/block_tensors.h"
 #include "worker/model/device_layers.h"
 #include "worker/model/fused_decoder.h"
+#include "worker/model/head_loss.h"
 
 namespace longhaul {
 namespace {
@@ -104,6 +105,7 @@ at::Tensor TransformerLm::Attention(absl::Span<const at::Tensor> weights, const 
 at::Tensor TransformerLm::Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
                                const at::Tensor& targets_BT) const {
   const at::Tensor normed_BTD = RmsNorm(x_BTD, weights[0], shape_.norm_eps);
+  if (kernels_ != nullptr) return HeadLossSum(normed_BTD, weights[1], targets_BT);
   return CrossEntropySum(at::linear(normed_BTD, weights[1]).to(at::kFloat), targets_BT);
 }
 

@@ -16,7 +16,8 @@ namespace longhaul {
 class TransformerLm : public Model {
  public:
   // With `kernels`, which must outlive it, the model rotates and gates by the device's own kernels
-  // (device_layers.h), else by torch's operators. INVALID_ARGUMENT: see LayOutTransformer.
+  // (device_layers.h) and never has all logits at once (head_loss.h); else it consists of torch's
+  // operators. INVALID_ARGUMENT: see LayOutTransformer.
   static absl::StatusOr<std::unique_ptr<TransformerLm>> Create(
       const TransformerShape& shape, at::Device device, const BlockKernels* kernels = nullptr);
 
