@@ -20,11 +20,6 @@ find_package(ZLIB REQUIRED)
 
 # Debian does not package the googleapis protos (google.rpc). proto/google/rpc has the messages that are used.
 
-find_library(LONGHAUL_CIVETWEB_CPP civetweb-cpp REQUIRED)
-find_library(LONGHAUL_CIVETWEB civetweb REQUIRED)
-add_library(longhaul_civetweb INTERFACE)
-target_link_libraries(longhaul_civetweb INTERFACE ${LONGHAUL_CIVETWEB_CPP} ${LONGHAUL_CIVETWEB})
-
 find_library(LONGHAUL_XXHASH xxhash REQUIRED)
 add_library(longhaul_xxhash INTERFACE)
 target_link_libraries(longhaul_xxhash INTERFACE ${LONGHAUL_XXHASH})

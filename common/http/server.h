@@ -1,6 +1,13 @@
-// An HTTP server for operators. It answers GET of the pages that it is given, and nothing else; who
-// asks for another path is told which pages there are, also without a token.
+// An HTTP server for operators. It answers GET and HEAD of the pages that it is given, and nothing
+// else; who asks for another path is told which pages there are, also without a token.
 // Browsers may load only content of the same server into a page.
+//
+// One thread has all connections. It reads and writes without waiting, and makes the pages of
+// probes itself; a few threads make the other pages. So a probe is answered at once, however many
+// clients send nothing, send slowly, do not read or ask for large pages.
+//
+//   accepted -> its head is read -> probe: made here ----------> written -> closed
+//                                `-> page: made by a thread --'
 #pragma once
 
 #include <memory>
@@ -12,8 +19,16 @@
 
 namespace longhaul {
 
-// Serves 64 connections at one time. A connection is closed if its request is not complete after a
-// second. Thread-safe. The destructor stops it and waits for requests in progress.
+// Has 256 connections at one time, and 64 of them may wait for pages: further ones get 503. Where
+// there are more connections, the one that has waited longest for its request is closed. A
+// connection is closed if its request is not complete after a second, or its answer not taken
+// after 10 seconds.
+//
+// Without a gate and at an address that only this machine can reach, a request must name it as its
+// host (localhost, or a number): else a web page of elsewhere, whose name was made to mean this
+// machine, could read the pages in the browser of somebody who works here (DNS rebinding).
+//
+// Thread-safe. The destructor stops it and waits for pages that are being made.
 class HttpServer {
  public:
   struct Options {
@@ -34,11 +49,11 @@ class HttpServer {
   std::string address() const;
 
  private:
-  // The handlers and civetweb's server.
-  struct Http;
-  HttpServer(std::unique_ptr<Http> http, int port);
+  class Loop;
+  HttpServer(std::unique_ptr<Loop> loop, std::string host, int port);
 
-  std::unique_ptr<Http> http_;
+  const std::unique_ptr<Loop> loop_;
+  const std::string host_;
   const int port_;
 };
 

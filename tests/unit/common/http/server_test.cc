@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "common/base/token_size.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -119,6 +121,78 @@ TEST(HttpServerTest, IncompleteRequestsDoNotDelayOthers) {
     }
     close(connection);
   }
+}
+
+// More connections than the server has at one time send nothing or half a request, and more pages
+// than it makes at one time are never made.
+TEST(HttpServerTest, AProbeIsAnsweredAtOnceWhateverOthersDo) {
+  Pages pages = Probes();
+  absl::Notification go;
+  pages.Add("/slow", [&](const PageRequest&) {
+    go.WaitForNotification();
+    return Page{.body = std::string(16 << 20, 'x')};
+  });
+  const auto server = HttpServer::Start({}, pages).value();
+  std::vector<int> others;
+  const auto send = [&](absl::string_view text) {
+    others.push_back(ConnectTcp(server->port()));
+    ASSERT_GE(others.back(), 0);
+    ASSERT_TRUE(
+        SendAll(others.back(), {reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
+  };
+  for (int i = 0; i < 100; ++i) send("GET /slow HTTP/1.1\r\n\r\n");
+  for (int i = 0; i < 300; ++i) send(i % 2 == 0 ? "" : "GET /hea");
+  EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(HttpGet(server->port(), "/readyz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(HttpGet(server->port(), "/slow"), HasSubstr("too many pages are being made"));
+  go.Notify();
+  EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
+  for (const int connection : others) close(connection);
+}
+
+TEST(HttpServerTest, ALargePageIsSentWholeToAReaderThatIsLate) {
+  Pages pages;
+  pages.Add("/large", [](const PageRequest&) { return Page{.body = std::string(16 << 20, 'x')}; });
+  const auto server = HttpServer::Start({}, pages).value();
+  const int connection = ConnectTcp(server->port());
+  constexpr absl::string_view kRequest = "GET /large HTTP/1.1\r\n\r\n";
+  ASSERT_TRUE(
+      SendAll(connection, {reinterpret_cast<const uint8_t*>(kRequest.data()), kRequest.size()}));
+  absl::SleepFor(absl::Milliseconds(100));
+  std::vector<char> buffer(1 << 20);
+  size_t bytes = 0;
+  for (ssize_t size; (size = read(connection, buffer.data(), buffer.size())) > 0;) bytes += size;
+  EXPECT_GT(bytes, size_t{16} << 20);
+  close(connection);
+}
+
+TEST(HttpServerTest, RefusesWhatItDoesNotKnow) {
+  const auto server = HttpServer::Start({}, Probes()).value();
+  EXPECT_THAT(HttpAsk(server->port(), "POST", "/healthz"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(HttpAsk(server->port(), "", "/healthz"), StartsWith("HTTP/1.1 400 "));
+  EXPECT_THAT(HttpGet(server->port(), "/" + std::string(16 << 10, 'x')),
+              StartsWith("HTTP/1.1 431 "));
+}
+
+// A page of elsewhere, whose name means this machine by now, in a browser of this machine.
+TEST(HttpServerTest, WithoutTokensItAnswersOnlyThoseWhoNameThisMachine) {
+  const auto open = HttpServer::Start({}, Probes()).value();
+  for (const char* host : {"localhost", "LocalHost:7071", "127.0.0.1", "127.0.0.1:80", "[::1]",
+                           "[::1]:7071", "10.0.0.1:1"}) {
+    EXPECT_THAT(HttpAsk(open->port(), "GET", "/healthz", "", host), StartsWith("HTTP/1.1 200 "))
+        << host;
+  }
+  for (const char* host : {"evil.example", "evil.example:7071", "localhost.evil.example", "a",
+                           "1.2.3.4.evil.example", ":80", "[evil]"}) {
+    EXPECT_THAT(HttpAsk(open->port(), "GET", "/healthz", "", host), StartsWith("HTTP/1.1 403 "))
+        << host;
+  }
+  Pages gated = Probes();
+  gated.SetGate([](absl::string_view) { return absl::OkStatus(); });
+  const auto with_tokens = HttpServer::Start({}, gated).value();
+  const auto beyond = HttpServer::Start({.address = "0.0.0.0"}, Probes()).value();
+  for (const int port : {with_tokens->port(), beyond->port()})
+    EXPECT_THAT(HttpAsk(port, "GET", "/healthz", "", "site-a:80"), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST(HttpServerTest, RefusesAPortThatIsTakenOrImpossible) {
