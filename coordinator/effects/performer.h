@@ -100,7 +100,7 @@ class Performer {
   //   ALREADY_EXISTS      NAME_TAKEN: by a job with another spec, or by one that has failed or was
   //                       cancelled; TOKEN_TAKEN: the token came with another spec
   //   FAILED_PRECONDITION the checkpoint that it begins with does not exist any more
-  //   RESOURCE_EXHAUSTED  the disk is full
+  //   RESOURCE_EXHAUSTED  the disk is full; JOBS_FULL: too many jobs have not ended
   // `owner`: the user who submits it, or empty if not known.
   absl::StatusOr<Submitted> Submit(ResolvedJob resolved, const std::string& token,
                                    const std::string& owner = "");
@@ -167,6 +167,8 @@ class Performer {
   void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
   // A job that has not begun yet keeps the checkpoint that it begins with from being removed.
   void PinInitial(const LiveJob& job, bool pinned);
+  // RESOURCE_EXHAUSTED, JOBS_FULL.
+  absl::Status CheckRoom(const std::string& owner) const;
 
   // In performer_effects.cc.
   void Tell(const RequestSeed& notice);

@@ -229,6 +229,26 @@ TEST_F(PerformerTest, AnEndedJobIsForgottenAfterAWhile) {
   EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kCancelled)), 1);
 }
 
+TEST_F(PerformerTest, ASubmitterHasAsManyLiveJobsAsThereIsRoomBesideThem) {
+  int names = 0;
+  const auto submit = [&](const std::string& owner) {
+    return performer_->Submit(Spec(absl::StrCat("job-", ++names)), "", owner).status();
+  };
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(submit("bob"), absl::OkStatus()) << i;
+  const absl::Status refused = submit("bob");
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  ASSERT_TRUE(ErrorInfoOf(refused).has_value());
+  EXPECT_EQ(ErrorInfoOf(refused)->reason, "JOBS_FULL");
+  EXPECT_FALSE(ErrorInfoOf(refused)->metadata.at("hint").empty());
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob("job-501").status()));
+  EXPECT_EQ(submit("ann"), absl::OkStatus());
+  // One that exists needs no room, and one that has ended takes none.
+  EXPECT_TRUE(performer_->Submit(Spec("job-1"), "", "bob").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(submit("bob"))) << "500, beside 501";
+  Step(CancelJob{"id1"});
+  EXPECT_EQ(submit("bob"), absl::OkStatus());
+}
+
 // Of a job that has ended the checkpoints remain: the log and the snapshots serve recovery alone.
 class EndedLogTest : public PerformerTest {
  protected:
