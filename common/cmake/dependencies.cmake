@@ -16,14 +16,10 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
+pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
 find_package(ZLIB REQUIRED)
 
 # Debian does not package the googleapis protos (google.rpc). proto/google/rpc has the messages that are used.
-
-find_library(LONGHAUL_CIVETWEB_CPP civetweb-cpp REQUIRED)
-find_library(LONGHAUL_CIVETWEB civetweb REQUIRED)
-add_library(longhaul_civetweb INTERFACE)
-target_link_libraries(longhaul_civetweb INTERFACE ${LONGHAUL_CIVETWEB_CPP} ${LONGHAUL_CIVETWEB})
 
 find_library(LONGHAUL_XXHASH xxhash REQUIRED)
 add_library(longhaul_xxhash INTERFACE)

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "CivetServer.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -11,9 +10,8 @@
 namespace longhaul {
 
 std::string PageRequest::Parameter(const std::string& name) const {
-  std::string value;
-  CivetServer::getParam(query.data(), query.size(), name.c_str(), value);
-  return value;
+  const auto found = parameters.find(name);
+  return found == parameters.end() ? "" : found->second;
 }
 
 void Pages::Add(const std::string& path, Make make) {
@@ -26,9 +24,14 @@ void Pages::AddOpen(const std::string& path, Make make) {
   pages_[path].open = true;
 }
 
+void Pages::AddProbe(const std::string& path, Make make) {
+  AddOpen(path, std::move(make));
+  pages_[path].probe = true;
+}
+
 void AddProbes(Pages& pages, std::function<absl::Status()> ready) {
-  pages.AddOpen("/healthz", [](const PageRequest&) { return Page{.body = "ok\n"}; });
-  pages.AddOpen("/readyz", [ready = std::move(ready)](const PageRequest&) -> Page {
+  pages.AddProbe("/healthz", [](const PageRequest&) { return Page{.body = "ok\n"}; });
+  pages.AddProbe("/readyz", [ready = std::move(ready)](const PageRequest&) -> Page {
     const absl::Status status = ready();
     if (status.ok()) return {.body = "ready\n"};
     return {.code = 503, .body = absl::StrCat("not ready: ", status.message(), "\n")};

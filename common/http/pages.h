@@ -13,10 +13,10 @@
 namespace longhaul {
 
 struct PageRequest {
-  // The text after '?', not decoded.
-  std::string query;
+  // Of the query, decoded.
+  std::map<std::string, std::string> parameters;
 
-  // A parameter of the query, decoded. Empty if it is missing.
+  // Empty if it is missing.
   std::string Parameter(const std::string& name) const;
 };
 
@@ -42,12 +42,15 @@ class Pages {
   void Add(const std::string& path, Make make);
   // Answers every request without the gate. For pages without anything confidential.
   void AddOpen(const std::string& path, Make make);
+  // As AddOpen, for pages that are made at once, whatever others do: on the thread that has all
+  // connections. `make` must not wait for anything.
+  void AddProbe(const std::string& path, Make make);
   // Until this is called, every request passes.
   void SetGate(Gate gate) { gate_ = std::move(gate); }
 
   struct Entry {
     Make make;
-    bool open = false;
+    bool open = false, probe = false;
     Page operator()(const PageRequest& request) const { return make(request); }
   };
   const std::map<std::string, Entry>& all() const { return pages_; }
@@ -61,6 +64,7 @@ class Pages {
 // The pages with which an orchestrator checks a program. They need no token.
 //   /healthz  200 while the process can answer: restart it if not
 //   /readyz   200 if `ready` is OK, else 503 with the reason: send it no work
+// `ready` must not wait for anything.
 void AddProbes(Pages& pages, std::function<absl::Status()> ready);
 
 }  // namespace longhaul

@@ -1,22 +1,20 @@
 #include "common/http/server.h"
 
+#include <microhttpd.h>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <deque>
-#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "CivetServer.h"
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/host_port.h"
 #include "common/base/listen_fault.h"
 #include "common/base/token_size.h"
@@ -24,143 +22,204 @@
 namespace longhaul {
 namespace {
 
-// A thread of civetweb serves one connection, from accept to close. A request is one short line and
-// its headers. A client that does not send them at once is disconnected, so that half a request
-// does not hold a thread for long.
-constexpr int kConnectionsServed = 64;
-constexpr absl::Duration kRequestTime = absl::Seconds(1);
-constexpr int kRequestBytesMax = 4096 + kTokenBytesMax;
+constexpr unsigned kConnectionsMax = 1000;
+constexpr size_t kPagesMax = 64;
+constexpr int kThreads = 4;
+// A request is one short line and its headers, an answer's headers are as short. libmicrohttpd
+// needs some memory for its lists of them.
+constexpr size_t kConnectionBytes = 4 * (4096 + kTokenBytesMax);
+constexpr unsigned kRequestSeconds = 1, kAnswerSeconds = 10;
 constexpr char kContentPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-// A HEAD request gets what a GET would get, without the page itself: monitors ask so.
-enum class Answered { kPage, kHead };
-
-void Send(mg_connection* connection, const Page& page, Answered answered) {
-  mg_printf(connection,
-            "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n%s"
-            "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-            "Content-Security-Policy: %s\r\nConnection: close\r\n\r\n",
-            page.code, mg_get_response_code_text(connection, page.code), page.type.c_str(),
-            page.body.size(), page.code == 401 ? "WWW-Authenticate: Bearer\r\n" : "",
-            kContentPolicy);
-  if (answered == Answered::kPage) mg_write(connection, page.body.data(), page.body.size());
+absl::string_view WithoutBrackets(absl::string_view host) {
+  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  return host;
 }
 
-// Answers GET and HEAD.
-class GetHandler : public CivetHandler {
- public:
-  virtual void Answer(mg_connection* connection, Answered answered) = 0;
+// Whether a Host header names this machine as only it can be named. Null: there is none.
+bool NamesThisMachine(const char* host) {
+  // Browsers always say it.
+  if (host == nullptr) return true;
+  const absl::string_view text = host;
+  const bool has_port = absl::StrContains(text.substr(text.rfind(']') + 1), ':');
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(absl::StrCat(text, has_port ? "" : ":80"));
+  if (!parsed.ok()) return false;
+  const bool number = absl::StrContains(parsed->host, ':') ||
+                      parsed->host.find_first_not_of("0123456789.") == std::string::npos;
+  return number || absl::EqualsIgnoreCase(parsed->host, "localhost");
+}
 
-  bool handleGet(CivetServer*, mg_connection* connection) override {
-    Answer(connection, Answered::kPage);
-    return true;
-  }
-  bool handleHead(CivetServer*, mg_connection* connection) override {
-    Answer(connection, Answered::kHead);
-    return true;
-  }
-};
-
-// Of every path that no other handler has.
-class NoSuchPage : public GetHandler {
- public:
-  explicit NoSuchPage(const Pages& pages) {
-    for (const auto& [path, _] : pages.all()) absl::StrAppend(&body_, " ", path);
-    body_.append("\n");
-  }
-
-  void Answer(mg_connection* connection, Answered answered) override {
-    Send(connection, {.code = 404, .body = body_}, answered);
-  }
-
- private:
-  std::string body_ = "there is no such page; there are";
-};
-
-// Of one path.
-class PageHandler : public GetHandler {
- public:
-  // Without `gate` every request passes.
-  PageHandler(std::string path, Pages::Make make, Pages::Gate gate, NoSuchPage* others)
-      : path_(std::move(path)), make_(std::move(make)), gate_(std::move(gate)), others_(others) {}
-
-  void Answer(mg_connection* connection, Answered answered) override {
-    const mg_request_info& request = *mg_get_request_info(connection);
-    // civetweb also calls the handler for paths below its own.
-    if (path_ != request.local_uri) return others_->Answer(connection, answered);
-    Send(connection,
-         PageFor(mg_get_header(connection, "Authorization"),
-                 {.query = request.query_string ? request.query_string : ""}),
-         answered);
-  }
-
- private:
-  Page PageFor(const char* authorization, const PageRequest& request) const {
-    if (gate_) {
-      const absl::Status passes = gate_(authorization == nullptr ? "" : authorization);
-      if (!passes.ok()) return {.code = 401, .body = absl::StrCat(passes.message(), "\n")};
-    }
-    return make_(request);
-  }
-
-  const std::string path_;
-  const Pages::Make make_;
-  const Pages::Gate gate_;
-  NoSuchPage* const others_;
-};
-
-// civetweb checks whether it must stop when a connection comes, and otherwise every two seconds.
-// This class makes connections until the server has stopped.
-class StopWaker {
- public:
-  StopWaker(const std::string& address, int port) {
-    addrinfo hints{};
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    hints.ai_socktype = SOCK_STREAM;
-    absl::string_view host = address;
-    if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-    addrinfo* found = nullptr;
-    const std::string name(host), service = absl::StrCat(port);
-    // The host is not a numeric address, so civetweb does not listen there, and it stops by itself.
-    if (getaddrinfo(name.c_str(), service.c_str(), &hints, &found) != 0) return;
-    target_.reset(found);
-    thread_ = std::jthread([this](const std::stop_token& stop) {
-      while (!stop.stop_requested()) {
-        Connect();
-        absl::SleepFor(absl::Milliseconds(10));
-      }
-    });
-  }
-
- private:
-  void Connect() const {
-    const int connection =
-        socket(target_->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (connection < 0) return;
-    // It does not matter whether the connection is accepted.
-    connect(connection, target_->ai_addr, target_->ai_addrlen);
-    close(connection);
-  }
-
-  struct Free {
-    void operator()(addrinfo* list) const { freeaddrinfo(list); }
+MHD_Result Send(MHD_Connection* connection, const Page& page) {
+  MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, kAnswerSeconds);
+  const std::unique_ptr<MHD_Response, decltype(&MHD_destroy_response)> response(
+      MHD_create_response_from_buffer(page.body.size(), const_cast<char*>(page.body.data()),
+                                      MHD_RESPMEM_MUST_COPY),
+      MHD_destroy_response);
+  if (response == nullptr) return MHD_NO;
+  const auto add = [&](const char* header, const char* value) {
+    return MHD_add_response_header(response.get(), header, value) == MHD_YES;
   };
-  std::unique_ptr<addrinfo, Free> target_;
-  std::jthread thread_;
-};
+  const bool added =
+      add(MHD_HTTP_HEADER_CONTENT_TYPE, page.type.c_str()) &&
+      add(MHD_HTTP_HEADER_CACHE_CONTROL, "no-store") && add("X-Content-Type-Options", "nosniff") &&
+      add("Content-Security-Policy", kContentPolicy) && add(MHD_HTTP_HEADER_CONNECTION, "close") &&
+      (page.code != MHD_HTTP_UNAUTHORIZED || add(MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer")) &&
+      (page.code != MHD_HTTP_METHOD_NOT_ALLOWED || add(MHD_HTTP_HEADER_ALLOW, "GET, HEAD"));
+  return added ? MHD_queue_response(connection, page.code, response.get()) : MHD_NO;
+}
+
+const char* HeaderOf(MHD_Connection* connection, const char* name) {
+  return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+PageRequest RequestOf(MHD_Connection* connection) {
+  PageRequest request;
+  const auto add = [](void* to, MHD_ValueKind, const char* key, const char* value) {
+    static_cast<PageRequest*>(to)->parameters.emplace(key, value == nullptr ? "" : value);
+    return MHD_YES;
+  };
+  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add, &request);
+  return request;
+}
 
 }  // namespace
 
-// Members are destroyed in reverse order, so the server stops before its handlers end.
-struct HttpServer::Http {
-  explicit Http(const Pages& pages) : others(pages) {}
+class HttpServer::Impl {
+ public:
+  Impl(Pages pages, bool own_machine_only)
+      : pages_(std::move(pages)), own_machine_only_(own_machine_only) {
+    unknown_ = "there is no such page; there are";
+    for (const auto& [path, _] : pages_.all()) absl::StrAppend(&unknown_, " ", path);
+    unknown_ += "\n";
+  }
+  ~Impl() {
+    {
+      absl::MutexLock lock(&mutex_);
+      stopping_ = true;
+    }
+    for (std::thread& thread : threads_) thread.join();
+    // Whoever still waits is told so: libmicrohttpd cannot stop with suspended connections.
+    {
+      absl::MutexLock lock(&mutex_);
+      for (Waiting* const waiting : waiting_) MHD_resume_connection(waiting->connection);
+    }
+    if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
+  }
 
-  NoSuchPage others;
-  std::deque<PageHandler> handlers;
-  std::unique_ptr<CivetServer> server;
-  std::string address;
+  // False: it cannot listen there.
+  bool Start(const Options& options) {
+    addrinfo hints{};
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const std::string host(WithoutBrackets(options.address)), port = absl::StrCat(options.port);
+    if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return false;
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> address(found, freeaddrinfo);
+    daemon_ = MHD_start_daemon(
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
+            (found->ai_family == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG),
+        0, nullptr, nullptr, &Impl::OnRequest, this, MHD_OPTION_SOCK_ADDR, found->ai_addr,
+        MHD_OPTION_CONNECTION_LIMIT, kConnectionsMax, MHD_OPTION_CONNECTION_TIMEOUT,
+        kRequestSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,
+        MHD_OPTION_NOTIFY_COMPLETED, &Impl::OnCompleted, nullptr, MHD_OPTION_END);
+    if (daemon_ == nullptr) return false;
+    for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { MakePages(); });
+    return true;
+  }
+
+  int port() const { return MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT)->port; }
+
+ private:
+  // A request whose page is made by another thread. libmicrohttpd has it, until it is completed.
+  struct Waiting {
+    MHD_Connection* connection = nullptr;
+    const Pages::Entry* entry = nullptr;
+    std::string authorization;
+    PageRequest request;
+    Page page{.code = MHD_HTTP_SERVICE_UNAVAILABLE, .body = "the server is stopping\n"};
+  };
+
+  // Called when a request's headers are there, and again when its page has been made.
+  static MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* path,
+                              const char* method, const char*, const char*, size_t*, void** state) {
+    if (*state != nullptr) return Send(connection, static_cast<Waiting*>(*state)->page);
+    return static_cast<Impl*>(self)->Take(connection, path, method, state);
+  }
+  static void OnCompleted(void*, MHD_Connection*, void** state, MHD_RequestTerminationCode) {
+    delete static_cast<Waiting*>(*state);
+  }
+
+  MHD_Result Take(MHD_Connection* connection, const std::string& path, absl::string_view method,
+                  void** state) {
+    if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
+      return Send(connection, {.code = MHD_HTTP_METHOD_NOT_ALLOWED,
+                               .body = "only GET and HEAD are answered\n"});
+    }
+    if (own_machine_only_ && !NamesThisMachine(HeaderOf(connection, MHD_HTTP_HEADER_HOST))) {
+      return Send(connection, {.code = MHD_HTTP_FORBIDDEN,
+                               .body = "this server answers only requests for localhost or a "
+                                       "numeric address: --tokens lets it answer others\n"});
+    }
+    const auto found = pages_.all().find(path);
+    if (found == pages_.all().end())
+      return Send(connection, {.code = MHD_HTTP_NOT_FOUND, .body = unknown_});
+    if (found->second.probe) return Send(connection, found->second(RequestOf(connection)));
+    const char* const authorization = HeaderOf(connection, MHD_HTTP_HEADER_AUTHORIZATION);
+    auto waiting = std::make_unique<Waiting>(
+        Waiting{.connection = connection,
+                .entry = &found->second,
+                .authorization = authorization == nullptr ? "" : authorization,
+                .request = RequestOf(connection)});
+    absl::MutexLock lock(&mutex_);
+    if (stopping_) return Send(connection, waiting->page);
+    if (waiting_.size() >= kPagesMax) {
+      return Send(connection, {.code = MHD_HTTP_SERVICE_UNAVAILABLE,
+                               .body = "too many pages are being made\n"});
+    }
+    MHD_suspend_connection(connection);
+    waiting_.push_back(waiting.get());
+    *state = waiting.release();
+    return MHD_YES;
+  }
+
+  void MakePages() {
+    const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return stopping_ || !waiting_.empty();
+    };
+    while (true) {
+      Waiting* waiting = nullptr;
+      {
+        absl::MutexLock lock(&mutex_);
+        mutex_.Await(absl::Condition(&something));
+        if (stopping_) return;
+        waiting = waiting_.front();
+        waiting_.pop_front();
+      }
+      waiting->page = Make(*waiting);
+      MHD_resume_connection(waiting->connection);
+    }
+  }
+
+  Page Make(const Waiting& waiting) const {
+    if (!waiting.entry->open && pages_.gate()) {
+      const absl::Status passes = pages_.gate()(waiting.authorization);
+      if (!passes.ok())
+        return {.code = MHD_HTTP_UNAUTHORIZED, .body = absl::StrCat(passes.message(), "\n")};
+    }
+    return (*waiting.entry)(waiting.request);
+  }
+
+  const Pages pages_;
+  const bool own_machine_only_;
+  std::string unknown_;
+  MHD_Daemon* daemon_ = nullptr;
+  absl::Mutex mutex_;
+  // Suspended connections whose pages no thread makes yet.
+  std::deque<Waiting*> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
 };
 
 absl::StatusOr<HttpServer::Options> HttpServer::OptionsFrom(const std::string& listen) {
@@ -179,40 +238,19 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
         absl::StrCat("HTTP port ", options.port, ": expected 0 to 65535"));
   }
   if (options.address.empty()) return absl::InvalidArgumentError("HTTP: there is no host");
-  const std::string address = absl::StrCat(options.address, ":", options.port);
-  auto http = std::make_unique<Http>(pages);
-  // civetweb's C++ wrapper reports by exceptions. This is the only place where it is called.
-  try {
-    http->server = std::make_unique<CivetServer>(std::vector<std::string>{
-        "listening_ports", address, "num_threads", absl::StrCat(kConnectionsServed),
-        "request_timeout_ms", absl::StrCat(absl::ToInt64Milliseconds(kRequestTime)),
-        "max_request_size", absl::StrCat(kRequestBytesMax)});
-  } catch (const CivetException&) {
-    // What it says is of its own objects.
-    return ListenFault(*ParseHostPort(address));
-  }
-  const std::vector<int> ports = http->server->getListeningPorts();
-  if (ports.empty()) return ListenFault(*ParseHostPort(address));
-  http->address = options.address;
-  for (const auto& [path, page] : pages.all()) {
-    // Without this handler, that of "/" would get every path.
-    http->server->addHandler(
-        path + "$", http->handlers.emplace_back(
-                        path, page.make, page.open ? Pages::Gate() : pages.gate(), &http->others));
-  }
-  // Of several patterns that match a path, the first one counts.
-  http->server->addHandler("**", http->others);
-  return std::unique_ptr<HttpServer>(new HttpServer(std::move(http), ports.front()));
+  const std::string host(WithoutBrackets(options.address));
+  const bool own_machine_only = IsLoopback(host) && !pages.gate();
+  auto impl = std::make_unique<Impl>(std::move(pages), own_machine_only);
+  if (!impl->Start(options)) return ListenFault({host, options.port});
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl), options.address));
 }
 
-HttpServer::HttpServer(std::unique_ptr<Http> http, int port)
-    : http_(std::move(http)), port_(port) {}
+HttpServer::HttpServer(std::unique_ptr<Impl> impl, std::string host)
+    : impl_(std::move(impl)), host_(std::move(host)) {}
 
-HttpServer::~HttpServer() {
-  const StopWaker waker(http_->address, port_);
-  http_->server->close();
-}
+HttpServer::~HttpServer() = default;
 
-std::string HttpServer::address() const { return absl::StrCat(http_->address, ":", port_); }
+int HttpServer::port() const { return impl_->port(); }
+std::string HttpServer::address() const { return absl::StrCat(host_, ":", port()); }
 
 }  // namespace longhaul

@@ -1,6 +1,10 @@
-// An HTTP server for operators. It answers GET of the pages that it is given, and nothing else; who
-// asks for another path is told which pages there are, also without a token.
+// An HTTP server for operators. It answers GET and HEAD of the pages that it is given, and nothing
+// else; who asks for another path is told which pages there are, also without a token.
 // Browsers may load only content of the same server into a page.
+//
+// libmicrohttpd has all connections on one thread, which makes the pages of probes itself; a few
+// threads make the other pages, which may wait. So a probe is answered at once, however many
+// clients send nothing, do not read, or ask for pages.
 #pragma once
 
 #include <memory>
@@ -12,8 +16,15 @@
 
 namespace longhaul {
 
-// Serves 64 connections at one time. A connection is closed if its request is not complete after a
-// second. Thread-safe. The destructor stops it and waits for requests in progress.
+// Has 1,000 connections at one time, and 64 of them may wait for pages: further ones get 503. A
+// client is disconnected if it sends nothing for a second before its request is complete, or takes
+// nothing of its answer for 10 seconds.
+//
+// Without a gate and at an address that only this machine can reach, a request must name it as its
+// host (localhost, or a number): else a web page of elsewhere, whose name was made to mean this
+// machine, could read the pages in the browser of somebody who works here (DNS rebinding).
+//
+// Thread-safe. The destructor stops it and waits for pages that are being made.
 class HttpServer {
  public:
   struct Options {
@@ -29,17 +40,16 @@ class HttpServer {
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const Options& options, Pages pages);
   ~HttpServer();
 
-  int port() const { return port_; }
+  int port() const;
   // HOST:PORT.
   std::string address() const;
 
  private:
-  // The handlers and civetweb's server.
-  struct Http;
-  HttpServer(std::unique_ptr<Http> http, int port);
+  class Impl;
+  HttpServer(std::unique_ptr<Impl> impl, std::string host);
 
-  std::unique_ptr<Http> http_;
-  const int port_;
+  const std::unique_ptr<Impl> impl_;
+  const std::string host_;
 };
 
 }  // namespace longhaul

@@ -14,11 +14,20 @@ Executor::~Executor() {
   for (std::thread& thread : threads) thread.join();
 }
 
-bool Executor::Submit(Task task) {
+bool Executor::Submit(absl::string_view owner, Task task) {
   absl::MutexLock lock(&mutex_);
-  if (static_cast<int>(queue_.size()) >= options_.queue_max) return false;
-  queue_.push_back(std::move(task));
-  if (static_cast<int>(queue_.size()) > idle_ && !stopping_ &&
+  const int room = options_.queue_max - waiting_count_;
+  if (room <= 0) return false;
+  auto found = waiting_.find(owner);
+  if (found == waiting_.end()) {
+    found = waiting_.try_emplace(std::string(owner)).first;
+    turns_.emplace_back(owner);
+  } else if (!owner.empty() && static_cast<int>(found->second.size()) >= room) {
+    return false;
+  }
+  found->second.push_back(std::move(task));
+  ++waiting_count_;
+  if (waiting_count_ > idle_ && !stopping_ &&
       static_cast<int>(threads_.size()) < options_.threads) {
     threads_.emplace_back([this] { Work(); });
   }
@@ -27,12 +36,12 @@ bool Executor::Submit(Task task) {
 
 bool Executor::crowded() const {
   absl::MutexLock lock(&mutex_);
-  return !queue_.empty();
+  return waiting_count_ > 0;
 }
 
 void Executor::Work() {
   const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !queue_.empty() || stopping_;
+    return waiting_count_ > 0 || stopping_;
   };
   while (true) {
     Task task;
@@ -41,9 +50,17 @@ void Executor::Work() {
       ++idle_;
       mutex_.Await(absl::Condition(&something_to_do));
       --idle_;
-      if (queue_.empty()) return;
-      task = std::move(queue_.front());
-      queue_.pop_front();
+      if (waiting_count_ == 0) return;
+      const auto found = waiting_.find(turns_.front());
+      task = std::move(found->second.front());
+      found->second.pop_front();
+      --waiting_count_;
+      if (found->second.empty()) {
+        waiting_.erase(found);
+      } else {
+        turns_.push_back(std::move(turns_.front()));
+      }
+      turns_.pop_front();
     }
     std::move(task)();
   }

@@ -1,18 +1,22 @@
 // A small thread pool with a bounded queue, for work that must not run on gRPC's threads (disk, big
-// buffers).
+// buffers). Tasks may have an owner (a pool). Owners take turns, and none may fill the queue.
 #pragma once
 
 #include <deque>
+#include <map>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/task_runner.h"
 
 namespace longhaul {
 
-// Thread-safe. Tasks begin in the order in which they were submitted.
+// Thread-safe. Tasks of one owner begin in the order in which they were submitted.
 class Executor : public TaskRunner {
  public:
   struct Options {
@@ -28,7 +32,11 @@ class Executor : public TaskRunner {
   Executor& operator=(const Executor&) = delete;
 
   // Returns false, and destroys the task without running it, if the queue is full. Never blocks.
-  [[nodiscard]] bool Submit(Task task) override;
+  // Its owner is nobody.
+  [[nodiscard]] bool Submit(Task task) override { return Submit("", std::move(task)); }
+  // Also returns false if more tasks of this owner wait than there is room beside them (the rule of
+  // StreamAdmission).
+  [[nodiscard]] bool Submit(absl::string_view owner, Task task);
   // Whether tasks wait for a thread. A long task asks this between its parts, to let others run.
   bool crowded() const;
 
@@ -37,7 +45,10 @@ class Executor : public TaskRunner {
 
   const Options options_;
   mutable absl::Mutex mutex_;
-  std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
+  // Tasks that wait, by owner, and the owners that have some, in the order of their turns.
+  std::map<std::string, std::deque<Task>, std::less<>> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
+  int waiting_count_ ABSL_GUARDED_BY(mutex_) = 0;
   // Threads that wait for a task.
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -10,11 +10,12 @@
 // these bytes for the pool that its header names. A pull counts with the one message in progress;
 // the handler is responsible for memory that its source keeps alive.
 //
-// Streams share the executor's threads chunk by chunk, so there may be many more streams than
-// threads. This gives a rule for handlers: they may block, but only for work of a thread outside
-// the executor, or of a handler that is being called already; never for something that a later call
-// brings. Then some call can always make progress, with any number of threads. A slow handler
-// leaves its own stream unread, which delays only its sender.
+// Streams share the executor's threads chunk by chunk, and pools take turns there, so there may be
+// many more streams than threads, and many streams of one pool do not hold up another's. This gives
+// a rule for handlers: they may block, but only for work of a thread outside the executor, or of a
+// handler that is being called already; never for something that a later call brings. Then some
+// call can always make progress, with any number of threads. A slow handler leaves its own stream
+// unread, which delays only its sender.
 //
 // A stream whose peer makes no progress is ended (stall_watch.h) and gives back its share.
 #pragma once

@@ -29,7 +29,8 @@ class PullReactor final : public BulkWriteReactor {
     const absl::Status status = Take(request);
     if (!status.ok()) return End(status);
     Watch([this] { call_.Cancel(); });
-    if (!resources().executor->Submit([this] { Answer(); })) End(TooManyBulkCalls());
+    if (!resources().executor->Submit(request_.pool(), [this] { Answer(); }))
+      End(TooManyBulkCalls());
   }
 
   void OnWriteDone(bool ok) override {

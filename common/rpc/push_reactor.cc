@@ -83,6 +83,7 @@ class PushReactor final : public BulkReadReactor {
                                                .payload_bytes = header_.payload_bytes()},
                                               std::move(limits)));
     LH_RETURN_IF_ERROR(Admit(header_.pool(), BytesHeld(header_.payload_bytes())));
+    chunks_.SetOwner(header_.pool());
     verifier_.emplace(std::move(verifier));
     return absl::OkStatus();
   }

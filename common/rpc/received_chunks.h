@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -43,6 +44,8 @@ class ReceivedChunks {
   ReceivedChunks(Executor* executor, Steps steps)
       : executor_(*executor), steps_(std::move(steps)) {}
 
+  // Whose tasks these are (Executor). Call it before Add.
+  void SetOwner(std::string owner) { owner_ = std::move(owner); }
   // A chunk was read. The next read begins now, or when a chunk less is held.
   void Add(Chunk chunk) { Hand(std::move(chunk), std::nullopt); }
   // How reading ended: OK, or why the stream cannot go on. What was added is taken first. Only the
@@ -73,7 +76,7 @@ class ReceivedChunks {
       closed_ = std::move(closed);
       wake = !std::exchange(working_, true);
     }
-    if (wake && !executor_.Submit([this] { Work(); })) return End(TooManyBulkCalls());
+    if (wake && !executor_.Submit(owner_, [this] { Work(); })) return End(TooManyBulkCalls());
     if (read) steps_.read();
   }
 
@@ -99,7 +102,7 @@ class ReceivedChunks {
       // This frees the memory of the chunk before the next one is read.
       chunk.reset();
       ReadOn();
-      if (executor_.crowded() && executor_.Submit([this] { Work(); })) return;
+      if (executor_.crowded() && executor_.Submit(owner_, [this] { Work(); })) return;
     }
   }
 
@@ -123,6 +126,8 @@ class ReceivedChunks {
 
   Executor& executor_;
   const Steps steps_;
+  // Constant once a chunk was added.
+  std::string owner_;
   absl::Mutex mutex_;
   // Chunks that wait for the task.
   std::deque<Chunk> chunks_ ABSL_GUARDED_BY(mutex_);

@@ -123,7 +123,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   auto unknown_methods = std::make_unique<UnknownMethods>();
   builder.RegisterCallbackGenericService(unknown_methods.get());
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  if (!server) return ListenFault(listen);
+  // Not the address: the listener has that.
+  if (!server) return absl::InternalError("gRPC makes no server of these services: see its log");
   auto result = absl::WrapUnique(new Server(std::move(unknown_methods), std::move(server),
                                             std::move(acceptor), std::move(listener)));
   result->address_ = HostPortText(listen.host, result->port());

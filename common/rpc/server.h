@@ -62,6 +62,7 @@ class Server {
   //   INVALID_ARGUMENT  malformed address, plaintext beyond localhost that was not allowed, or a
   //                     door without TLS
   //   UNAVAILABLE       the address cannot be bound (in use, not of this machine)
+  //   INTERNAL          gRPC cannot serve these services together
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        const std::vector<grpc::Service*>& services);
   // Shuts down without grace.

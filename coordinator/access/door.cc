@@ -9,6 +9,7 @@
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
+#include "grpc/grpc.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -136,8 +137,9 @@ class GuardedCall : public grpc::experimental::Interceptor {
     using Point = grpc::experimental::InterceptionHookPoints;
     grpc::ServerContextBase* const call = info_->server_context();
     if (batch->QueryInterceptionHookPoint(Point::POST_RECV_INITIAL_METADATA)) {
-      Door::Known known{.caller = door_->Identify(info_->method(), NamesOf(*call->auth_context()),
-                                                  AuthorizationOf(call->client_metadata()))};
+      Door::Known known{.call = call, .authorization = AuthorizationOf(call->client_metadata())};
+      known.caller =
+          door_->Identify(info_->method(), NamesOf(*call->auth_context()), known.authorization);
       known.refusal = door_->Judge(info_->method(), known.caller, SteadyTime());
       refused_ = !known.refusal.ok();
       entered_ = refused_ || known.caller.user.has_value();
@@ -193,6 +195,20 @@ bool Door::WasAsked(const grpc::ServerContextBase* call) const {
 void Door::Forget(const grpc::ServerContextBase* call) {
   absl::MutexLock lock(&mutex_);
   known_.erase(call);
+}
+
+void Door::EndWithdrawn() {
+  if (options_.tokens == nullptr) return;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [_, known] : known_) {
+    const auto& user = known.caller.user;
+    if (!known.refusal.ok() || !user.has_value() || !user->ok()) continue;
+    const absl::StatusOr<User> now = options_.tokens->Authenticate(known.authorization);
+    if (now.ok() && *now == **user) continue;
+    // As TryCancel, which has no words for the client.
+    (void)grpc_call_cancel_with_status(known.call->c_call(), GRPC_STATUS_UNAUTHENTICATED,
+                                       "the token was withdrawn, or has another role now", nullptr);
+  }
 }
 
 absl::Status Door::RefusalOf(const grpc::ServerContextBase& call) const {

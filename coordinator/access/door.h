@@ -69,6 +69,10 @@ class Door : public grpc::AuthMetadataProcessor {
   // Why the guard refuses this call. Handlers call it before anything else.
   absl::Status RefusalOf(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Ends the calls whose token was withdrawn since they began, or has another role by now, with
+  // UNAUTHENTICATED. To be called about once a second.
+  void EndWithdrawn() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Which jobs the caller may change.
   JobCaller JobCallerOf(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -94,6 +98,9 @@ class Door : public grpc::AuthMetadataProcessor {
   struct Known {
     Caller caller;
     absl::Status refusal;
+    // Valid as long as the entry is there.
+    grpc::ServerContextBase* call = nullptr;
+    std::string authorization;
     // RefusalOf was called.
     bool asked = false;
   };

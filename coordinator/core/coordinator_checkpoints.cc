@@ -48,10 +48,9 @@ void Coordinator::CheckpointLeft(const Job& job) {
   const Exchange& rounds = *job.exchange;
   if (rounds.WholeVersion() < 1) return;
   WriteCheckpoint left{.job = job.id};
-  for (int p = 0; p < rounds.plan().fragments(); ++p) {
+  for (int p = 0; p < rounds.plan().fragments(); ++p)
     left.versions.push_back(rounds.fragment(p).version);
-    left.step = std::max(left.step, rounds.plan().PushStep(p, left.versions.back()));
-  }
+  left.step = rounds.plan().StepOf(left.versions);
   out_.works.push_back(std::move(left));
 }
 

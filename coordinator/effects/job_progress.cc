@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "common/base/checked_math.h"
 
@@ -124,15 +125,31 @@ void JobProgress::ContributedAtNextReport(const std::vector<std::string>& pools)
   uncounted_.insert(pools.begin(), pools.end());
 }
 
+int64_t JobProgress::WholeVersion() const {
+  if (commits_.empty()) return -1;
+  int64_t version = std::numeric_limits<int64_t>::max();
+  for (const std::optional<CommitRecord>& commit : commits_)
+    version = std::min(version, commit.has_value() ? commit->version : -1);
+  return version;
+}
+
+bool JobProgress::WasEvaluated(const std::string& pool, int64_t version) const {
+  if (pool.empty()) return evaluated_.contains(version);
+  const auto found = pool_evaluations_.find(pool);
+  return found != pool_evaluations_.end() && found->second.version >= version;
+}
+
 void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
   if (!evaluation.pool.empty()) {
     PoolEvaluations& of_pool = pool_evaluations_[evaluation.pool];
     if (evaluation.step >= of_pool.newest.step) of_pool.newest = evaluation;
+    of_pool.version = std::max(of_pool.version, evaluation.version);
     of_pool.losses.Add(evaluation.step, evaluation.loss);
     return;
   }
   const auto key = std::make_pair(evaluation.step, evaluation.final);
   losses_[key] = evaluation.loss;
+  if (!evaluation.final) evaluated_.insert(evaluation.version);
   if (key == losses_.rbegin()->first) metrics_ = evaluation.metrics;
 }
 

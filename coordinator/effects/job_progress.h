@@ -50,6 +50,12 @@ class JobProgress {
   // pools contributed to a commit, and what each reports next counts.
   void ContributedAtNextReport(const std::vector<std::string>& pools);
 
+  // The newest version that every fragment has; -1 if not all are seeded.
+  int64_t WholeVersion() const;
+  // Whether these parameters were evaluated already: the outer ones of this version, or (`pool` is
+  // not empty) the pool's own at this version or a later one. What is kept of evaluations is
+  // bounded by the versions that are committed, since each is taken once.
+  bool WasEvaluated(const std::string& pool, int64_t version) const;
   // A repeated report of the same evaluation replaces the earlier one. For each pool, the newest
   // evaluation of its own parameters is kept, and a curve of all.
   void AddEvaluation(const EvaluationRecord& evaluation);
@@ -77,10 +83,14 @@ class JobProgress {
   std::set<std::string> uncounted_;
   // By step. The final one comes after others of its step.
   std::map<std::pair<int64_t, bool>, double> losses_;
+  // The versions of these losses without the final one. Pools take turns, so they may come in
+  // another order.
+  std::set<int64_t> evaluated_;
   // The metrics of the last loss.
   std::vector<NamedValue> metrics_;
   struct PoolEvaluations {
     EvaluationRecord newest;
+    int64_t version = 0;
     LossCurve losses;
   };
   std::map<std::string, PoolEvaluations> pool_evaluations_;

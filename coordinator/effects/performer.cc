@@ -43,7 +43,7 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
       parts_.metrics->eval_loss.With({{kJobLabel, job->name()}}).Set(loss.last());
     jobs_[job->id()] = std::move(job);
   }
-  for (std::string& id : recovered.ended) logs_of_ended_[std::move(id)] = absl::InfinitePast();
+  for (std::string& id : recovered.ended) logs_of_ended_[std::move(id)];
 }
 
 void Performer::Start() { Step(coordinator::Tick{}); }
@@ -333,7 +333,7 @@ void Performer::Forget(const LiveJob& job) {
 void Performer::ForgetEnded() {
   for (const std::shared_ptr<LiveJob>& job : All()) {
     if (job->forget_at > now()) continue;
-    logs_of_ended_[job->id()] = now();
+    logs_of_ended_[job->id()].at = now();
     Forget(*job);
   }
 }

@@ -100,7 +100,7 @@ class Performer {
   //   ALREADY_EXISTS      NAME_TAKEN: by a job with another spec, or by one that has failed or was
   //                       cancelled; TOKEN_TAKEN: the token came with another spec
   //   FAILED_PRECONDITION the checkpoint that it begins with does not exist any more
-  //   RESOURCE_EXHAUSTED  the disk is full
+  //   RESOURCE_EXHAUSTED  the disk is full; JOBS_FULL: too many jobs have not ended
   // `owner`: the user who submits it, or empty if not known.
   absl::StatusOr<Submitted> Submit(ResolvedJob resolved, const std::string& token,
                                    const std::string& owner = "");
@@ -167,6 +167,8 @@ class Performer {
   void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
   // A job that has not begun yet keeps the checkpoint that it begins with from being removed.
   void PinInitial(const LiveJob& job, bool pinned);
+  // RESOURCE_EXHAUSTED, JOBS_FULL.
+  absl::Status CheckRoom(const std::string& owner) const;
 
   // In performer_effects.cc.
   void Tell(const RequestSeed& notice);
@@ -189,6 +191,12 @@ class Performer {
   void ForgetEnded();
   // Removes log and snapshots of jobs that have ended, one job after another.
   void RemoveLogs();
+  // A job's log was removed, or is kept.
+  void LogTried(const std::string& id, const absl::StatusOr<bool>& removed);
+  // Begins to write the last checkpoint of a job that was cancelled or failed, which is missing:
+  // the coordinator ended before it, or the disk was full. False: the job has none.
+  bool WriteLeft(const std::string& id);
+  void LeftTried(const LiveJob& job, const absl::Status& status);
   void ShowGauges();
   bool full() const;
 
@@ -203,9 +211,13 @@ class Performer {
 
   std::map<std::string, std::shared_ptr<LiveJob>, std::less<>> jobs_;
   std::map<int, int64_t> jobs_by_state_;
-  // Ended jobs that may still have a log, and when its removal is tried. No decision depends on it,
-  // so the core does not know of it.
-  std::map<std::string, absl::Time> logs_of_ended_;
+  // Ended jobs that may still have a log, when its removal is tried, and whether the last
+  // checkpoint was. No decision depends on it, so the core does not know of it.
+  struct EndedLog {
+    absl::Time at = absl::InfinitePast();
+    bool checkpoint_tried = false;
+  };
+  std::map<std::string, EndedLog> logs_of_ended_;
   bool removing_log_ = false;
   // Decisions that have not taken effect, the oldest first.
   std::deque<Pending> backlog_;

@@ -7,6 +7,7 @@
 #include "common/checkpoint/initial_folder.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/store/fatal.h"
+#include "coordinator/sync/round_plan.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -32,6 +33,24 @@ WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
             .fails_job = true};
   }
   return {.retry = Passes(status), .fault = FaultOf(status, what)};
+}
+
+// Of the checkpoint that the work writes, without its files.
+v1::CheckpointManifest ManifestOf(const LiveJob& job, const WriteCheckpoint& work, absl::Time now) {
+  v1::CheckpointManifest manifest;
+  manifest.set_job_id(job.id());
+  manifest.set_job_name(job.name());
+  manifest.set_step(work.step);
+  manifest.set_final(work.final);
+  manifest.set_last(work.cycle == 0);
+  manifest.mutable_created_at()->set_seconds(absl::ToUnixSeconds(now));
+  manifest.set_longhaul_version(LONGHAUL_VERSION);
+  *manifest.mutable_model() = job.resolved->spec.model();
+  manifest.set_steps(job.resolved->spec.train().steps());
+  manifest.set_separate_documents(job.resolved->spec.data().separate_documents());
+  for (v1::CheckpointTensor& tensor : TensorsOf(*job.resolved))
+    *manifest.add_tensors() = std::move(tensor);
+  return manifest;
 }
 
 }  // namespace
@@ -199,21 +218,8 @@ void Performer::Begin(const ApplyRound& work) {
 
 void Performer::Begin(const WriteCheckpoint& work) {
   const LiveJob& job = *Find(work.job);
-  v1::CheckpointManifest manifest;
-  manifest.set_job_id(job.id());
-  manifest.set_job_name(job.name());
-  manifest.set_step(work.step);
-  manifest.set_final(work.final);
-  manifest.set_last(work.cycle == 0);
-  manifest.mutable_created_at()->set_seconds(absl::ToUnixSeconds(now()));
-  manifest.set_longhaul_version(LONGHAUL_VERSION);
-  *manifest.mutable_model() = job.resolved->spec.model();
-  manifest.set_steps(job.resolved->spec.train().steps());
-  manifest.set_separate_documents(job.resolved->spec.data().separate_documents());
-  for (v1::CheckpointTensor& tensor : TensorsOf(*job.resolved))
-    *manifest.add_tensors() = std::move(tensor);
   parts_.fragments->Checkpoint(
-      work.job, std::move(manifest), work.versions,
+      work.job, ManifestOf(job, work, now()), work.versions,
       Ended<v1::CheckpointManifest>([this, work](absl::StatusOr<v1::CheckpointManifest> written) {
         const std::shared_ptr<LiveJob> job = Find(work.job);
         if (!job) return;
@@ -257,29 +263,91 @@ void Performer::Begin(const RemoveFiles& work) {
 
 void Performer::RemoveLogs() {
   const auto due = std::find_if(logs_of_ended_.begin(), logs_of_ended_.end(),
-                                [this](const auto& entry) { return entry.second <= now(); });
+                                [this](const auto& entry) { return entry.second.at <= now(); });
   if (removing_log_ || due == logs_of_ended_.end()) return;
   removing_log_ = true;
-  parts_.fragments->RemoveLog(
-      due->first, Ended<bool>([this, id = due->first](absl::StatusOr<bool> removed) {
-        removing_log_ = false;
-        const auto tried = logs_of_ended_.find(id);
-        // Otherwise the job was deleted meanwhile.
-        if (tried != logs_of_ended_.end()) {
-          const bool damaged = absl::IsDataLoss(removed.status());
-          if (damaged) {
-            parts_.log->With({.job_id = id})
-                .Error(absl::StrCat("its log is kept, since its last checkpoint is damaged: ",
-                                    removed.status().message()));
-          }
-          if (removed.ok() || damaged) {
-            logs_of_ended_.erase(tried);
-          } else {
-            tried->second = now() + kRemoveLogDelay;
-          }
-        }
-        RemoveLogs();
+  parts_.fragments->RemoveLog(due->first,
+                              Ended<bool>([this, id = due->first](absl::StatusOr<bool> removed) {
+                                LogTried(id, removed);
+                              }));
+}
+
+void Performer::LogTried(const std::string& id, const absl::StatusOr<bool>& removed) {
+  removing_log_ = false;
+  const auto tried = logs_of_ended_.find(id);
+  // Otherwise the job was deleted meanwhile.
+  if (tried != logs_of_ended_.end()) {
+    const bool damaged = absl::IsDataLoss(removed.status());
+    if (damaged) {
+      parts_.log->With({.job_id = id})
+          .Error(absl::StrCat("its log is kept, since its last checkpoint is damaged: ",
+                              removed.status().message()));
+    }
+    if (!removed.ok() && !damaged) {
+      tried->second.at = now() + kRemoveLogDelay;
+    } else if (removed.value_or(true) || std::exchange(tried->second.checkpoint_tried, true) ||
+               !WriteLeft(id)) {
+      logs_of_ended_.erase(tried);
+    } else {
+      removing_log_ = true;
+      return;
+    }
+  }
+  RemoveLogs();
+}
+
+bool Performer::WriteLeft(const std::string& id) {
+  const absl::StatusOr<JobRecord> record = parts_.meta->GetJob(id);
+  v1::Job report;
+  v1::JobSpec spec;
+  if (!record.ok() || record->state == static_cast<int>(JobState::kCompleted) ||
+      !report.ParseFromString(record->status) || !spec.ParseFromString(record->spec) ||
+      std::any_of(report.fragments().begin(), report.fragments().end(),
+                  [](const auto& fragment) { return fragment.rounds_committed() < 1; })) {
+    return false;
+  }
+  absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec);
+  if (!resolved.ok() || report.fragments_size() != static_cast<int>(resolved->fragments.size()))
+    return false;
+  const absl::StatusOr<std::shared_ptr<LiveJob>> made = MakeLiveJob(*record, *std::move(resolved));
+  if (!made.ok()) return false;
+  const std::shared_ptr<LiveJob>& job = *made;
+  parts_.fragments->Add(job->fragments);
+  parts_.fragments->Open(
+      id, /*create=*/false, Ended<OpenedStore>([this, job](absl::StatusOr<OpenedStore> opened) {
+        if (!opened.ok()) return LeftTried(*job, opened.status());
+        WriteCheckpoint work{.job = job->id()};
+        for (const OpenedFragment& fragment : opened->fragments)
+          work.versions.push_back(fragment.version);
+        if (*std::min_element(work.versions.begin(), work.versions.end()) < 1)
+          return LeftTried(*job, absl::NotFoundError("not every fragment was synchronised"));
+        const JobOptions options = JobOptionsOf(*job->resolved);
+        work.step =
+            RoundPlan(options.schedule, options.steps, options.final_round).StepOf(work.versions);
+        parts_.fragments->Checkpoint(
+            job->id(), ManifestOf(*job, work, now()), work.versions,
+            Ended<v1::CheckpointManifest>(
+                [this, job](absl::StatusOr<v1::CheckpointManifest> written) {
+                  LeftTried(*job, written.status());
+                }));
       }));
+  return true;
+}
+
+void Performer::LeftTried(const LiveJob& job, const absl::Status& status) {
+  parts_.fragments->Close(job.id());
+  const Logger log = parts_.log->With({.job = job.name(), .job_id = job.id()});
+  if (status.ok()) {
+    log.Info("has its last checkpoint, which was missing");
+  } else {
+    log.Warning(absl::StrCat("its last checkpoint is missing: ", status.message()));
+  }
+  if (const auto tried = logs_of_ended_.find(job.id()); tried != logs_of_ended_.end()) {
+    const bool again = Passes(status) || absl::IsUnavailable(status);
+    tried->second = {.at = now() + kRemoveLogDelay, .checkpoint_tried = !again};
+  }
+  removing_log_ = false;
+  RemoveLogs();
 }
 
 }  // namespace longhaul::coordinator

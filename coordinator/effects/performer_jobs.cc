@@ -12,6 +12,9 @@
 namespace longhaul::coordinator {
 namespace {
 
+// How many jobs may be there that have not ended. The service is made for some hundreds.
+constexpr int kLiveJobsMax = 1000;
+
 // An id begins with a digit, so it is never the name of a job. Ids sort by time.
 std::string MakeJobId(absl::Time now) {
   std::random_device random;
@@ -76,6 +79,7 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   }
   if (!absl::IsNotFound(same.status())) return same.status();
   if (full()) return DiskFullError("no job can be stored");
+  LH_RETURN_IF_ERROR(CheckRoom(owner));
   JobRecord record{.id = NewJobId(),
                    .name = resolved.spec.name(),
                    .idempotency_token = token,
@@ -104,6 +108,24 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   jobs_[record.id] = job;
   Step(SubmitJob{record.id, job_options});
   return Submitted{record.id, true};
+}
+
+// An owner may have as many as there is room beside them (as StreamAdmission), so that none can take
+// it all: a single one half.
+absl::Status Performer::CheckRoom(const std::string& owner) const {
+  int live = 0, of_owner = 0;
+  for (const auto& [id, job] : jobs_) {
+    if (job->record.ended != absl::InfinitePast()) continue;
+    ++live;
+    of_owner += job->record.owner == owner;
+  }
+  if (of_owner < kLiveJobsMax - live) return absl::OkStatus();
+  return WithErrorInfo(
+      absl::ResourceExhaustedError(absl::StrCat(
+          live, " jobs have not ended, ", of_owner, " of them of ",
+          owner.empty() ? "this submitter" : owner, ": there is room for ", kLiveJobsMax,
+          ", and a submitter may have as many as there is room beside them")),
+      {"JOBS_FULL", {{"hint", "wait until jobs end, or cancel some (longhaul list shows them)"}}});
 }
 
 void Performer::Delete(const std::string& name_or_id,

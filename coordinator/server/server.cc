@@ -176,6 +176,8 @@ class CoordinatorServer::Impl {
     plan_streams_.Sweep();
     job_metrics_.Show(*performer_);
     bulk_streams_.With().Set(admission_.streams());
+    // Not here, since it reads a file. If there is no room, the next second does it.
+    if (tokens_) (void)beside_->Submit([this] { door_->EndWithdrawn(); });
     SweepUploads();
   }
 

@@ -32,7 +32,7 @@ class CheckpointReactor final : public BulkWriteReactor {
   void Start(const grpc::ByteBuffer& request) {
     if (const absl::Status status = Take(request); !status.ok()) return EndCall(status);
     Watch([this] { call_.Cancel(); });
-    if (!resources().executor->Submit([this, self = self()] { Open(); }))
+    if (!resources().executor->Submit(kOwner, [this, self = self()] { Open(); }))
       EndCall(TooManyBulkCalls());
   }
 
@@ -116,7 +116,7 @@ class CheckpointReactor final : public BulkWriteReactor {
     }
     if (!reading_ && !next_.has_value() && !last_ && failed_.ok()) {
       reading_ = true;
-      if (!resources().executor->Submit([this, self = self()] { Read(); })) {
+      if (!resources().executor->Submit(kOwner, [this, self = self()] { Read(); })) {
         reading_ = false;
         failed_ = TooManyBulkCalls();
       }

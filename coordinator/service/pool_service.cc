@@ -44,7 +44,12 @@ void TellEnded(MetaStore& meta, const Request& request, Response* response) {
 PoolService::PoolService(const ServiceContext& service, MetricRegistry& registry)
     : service_(service),
       heartbeats_(registry.Counter("longhaul_coordinator_heartbeats_total",
-                                   "Heartbeats that extended a lease.")) {}
+                                   "Heartbeats that extended a lease.")),
+      evaluations_refused_(
+          registry.Counter("longhaul_coordinator_evaluations_refused_total",
+                           "Reports of evaluations of versions that are not committed.")) {
+  evaluations_refused_.With();  // Shown as 0 before the first.
+}
 
 PoolService::~PoolService() = default;
 
@@ -108,20 +113,18 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
   const absl::Status valid = CheckHeartbeat(service_.CallerOf(*context), *request);
   if (!valid.ok()) return Answered(context, valid);
   return OnOwner(context, service_, [this, request, response](grpc::ServerUnaryReactor* reactor) {
-    if (const absl::Status valid = TakeReport(*request); !valid.ok())
-      return reactor->Finish(ToGrpcStatus(valid));
-    StepAndFinish(reactor, *service_.performer, EventOf(*request),
-                  [this, request, response](const std::optional<Answer>& answer) {
+    coordinator::Heartbeat event = EventOf(*request);
+    const absl::StatusOr<int64_t> taken = TakeReport(*request, event);
+    if (!taken.ok()) return reactor->Finish(ToGrpcStatus(taken.status()));
+    StepAndFinish(reactor, *service_.performer, event,
+                  [this, request, response, taken = *taken](const std::optional<Answer>& answer) {
                     const auto& grant = std::get<GrantLease>(*answer);
                     *response->mutable_lease() = ToProto(grant.lease);
                     Assign(grant, request->has_spec_of(), response->mutable_assignment());
                     TellEnded(service_.performer->meta(), *request, response);
                     if (grant.node.has_value())
                       Fill(*grant.node, service_.performer->now(), response->mutable_node());
-                    for (const v1::Evaluation& e : request->evaluations()) {
-                      response->set_evaluations_acknowledged(
-                          std::max(response->evaluations_acknowledged(), e.step()));
-                    }
+                    response->set_evaluations_acknowledged(taken);
                     heartbeats_.With().Increment();
                     return absl::OkStatus();
                   });
@@ -130,22 +133,19 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
 
 // What a heartbeat reports of the job that the pool works on. A report of a pool without a place
 // there goes only to the core, which assigns it something else.
-absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
+absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& request,
+                                                coordinator::Heartbeat& event) {
+  int64_t taken = 0;
+  for (const v1::Evaluation& e : request.evaluations()) taken = std::max(taken, e.step());
   const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
-  if (!job || !job->resolved.has_value()) return absl::OkStatus();
+  if (!job || !job->resolved.has_value()) return taken;
   const std::optional<ParticipantView> place = service_.performer->Place(job->id(), request.pool());
   const std::string& incarnation =
       request.running().empty() ? request.incarnation() : request.running();
-  if (!place.has_value() || place->incarnation != incarnation || !place->live)
-    return absl::OkStatus();
-  LH_RETURN_IF_ERROR(CheckEvaluations(request, job->resolved->spec.train().steps()));
-  for (const v1::Evaluation& e : request.evaluations()) {
-    if (std::isfinite(e.loss())) continue;
-    service_.performer->log()
-        .With({.job = job->name(), .pool = request.pool(), .job_id = job->id()})
-        .Warning(absl::StrCat("evaluation at step ", e.step(), ": the loss is not finite"));
-  }
-  if (!request.has_progress()) return absl::OkStatus();
+  if (!place.has_value() || place->incarnation != incarnation || !place->live) return taken;
+  LH_RETURN_IF_ERROR(TakeEvaluations(*job, request, event));
+  if (job->commits_unread) taken = 0;
+  if (!request.has_progress()) return taken;
   job->progress.Report(request.pool(), incarnation, place->start_step.value_or(0),
                        request.progress());
   job->history.Reported(job->progress.pools().at(request.pool()).Total(),
@@ -153,6 +153,42 @@ absl::Status PoolService::TakeReport(const v1::HeartbeatRequest& request) {
   if (JobTracks* tracks = service_.performer->tracks(); tracks != nullptr)
     tracks->Progressed(*job, request.pool(), service_.performer->now());
   service_.watchers->Changed(job->id(), service_.performer->now());
+  return taken;
+}
+
+absl::Status PoolService::TakeEvaluations(const LiveJob& job, const v1::HeartbeatRequest& request,
+                                          coordinator::Heartbeat& event) {
+  LH_RETURN_IF_ERROR(CheckEvaluations(request, job.resolved->spec.train().steps()));
+  // Until the job's store is open its versions are not known. The pool repeats its report.
+  if (job.commits_unread) {
+    event.evaluations.clear();
+    return absl::OkStatus();
+  }
+  const int64_t whole = job.progress.WholeVersion();
+  for (const coordinator::Evaluation& e : event.evaluations) {
+    const bool last = e.final && !e.of_pool;
+    if (last ? job.state() == JobState::kFinishing : e.version >= 1 && e.version <= whole) continue;
+    evaluations_refused_.With().Increment();
+    return BadRequestError(
+        {{"evaluations",
+          absl::StrCat(
+              last ? std::string("the final one") : absl::StrCat("one of version ", e.version),
+              " at step ", e.step, " came before its commits: every fragment has version ", whole,
+              "; report a version after it was merged")}});
+  }
+  std::set<std::pair<bool, int64_t>> seen;
+  std::erase_if(event.evaluations, [&](const coordinator::Evaluation& e) {
+    if (e.final && !e.of_pool) return false;  // The core takes the first.
+    return !seen.emplace(e.of_pool, e.version).second ||
+           job.progress.WasEvaluated(e.of_pool ? request.pool() : "", e.version);
+  });
+  for (const coordinator::Evaluation& e : event.evaluations) {
+    if (std::isfinite(e.loss)) continue;
+    service_.performer->log()
+        .With({.job = job.name(), .pool = request.pool(), .job_id = job.id()})
+        .Warning(absl::StrCat("evaluation at step ", e.step, ": the loss is not finite"));
+    break;
+  }
   return absl::OkStatus();
 }
 

@@ -1,9 +1,11 @@
 // PoolService of pool.proto: what the agents of the pools call. The contract is in the .proto.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "common/metrics/registry.h"
 #include "coordinator/service/service_context.h"
 #include "longhaul/v1/pool.grpc.pb.h"
@@ -39,7 +41,12 @@ class PoolService final : public v1::PoolService::CallbackService {
  private:
   // Owner thread.
   v1::Pool Describe(const PoolView& view, absl::Time now) const;
-  absl::Status TakeReport(const v1::HeartbeatRequest& request);
+  // Leaves in the event the evaluations that are to be stored. Returns the step up to which the
+  // pool need not repeat its evaluations.
+  absl::StatusOr<int64_t> TakeReport(const v1::HeartbeatRequest& request,
+                                     coordinator::Heartbeat& event);
+  absl::Status TakeEvaluations(const LiveJob& job, const v1::HeartbeatRequest& request,
+                               coordinator::Heartbeat& event);
   // Leaves out the spec of the job `has_spec_of`.
   void Assign(const GrantLease& grant, const std::string& has_spec_of,
               v1::Assignment* assignment) const;
@@ -47,6 +54,7 @@ class PoolService final : public v1::PoolService::CallbackService {
 
   const ServiceContext service_;
   CounterFamily& heartbeats_;
+  CounterFamily& evaluations_refused_;
   // What pools said about themselves when they joined, to show to people. Owner thread.
   std::map<std::string, v1::Pool> descriptions_;
 };

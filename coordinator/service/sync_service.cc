@@ -72,12 +72,15 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
   const absl::Status valid =
       CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
   if (!valid.ok()) return Answered(context, valid);
-  return AnswerFrom(context, *service_.bulk.executor, [=, this] {
-    absl::StatusOr<v1::GetContributionResponse> found =
-        service_.performer->fragments().FindContribution(*request);
-    if (found.ok()) *response = *std::move(found);
-    return found.status();
-  });
+  return AnswerElsewhere(
+      context,
+      [&](auto task) { return service_.bulk.executor->Submit(request->pool(), std::move(task)); },
+      FinishWith([=, this] {
+        absl::StatusOr<v1::GetContributionResponse> found =
+            service_.performer->fragments().FindContribution(*request);
+        if (found.ok()) *response = *std::move(found);
+        return found.status();
+      }));
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(

@@ -43,6 +43,7 @@ class UploadReactor final : public BulkReadReactor {
     absl::Status status = CheckDeadline(context);
     if (status.ok()) status = Admit(kUploadOwner, Messages::kHeldMax * kUploadChunkMax);
     if (!status.ok()) return messages_.Refuse(status);
+    messages_.SetOwner(kUploadOwner);
     Watch([this] { messages_.Close(StalledError(resources().stall)); });
     Read();
   }
@@ -50,6 +51,13 @@ class UploadReactor final : public BulkReadReactor {
   void OnReadDone(bool ok) override {
     watch().Pause();
     if (!ok) return messages_.Close(absl::OkStatus());
+    // No more waits for the executor than the share of the memory is for.
+    if (const auto bytes = static_cast<int64_t>(message_.Length());
+        bytes > kUploadChunkMax + kRestBytesMax) {
+      message_.Clear();
+      return messages_.Close(Explained(absl::InvalidArgumentError(absl::StrCat(
+          "a message has ", bytes, " bytes, more than ", kUploadChunkMax + kRestBytesMax))));
+    }
     messages_.Add(std::exchange(message_, {}));
   }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
@@ -82,10 +83,15 @@ absl::StatusOr<bool> IsLogRemoved(FileSystem& fs, const std::string& job_dir) {
 absl::StatusOr<bool> RemoveJobLog(FileSystem& fs, const std::string& job_dir) {
   const std::string log = LogFolder(job_dir), removed = RemovedLogFolder(job_dir);
   const std::string snapshots = SnapshotFolder(job_dir);
-  LH_ASSIGN_OR_RETURN(const bool whole, IsThere(fs, log));
-  LH_ASSIGN_OR_RETURN(const bool begun, IsThere(fs, removed));
-  LH_ASSIGN_OR_RETURN(const bool rest, IsThere(fs, snapshots));
-  if (!whole && !begun && !rest) return true;
+  // Each start looks at every job that has ended, so it is one look.
+  const absl::StatusOr<std::vector<std::string>> names = fs.List(job_dir);
+  if (absl::IsNotFound(names.status())) return true;
+  LH_RETURN_IF_ERROR(names.status());
+  const auto is_there = [&](const std::string& path) {
+    return absl::c_any_of(*names, [&](const auto& n) { return JoinPath(job_dir, n) == path; });
+  };
+  const bool whole = is_there(log), begun = is_there(removed);
+  if (!whole && !begun && !is_there(snapshots)) return true;
   LH_ASSIGN_OR_RETURN(std::optional<v1::CheckpointManifest> newest, NewestCheckpoint(fs, job_dir));
   if (!newest.has_value()) return false;
   if (!IsLast(*newest)) {

@@ -35,10 +35,14 @@ int64_t RoundPlan::PushStep(int fragment, int64_t version) const {
   }
 }
 
-int64_t RoundPlan::CycleStep(int64_t cycle) const {
+int64_t RoundPlan::StepOf(const std::vector<int64_t>& versions) const {
   int64_t step = 0;
-  for (int p = 0; p < fragments(); ++p) step = std::max(step, PushStep(p, cycle));
+  for (int p = 0; p < fragments(); ++p) step = std::max(step, PushStep(p, versions[p]));
   return step;
+}
+
+int64_t RoundPlan::CycleStep(int64_t cycle) const {
+  return StepOf(std::vector<int64_t>(fragments(), cycle));
 }
 
 }  // namespace longhaul

@@ -27,6 +27,8 @@ class RoundPlan {
   RoundKind KindOf(int fragment, int64_t version) const;
   // The inner step at the end of which the contributions are taken; 0 for the seed.
   int64_t PushStep(int fragment, int64_t version) const;
+  // The inner step of the newest push in these versions, by fragment.
+  int64_t StepOf(const std::vector<int64_t>& versions) const;
   // Push step of the cycle's last round. Requires 1 <= cycle <= cycles().
   int64_t CycleStep(int64_t cycle) const;
 

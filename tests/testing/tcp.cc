@@ -51,10 +51,10 @@ bool SendAll(int connection, absl::Span<const uint8_t> bytes) {
 }
 
 std::string HttpAsk(int port, const std::string& method, const std::string& path,
-                    const std::string& authorization) {
+                    const std::string& authorization, const std::string& host) {
   const int connection = ConnectTcp(port);
   if (connection < 0) return "";
-  std::string request = method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n";
+  std::string request = method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\n";
   if (!authorization.empty()) request += "Authorization: " + authorization + "\r\n";
   request += "\r\n";
   std::string answer;

@@ -25,7 +25,7 @@ int ConnectTcp(int port, const std::string& host = kLoopback);
 
 // The whole answer to a request, with headers. Empty if nobody listens.
 std::string HttpAsk(int port, const std::string& method, const std::string& path,
-                    const std::string& authorization = "");
+                    const std::string& authorization = "", const std::string& host = "localhost");
 // The whole answer to a GET, with headers. Empty if nobody listens.
 std::string HttpGet(int port, const std::string& path, const std::string& authorization = "");
 

@@ -446,6 +446,48 @@ TEST_F(CertificatesAloneTest, ACertificateIsAUserAndOnePoolAtMost) {
   EXPECT_TRUE(absl::IsUnauthenticated(CallAny(user, join, RequestNaming(join, "carol"), "")));
 }
 
+TEST_F(AccessTest, AStreamEndsWhenItsTokenIsWithdrawn) {
+  const auto channel = Anybody();
+  v1::SubmitJobRequest submit;
+  *submit.mutable_spec() = Spec("watched");
+  ASSERT_EQ(CallAny(channel, "/longhaul.v1.JobService/SubmitJob", submit.SerializeAsString(),
+                    kSubmitterToken),
+            absl::OkStatus());
+  const auto stub = v1::JobService::NewStub(channel);
+  v1::WatchJobRequest request;
+  request.set_job("watched");
+  v1::WatchJobResponse response;
+  const auto open = [&](grpc::ClientContext& context, const std::string& token) {
+    context.AddMetadata("authorization", "Bearer " + token);
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+    auto reader = stub->WatchJob(&context, request);
+    EXPECT_TRUE(reader->Read(&response));
+    return reader;
+  };
+  grpc::ClientContext of_ann, of_bob, of_root;
+  const auto anns = open(of_ann, kViewerToken), bobs = open(of_bob, kSubmitterToken),
+             roots = open(of_root, kAdminToken);
+  // Ann's is withdrawn, bob has another role.
+  WriteSecret(tokens_, TokenLine("bob", "viewer", kSubmitterToken) +
+                           TokenLine("root", "admin", kAdminToken));
+  for (const auto* const reader : {&anns, &bobs}) {
+    while ((*reader)->Read(&response)) {
+    }
+    const grpc::Status ended = (*reader)->Finish();
+    EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNAUTHENTICATED) << ended.error_message();
+    EXPECT_THAT(ended.error_message(), HasSubstr("withdrawn"));
+  }
+  v1::CancelJobRequest cancel;
+  cancel.set_job("watched");
+  ASSERT_EQ(CallAny(channel, "/longhaul.v1.JobService/CancelJob", cancel.SerializeAsString(),
+                    kAdminToken),
+            absl::OkStatus());
+  while (roots->Read(&response)) {
+  }
+  EXPECT_EQ(response.job().state(), v1::CANCELLED);
+  EXPECT_TRUE(roots->Finish().ok());
+}
+
 TEST_F(AccessTest, TokensAreReadAgainAndWithdrawnWhileItRuns) {
   const auto anybody = Anybody();
   const std::string method = "/longhaul.v1.JobService/ListJobs";

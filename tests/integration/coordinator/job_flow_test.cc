@@ -137,6 +137,45 @@ TEST_F(JobFlowTest, AnEvaluationOfAStepThatIsNotTheJobsIsRefused) {
   }
 }
 
+// However often a pool reports, what is kept grows only with the versions that are committed.
+TEST_F(JobFlowTest, AVersionIsEvaluatedOnceAndNotBeforeItIsCommitted) {
+  Members members = MakeMembers({"site-a", "site-b"});
+  SubmitAndBegin(Spec("often"), members);
+  if (HasFatalFailure()) return;
+  Round(members, 1, 1, v1::OUTER);
+  int64_t step = 0;
+  const auto evaluated = [&](int64_t version, bool of_pool, bool final = false) {
+    v1::HeartbeatRequest report;
+    v1::Evaluation* const evaluation = report.add_evaluations();
+    evaluation->set_version(version);
+    evaluation->set_step(++step % 4);
+    evaluation->set_loss(2.5);
+    evaluation->set_of_pool(of_pool);
+    evaluation->set_final(final);
+    v1::Metric* const metric = evaluation->add_metrics();
+    metric->set_name(absl::StrCat("name_", step));
+    report.mutable_progress()->set_inner_step(2);
+    return members[0]->pool.Heartbeat(report).status();
+  };
+  for (const bool of_pool : {false, true}) {
+    const absl::Status early = evaluated(1, of_pool);
+    ASSERT_TRUE(absl::IsInvalidArgument(early)) << "fragment 0 has version 0: " << early;
+    EXPECT_EQ(FieldViolationsOf(early)[0].field, "evaluations");
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(evaluated(3, false, /*final=*/true)));
+  Round(members, 0, 1, v1::OUTER);
+  for (int repeated = 0; repeated < 3; ++repeated) {
+    for (const bool of_pool : {false, true})
+      EXPECT_TRUE(evaluated(1, of_pool).ok()) << "a pool that got no answer repeats its report";
+  }
+  const auto job = Get("often");
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->eval_loss().evaluations(), 1);
+  ASSERT_EQ(job->pools_size(), 1);
+  ASSERT_EQ(job->pools(0).evaluation_size(), 1);
+  EXPECT_EQ(job->pools(0).evaluation(0).name(), "name_5");
+}
+
 TEST_F(JobFlowTest, CancelEndsTheStreamsAndStays) {
   Members members = MakeMembers({"site-a", "site-b"});
   SubmitAndBegin(Spec("cancelled"), members);

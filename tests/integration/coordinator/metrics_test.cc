@@ -39,9 +39,11 @@ TEST_F(MetricsTest, ARestartedCoordinatorShowsWhatItsRunningJobsHave) {
   SubmitAndBegin(Spec("metered"), members);
   if (HasFatalFailure()) return;
   Round(members, 1, 1, v1::OUTER);
+  Round(members, 0, 1, v1::OUTER);
   v1::HeartbeatRequest report;
   report.add_evaluations()->set_loss(2.5);
   report.mutable_evaluations(0)->set_step(2);
+  report.mutable_evaluations(0)->set_version(1);
   ASSERT_TRUE(members[0]->pool.Heartbeat(report).ok());
   const std::string before = Get("/metrics");
   clock_.Advance(absl::Hours(2));

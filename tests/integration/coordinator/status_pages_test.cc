@@ -52,9 +52,11 @@ TEST_F(StatusPagesTest, ShowsWhatPoolsMeasuredOfTheirOwnParameters) {
   Members members = MakeMembers({"site-a", "site-b"});
   SubmitAndBegin(Spec("shown"), members);
   if (HasFatalFailure()) return;
+  for (const int fragment : {1, 0}) Round(members, fragment, 1, v1::OUTER);
   v1::HeartbeatRequest report;
   v1::Evaluation* const evaluation = report.add_evaluations();
   evaluation->set_step(4);
+  evaluation->set_version(1);
   evaluation->set_loss(2.5);
   evaluation->set_of_pool(true);
   v1::Metric* const metric = evaluation->add_metrics();

@@ -5,13 +5,6 @@
 namespace longhaul {
 namespace {
 
-TEST(PagesTest, ParametersAreDecoded) {
-  const PageRequest request{.query = "job=a%20b&empty=&job=second"};
-  EXPECT_EQ(request.Parameter("job"), "a b");
-  EXPECT_EQ(request.Parameter("empty"), "");
-  EXPECT_EQ(request.Parameter("none"), "");
-}
-
 TEST(PagesDeathTest, APathHasOnePage) {
   Pages pages;
   const auto page = [](const PageRequest&) { return Page(); };

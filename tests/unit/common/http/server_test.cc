@@ -4,8 +4,11 @@
 
 #include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "common/base/token_size.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -40,6 +43,18 @@ TEST(HttpServerTest, ServesThePagesThatItIsGiven) {
   for (const char* other : {"/other", "/echo/below", "/echo2"}) {
     EXPECT_THAT(HttpGet(server->port(), other), StartsWith("HTTP/1.1 404 ")) << other;
   }
+}
+
+TEST(HttpServerTest, ParametersAreDecoded) {
+  Pages pages;
+  pages.Add("/echo", [](const PageRequest& request) {
+    std::string body;
+    for (const char* name : {"job", "empty", "none"}) body += request.Parameter(name) + "|";
+    return Page{.body = body};
+  });
+  const auto server = HttpServer::Start({}, pages).value();
+  EXPECT_THAT(HttpGet(server->port(), "/echo?job=a%20b+c&empty=&job=second"),
+              EndsWith("\r\na b c|||"));
 }
 
 TEST(HttpServerTest, WhoAsksForAnUnknownPageIsToldWhichThereAre) {
@@ -121,6 +136,76 @@ TEST(HttpServerTest, IncompleteRequestsDoNotDelayOthers) {
   }
 }
 
+// Hundreds of connections send nothing or half a request, and more pages than the server makes at
+// one time are not made.
+TEST(HttpServerTest, AProbeIsAnsweredAtOnceWhateverOthersDo) {
+  Pages pages = Probes();
+  absl::Notification go;
+  pages.Add("/slow", [&](const PageRequest&) {
+    go.WaitForNotification();
+    return Page{.body = std::string(16 << 20, 'x')};
+  });
+  const auto server = HttpServer::Start({}, pages).value();
+  std::vector<int> others;
+  const auto send = [&](absl::string_view text) {
+    others.push_back(ConnectTcp(server->port()));
+    ASSERT_GE(others.back(), 0);
+    ASSERT_TRUE(
+        SendAll(others.back(), {reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
+  };
+  for (int i = 0; i < 100; ++i) send("GET /slow HTTP/1.1\r\n\r\n");
+  for (int i = 0; i < 600; ++i) send(i % 2 == 0 ? "" : "GET /hea");
+  EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(HttpGet(server->port(), "/readyz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(HttpGet(server->port(), "/slow"), HasSubstr("too many pages are being made"));
+  go.Notify();
+  EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
+  for (const int connection : others) close(connection);
+}
+
+TEST(HttpServerTest, ALargePageIsSentWholeToAReaderThatIsLate) {
+  Pages pages;
+  pages.Add("/large", [](const PageRequest&) { return Page{.body = std::string(16 << 20, 'x')}; });
+  const auto server = HttpServer::Start({}, pages).value();
+  const int connection = ConnectTcp(server->port());
+  constexpr absl::string_view kRequest = "GET /large HTTP/1.1\r\n\r\n";
+  ASSERT_TRUE(
+      SendAll(connection, {reinterpret_cast<const uint8_t*>(kRequest.data()), kRequest.size()}));
+  absl::SleepFor(absl::Milliseconds(100));
+  std::vector<char> buffer(1 << 20);
+  size_t bytes = 0;
+  for (ssize_t size; (size = read(connection, buffer.data(), buffer.size())) > 0;) bytes += size;
+  EXPECT_GT(bytes, size_t{16} << 20);
+  close(connection);
+}
+
+TEST(HttpServerTest, RefusesWhatItDoesNotKnow) {
+  const auto server = HttpServer::Start({}, Probes()).value();
+  EXPECT_THAT(HttpAsk(server->port(), "POST", "/healthz"), StartsWith("HTTP/1.1 405 "));
+  EXPECT_THAT(HttpGet(server->port(), "/" + std::string(64 << 10, 'x')), StartsWith("HTTP/1.1 4"));
+}
+
+// A page of elsewhere, whose name means this machine by now, in a browser of this machine.
+TEST(HttpServerTest, WithoutTokensItAnswersOnlyThoseWhoNameThisMachine) {
+  const auto open = HttpServer::Start({}, Probes()).value();
+  for (const char* host : {"localhost", "LocalHost:7071", "127.0.0.1", "127.0.0.1:80", "[::1]",
+                           "[::1]:7071", "10.0.0.1:1"}) {
+    EXPECT_THAT(HttpAsk(open->port(), "GET", "/healthz", "", host), StartsWith("HTTP/1.1 200 "))
+        << host;
+  }
+  for (const char* host : {"evil.example", "evil.example:7071", "localhost.evil.example", "a",
+                           "1.2.3.4.evil.example", ":80", "[evil]"}) {
+    EXPECT_THAT(HttpAsk(open->port(), "GET", "/healthz", "", host), StartsWith("HTTP/1.1 403 "))
+        << host;
+  }
+  Pages gated = Probes();
+  gated.SetGate([](absl::string_view) { return absl::OkStatus(); });
+  const auto with_tokens = HttpServer::Start({}, gated).value();
+  const auto beyond = HttpServer::Start({.address = "0.0.0.0"}, Probes()).value();
+  for (const int port : {with_tokens->port(), beyond->port()})
+    EXPECT_THAT(HttpAsk(port, "GET", "/healthz", "", "site-a:80"), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST(HttpServerTest, RefusesAPortThatIsTakenOrImpossible) {
   const auto first = HttpServer::Start({}, Probes()).value();
   EXPECT_EQ(HttpServer::Start({.port = first->port()}, Probes()).status().code(),
@@ -129,6 +214,29 @@ TEST(HttpServerTest, RefusesAPortThatIsTakenOrImpossible) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(HttpServer::Start({.port = 70000}, Probes()).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(HttpServerTest, StopsWhilePagesAreMadeAndWaitedFor) {
+  Pages pages;
+  std::atomic<int> making = 0;
+  pages.Add("/slow", [&](const PageRequest&) {
+    ++making;
+    absl::SleepFor(absl::Milliseconds(100));
+    return Page{.body = "made"};
+  });
+  auto server = HttpServer::Start({}, pages).value();
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 20; ++i) {
+    clients.emplace_back([port = server->port()] {
+      const std::string answer = HttpGet(port, "/slow");
+      EXPECT_TRUE(answer.empty() || answer.ends_with("made") ||
+                  answer.ends_with("the server is stopping\n"))
+          << answer;
+    });
+  }
+  while (making == 0) absl::SleepFor(absl::Milliseconds(1));
+  server.reset();
+  for (std::thread& client : clients) client.join();
 }
 
 TEST(HttpServerTest, StopsListeningWhenDestroyed) {

@@ -63,6 +63,48 @@ TEST(ExecutorTest, RefusesWhenTheQueueIsFull) {
   EXPECT_EQ(ran, 2);
 }
 
+TEST(ExecutorTest, OwnersTakeTurns) {
+  absl::Notification started, go;
+  std::vector<std::string> order;
+  {
+    Executor executor({.threads = 1, .queue_max = 100});
+    ASSERT_TRUE(executor.Submit([&] {
+      started.Notify();
+      go.WaitForNotification();
+    }));
+    started.WaitForNotification();
+    const auto submit = [&](const std::string& owner) {
+      ASSERT_TRUE(executor.Submit(owner, [&order, owner] { order.push_back(owner); }));
+    };
+    for (int i = 0; i < 4; ++i) submit("a");
+    for (int i = 0; i < 2; ++i) submit("b");
+    submit("");
+    go.Notify();
+  }
+  EXPECT_EQ(order, (std::vector<std::string>{"a", "b", "", "a", "b", "a", "a"}));
+}
+
+TEST(ExecutorTest, NoOwnerFillsTheQueue) {
+  absl::Notification started, go;
+  Executor executor({.threads = 1, .queue_max = 9});
+  ASSERT_TRUE(executor.Submit([&] {
+    started.Notify();
+    go.WaitForNotification();
+  }));
+  started.WaitForNotification();
+  const auto fill = [&](const std::string& owner) {
+    int taken = 0;
+    while (executor.Submit(owner, [] {})) ++taken;
+    return taken;
+  };
+  EXPECT_EQ(fill("a"), 5);
+  EXPECT_EQ(fill("b"), 2);
+  EXPECT_EQ(fill("a"), 0);
+  EXPECT_EQ(fill("c"), 1);
+  EXPECT_EQ(fill(""), 1) << "what belongs to nobody may take the rest";
+  go.Notify();
+}
+
 TEST(ExecutorTest, TakesTasksThatCannotBeCopied) {
   int seen = 0;
   {

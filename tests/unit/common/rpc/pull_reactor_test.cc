@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -72,6 +73,62 @@ TEST_F(PullReactorTest, WhoMayNotPullTakesNoShare) {
   request.set_pool("a");
   EXPECT_TRUE(absl::IsResourceExhausted(
       FragmentPull(request, 1, check_, {}).Attempt(OneChannel(), Call())));
+}
+
+// A whole pull computes a digest of its fragment: a pool that asks for many must not keep another
+// one waiting.
+TEST_F(PullReactorTest, ManyPullsOfOnePoolDoNotKeepAnotherWaiting) {
+  absl::Mutex mutex;
+  std::vector<std::string> order;
+  int arrived = 0;
+  service_.pull.on_admit = [&](const v1::PullRequest&) {
+    absl::MutexLock lock(&mutex);
+    ++arrived;
+    return absl::OkStatus();
+  };
+  service_.pull.on_request = [&](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
+    {
+      absl::MutexLock lock(&mutex);
+      order.push_back(request.pool());
+      if (order.size() == 1) inside_.Notify();
+    }
+    go_.WaitForNotification();
+    return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
+  };
+  Serve(1000, {}, {.threads = 1, .queue_max = 16});
+  const auto stub = v1::SyncService::NewStub(channels_[0]);
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::PullMessage>>> pulls;
+  const auto pull = [&](const std::string& pool) {
+    v1::PullRequest request;
+    request.set_pool(pool);
+    request.add_blocks()->set_count(8);
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    contexts.back()->set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    pulls.push_back(stub->PullFragment(contexts.back().get(), request));
+  };
+  const auto await = [&](int count) {
+    absl::MutexLock lock(&mutex);
+    const auto all = [&] { return arrived >= count; };
+    mutex.Await(absl::Condition(&all));
+  };
+  pull("a");
+  inside_.WaitForNotification();
+  for (int i = 0; i < 40; ++i) pull("a");
+  await(41);
+  pull("b");
+  await(42);
+  go_.Notify();
+  v1::PullMessage message;
+  EXPECT_TRUE(pulls.back()->Read(&message));
+  for (auto& one : pulls) {
+    while (one->Read(&message)) {
+    }
+    (void)one->Finish();
+  }
+  const auto of_b = std::find(order.begin(), order.end(), "b");
+  ASSERT_NE(of_b, order.end()) << "b was refused";
+  EXPECT_LE(of_b - order.begin(), 3);
 }
 
 TEST_F(PullReactorTest, ACallIsToldThatTheExecutorIsFull) {

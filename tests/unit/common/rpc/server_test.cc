@@ -260,6 +260,12 @@ TEST(ServerTest, WhatAllCallsHoldIsBounded) {
   left.Wait();
 }
 
+TEST(ServerTest, WhatGrpcCannotServeIsNoFaultOfTheAddress) {
+  RefusingPools pools;
+  const absl::Status twice = Server::Start({.address = "127.0.0.1:0"}, {&pools, &pools}).status();
+  EXPECT_TRUE(absl::IsInternal(twice)) << twice;
+}
+
 TEST(ServerTest, PlaintextBeyondLocalhostMustBeAllowed) {
   for (const char* address : {"localhost:1", "127.0.0.1:0", "127.1.2.3:5", "[::1]:9"}) {
     EXPECT_TRUE(RefuseNonLoopback(address).ok()) << address;

@@ -180,6 +180,25 @@ TEST(JobProgressTest, LossesFirstLastAndBest) {
   EXPECT_EQ(loss.evaluations(), 4);
 }
 
+TEST(JobProgressTest, AVersionWasEvaluatedOnceByAllAndOnceByEachPool) {
+  JobProgress progress(2);
+  EXPECT_EQ(progress.WholeVersion(), -1);
+  progress.SetCommit({.fragment = 0, .version = 3});
+  EXPECT_EQ(progress.WholeVersion(), -1);
+  progress.SetCommit({.fragment = 1, .version = 2});
+  EXPECT_EQ(progress.WholeVersion(), 2);
+  progress.AddEvaluation({.step = 20, .version = 2, .loss = 1});
+  progress.AddEvaluation({.step = 30, .version = 3, .loss = 1, .final = true});
+  progress.AddEvaluation({.step = 20, .version = 2, .loss = 1, .pool = "a"});
+  EXPECT_TRUE(progress.WasEvaluated("", 2));
+  EXPECT_FALSE(progress.WasEvaluated("", 1)) << "of the pool whose turn it was before";
+  EXPECT_FALSE(progress.WasEvaluated("", 3)) << "as the outer parameters of a cycle";
+  EXPECT_TRUE(progress.WasEvaluated("a", 1)) << "a pool reports its own in order";
+  EXPECT_TRUE(progress.WasEvaluated("a", 2));
+  EXPECT_FALSE(progress.WasEvaluated("a", 3));
+  EXPECT_FALSE(progress.WasEvaluated("b", 1));
+}
+
 // A page shows it every two seconds, and a job may have any number of steps.
 TEST(JobProgressTest, EvaluationsOfALongJobAreThinned) {
   JobProgress progress(1);

@@ -229,6 +229,26 @@ TEST_F(PerformerTest, AnEndedJobIsForgottenAfterAWhile) {
   EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kCancelled)), 1);
 }
 
+TEST_F(PerformerTest, ASubmitterHasAsManyLiveJobsAsThereIsRoomBesideThem) {
+  int names = 0;
+  const auto submit = [&](const std::string& owner) {
+    return performer_->Submit(Spec(absl::StrCat("job-", ++names)), "", owner).status();
+  };
+  for (int i = 0; i < 500; ++i) ASSERT_EQ(submit("bob"), absl::OkStatus()) << i;
+  const absl::Status refused = submit("bob");
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  ASSERT_TRUE(ErrorInfoOf(refused).has_value());
+  EXPECT_EQ(ErrorInfoOf(refused)->reason, "JOBS_FULL");
+  EXPECT_FALSE(ErrorInfoOf(refused)->metadata.at("hint").empty());
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob("job-501").status()));
+  EXPECT_EQ(submit("ann"), absl::OkStatus());
+  // One that exists needs no room, and one that has ended takes none.
+  EXPECT_TRUE(performer_->Submit(Spec("job-1"), "", "bob").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(submit("bob"))) << "500, beside 501";
+  Step(CancelJob{"id1"});
+  EXPECT_EQ(submit("bob"), absl::OkStatus());
+}
+
 // Of a job that has ended the checkpoints remain: the log and the snapshots serve recovery alone.
 class EndedLogTest : public PerformerTest {
  protected:
@@ -242,9 +262,7 @@ class EndedLogTest : public PerformerTest {
     EXPECT_TRUE(HasLog(id));
     return id;
   }
-  bool HasLog(const std::string& id) {
-    return disk_.List(LogFolder(JobFolder("data", id))).ok();
-  }
+  bool HasLog(const std::string& id) { return disk_.List(LogFolder(JobFolder("data", id))).ok(); }
   // The log is removed a minute after the end.
   void PassLinger() {
     Pass(absl::Seconds(61));
@@ -287,12 +305,62 @@ TEST_F(EndedLogTest, WaitsForTheLastStreamsAndIsTriedAgain) {
 
 TEST_F(EndedLogTest, StaysWithADamagedCheckpointAndSaysSo) {
   const std::string id = RunAndCancel();
-  const std::string folder = CheckpointPath(JobFolder("data", id),
-                                            CheckpointSteps(disk_, JobFolder("data", id))->back());
+  const std::string folder =
+      CheckpointPath(JobFolder("data", id), CheckpointSteps(disk_, JobFolder("data", id))->back());
   ASSERT_TRUE((*disk_.Open(folder + "/fragment-000.f32"))->WriteAt(5, "damage").ok());
   PassLinger();
   EXPECT_TRUE(HasLog(id));
   EXPECT_NE(log_text_.str().find("its last checkpoint is damaged"), std::string::npos);
+}
+
+// The end of a job is stored before its checkpoint is written. What is missing then is written by
+// the next start, or when the log would be removed.
+TEST_F(EndedLogTest, ALastCheckpointThatIsMissingIsWritten) {
+  publisher_.status_of = [](const LiveJob& job, const std::optional<JobFault>&) {
+    v1::Job report;
+    for (int f = 0; f < job.fragment_count(); ++f) {
+      const std::optional<CommitRecord>& commit = job.progress.commit(f);
+      report.add_fragments()->set_rounds_committed(commit.has_value() ? commit->version : 0);
+    }
+    return report.SerializeAsString();
+  };
+  for (const bool restart : {false, true}) {
+    SCOPED_TRACE(restart);
+    const std::string id = Submit(absl::StrCat("job-", restart), 1);
+    Join("a");
+    Step(RankReady{id, "a", "1", 0});
+    Crank();
+    Push(id, "a", 0, RoundKind::kSeed);
+    Crank();
+    Push(id, "a", 1, RoundKind::kOuter);
+    Crank();
+    background_.refuses = true;
+    Step(CancelJob{id});
+    Crank();
+    background_.refuses = false;
+    EXPECT_EQ(CheckpointSteps(disk_, JobFolder("data", id))->size(), 0u);
+    if (restart) Restart();
+    PassLinger();
+    const auto checkpoints = ListCheckpoints(disk_, JobFolder("data", id));
+    ASSERT_TRUE(checkpoints.ok() && checkpoints->size() == 1) << checkpoints.status();
+    EXPECT_TRUE(checkpoints->front().last());
+    EXPECT_EQ(checkpoints->front().fragments(0).version(), 1);
+    EXPECT_EQ(checkpoints->front().step(), 29);
+    EXPECT_EQ(fragments_->Find(id), nullptr);
+    Pass(absl::Seconds(11));
+    Crank();
+    EXPECT_FALSE(HasLog(id));
+  }
+}
+
+TEST_F(EndedLogTest, AJobThatWasNotSynchronisedOnceHasNoCheckpoint) {
+  const std::string id = RunPair();
+  Step(CancelJob{id});
+  Crank();
+  Restart();
+  PassLinger();
+  EXPECT_EQ(CheckpointSteps(disk_, JobFolder("data", id))->size(), 0u);
+  EXPECT_TRUE(HasLog(id));
 }
 
 TEST_F(EndedLogTest, ADeletedJobGoesWhole) {
