@@ -39,14 +39,18 @@ namespace {
 // gradient: one that is being reduced, and one after it.
 constexpr size_t kUnitsUnderWay = 2;
 
-// The partition map without settings that have no effect in this pool.
+// The partition map without settings that have no effect in this pool. A matrix that is updated
+// whole has one owner in any case: the bits of its products depend on the processor, so ranks of
+// different machines that all updated it would come to differ.
 PartitionMap Fit(const Engine::Options& options, const Topology& topology) {
-  PartitionMap map = Normalized(options.partition, topology);
+  PartitionMap wanted = options.partition;
+  if (CutRuleOf(options.optimizer) == CutRule::kMatrices) wanted.optimizer = Level::kPool;
+  PartitionMap map = Normalized(wanted, topology);
   // Weights in host memory are copied to the device unit by unit, in the same way as gathered ones.
   // So they count as split even in a pool of one rank.
   if (options.offload.parameters && map.weights.level == Level::kRank) {
-    map.weights = {.level = options.partition.weights.level};
-    map.optimizer = options.partition.optimizer;
+    map.weights = {.level = wanted.weights.level};
+    map.optimizer = wanted.optimizer;
   }
   return map;
 }
