@@ -124,7 +124,7 @@ absl::Status CheckOffloadTogether(const Engine::Options& options, PoolExchange& 
 std::unique_ptr<CollectiveQueue> MakeQueue(const PoolExchange& exchange,
                                            const Engine::Options& options, Trace* trace) {
   return exchange.ranks() > 1 || options.offload.parameters
-             ? MakeCollectiveQueue(options.device, trace)
+             ? MakeCollectiveQueue(options.device, trace, options.patience)
              : MakeImmediateQueue();
 }
 
@@ -312,10 +312,12 @@ absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
   CodingLoss& gradients = ExchangesMomentum() ? momentum_->loss() : reduction_.loss();
   at::Tensor sums = at::cat({at::stack({loss_sum, SquaredNormPart()}),
                              weights_.loss().TakeOn(device_), gradients.TakeOn(device_)});
-  LH_RETURN_IF_ERROR(AwaitOwnWork("a step"));
-  if (!exchange_->works_on_device()) sums = sums.cpu();
+  if (!exchange_->works_on_device()) {
+    LH_RETURN_IF_ERROR(AwaitOwnWork("a step"));
+    sums = sums.cpu();
+  }
   LH_RETURN_IF_ERROR(
-      RunQueued("summing the gradient's norm", [&] { return exchange_->Sum(sums); }));
+      RunQueued("summing the gradient's norm", [this, sums] { return exchange_->Sum(sums); }));
   sums = sums.cpu();
   const absl::Span<const double> of = SpanOf<const double>(sums);
   const bool finite = of[4] == 0 && of[7] == 0;
@@ -327,7 +329,6 @@ absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
 }
 
 absl::Status Engine::AwaitOwnWork(absl::string_view what) const {
-  if (exchange_->works_on_device()) return absl::OkStatus();
   return AwaitDevice(device_, what, patience_.now());
 }
 
@@ -524,12 +525,17 @@ absl::Status Engine::BeginWrite(int unit, const ElementRange& range) {
 
 absl::StatusOr<std::vector<std::vector<int64_t>>> Engine::GatherNumbers(
     absl::Span<const int64_t> values) {
-  absl::StatusOr<std::vector<std::vector<int64_t>>> gathered;
-  LH_RETURN_IF_ERROR(RunQueued("gathering numbers", [&] {
-    gathered = exchange_->Gather(values);
-    return gathered.status();
+  struct Gathered {
+    std::vector<int64_t> own;
+    absl::StatusOr<std::vector<std::vector<int64_t>>> all;
+  };
+  const auto numbers = std::make_shared<Gathered>();
+  numbers->own.assign(values.begin(), values.end());
+  LH_RETURN_IF_ERROR(RunQueued("gathering numbers", [this, numbers] {
+    numbers->all = exchange_->Gather(numbers->own);
+    return numbers->all.status();
   }));
-  return gathered;
+  return std::move(numbers->all);
 }
 
 std::optional<Batch> Engine::ToDevice(const TokenBatch& batch) const {

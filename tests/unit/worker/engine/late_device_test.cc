@@ -4,11 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "ATen/Parallel.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "c10/core/StreamGuard.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
@@ -183,15 +181,7 @@ TEST(LateDeviceTest, NothingWaitsForeverForADeviceThatHangs) {
                           .value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
   ASSERT_TRUE(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).ok());
-  absl::Notification hangs, goes_on;
-  LateStreams().Submit(CurrentLateStream(), [&] {
-    hangs.Notify();
-    goes_on.WaitForNotification();
-  });
-  std::thread device([end = LateStreams().Record(CurrentLateStream()).value()] {
-    EXPECT_TRUE(LateStreams().Wait(end, absl::Now() + absl::Seconds(60)).ok());
-  });
-  hangs.WaitForNotification();
+  const HungLateStream hung;
   const auto late = [](absl::string_view what) {
     return absl::DeadlineExceededError(
         absl::StrCat(what, ": the device has not done it after 50ms"));
@@ -202,8 +192,45 @@ TEST(LateDeviceTest, NothingWaitsForeverForADeviceThatHangs) {
   const absl::Status status = engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status();
   EXPECT_EQ(status, late("a step"));
   EXPECT_FALSE(IsPeerFault(status));
-  goes_on.Notify();
-  device.join();
+}
+
+// The rank knows it before a collective gives up, which would name its peers.
+TEST(LateDeviceTest, ARankWhoseDeviceHangsInACollectiveSaysSo) {
+  RegisterLateKernels();
+  RunRanks(2, [](int rank, Communicator& communicator) {
+    at::set_num_threads(1);
+    TakeLateStream();
+    const auto engine = Engine::Create({.model = TransformerLm::Create({.layers = 1,
+                                                                        .dim = 16,
+                                                                        .heads = 2,
+                                                                        .kv_heads = 2,
+                                                                        .ff_dim = 24,
+                                                                        .context = kLateWindow,
+                                                                        .vocab = kLateTokens},
+                                                                       kLateDevice)
+                                                     .value(),
+                                        .link = {.communicator = &communicator},
+                                        .partition = PartitionPreset("ddp").value(),
+                                        .device = kLateDevice,
+                                        .optimizer = AdamWOptions{},
+                                        .patience = absl::Seconds(2)})
+                            .value();
+    const std::vector<int64_t> tokens(kLateWindow + 1, 1);
+    const auto step = [&] {
+      return engine->Step({1, kLateWindow, tokens}, 2 * kLateWindow, 0.05).status();
+    };
+    ASSERT_TRUE(step().ok());
+    std::optional<HungLateStream> hung;
+    if (rank == 0) hung.emplace();
+    const absl::Status status = step();
+    if (rank == 0) {
+      EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+      EXPECT_TRUE(absl::EndsWith(status.message(), ": the device has not done it after 2s"))
+          << status;
+      EXPECT_FALSE(IsPeerFault(status));
+      communicator.Abort("the test ends");
+    }
+  });
 }
 
 TEST(LateDeviceTest, EightRanksShareIt) {
