@@ -73,11 +73,18 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 
 absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
+  // gRPC's words for a page over HTTP/2. Its code is made of the page's, as if the server had
+  // answered the call.
+  const std::string message = status.error_message();
+  absl::string_view page = message;
+  if (absl::ConsumePrefix(&page, "Received http2 header with status: ")) {
+    return absl::UnavailableError(absl::StrCat("a web server or proxy answers (HTTP status ", page,
+                                               "), which does not pass gRPC on"));
+  }
   const int code = status.error_code();
   const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
   absl::Status result(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
-                      code == grpc::StatusCode::UNAVAILABLE ? PlainWords(status.error_message())
-                                                            : status.error_message());
+                      code == grpc::StatusCode::UNAVAILABLE ? PlainWords(message) : message);
   google::rpc::Status details;
   if (details.ParseFromString(status.error_details())) {
     for (const auto& detail : details.details()) {

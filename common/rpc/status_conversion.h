@@ -14,7 +14,8 @@ namespace longhaul {
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // Details that do not parse are left out. A code that gRPC does not define becomes UNKNOWN.
-// Messages of gRPC itself about a failed connection are put into plain words.
+// Messages of gRPC itself about a failed connection are put into plain words. If a web server or
+// proxy answers in the server's place, the status is UNAVAILABLE.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
 }  // namespace longhaul

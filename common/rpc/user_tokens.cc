@@ -109,9 +109,12 @@ absl::string_view BearerToken(absl::string_view authorization) {
 absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(const std::string& flag,
                                                      const std::string& path, Logger log) {
   std::unique_ptr<Tokens> tokens(new Tokens(flag, path, std::move(log)));
-  LH_ASSIGN_OR_RETURN(std::vector<UserToken> read, tokens->Read());
+  absl::StatusOr<std::vector<UserToken>> read = tokens->Read();
+  if (absl::IsPermissionDenied(read.status()) || absl::IsFailedPrecondition(read.status()))
+    return absl::InvalidArgumentError(read.status().message());
+  if (!read.ok()) return read.status();
   absl::MutexLock lock(&tokens->mutex_);
-  tokens->tokens_ = std::move(read);
+  tokens->tokens_ = *std::move(read);
   tokens->read_at_ = absl::Now();
   return tokens;
 }

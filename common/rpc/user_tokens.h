@@ -49,8 +49,9 @@ absl::string_view BearerToken(absl::string_view authorization);
 // last good content stays in force, and the log says why.
 class Tokens {
  public:
-  // `flag`: the flag that gave the path, for messages. Errors: those of ReadSecretFile and
-  // ParseTokens.
+  // `flag`: the flag that gave the path, for messages.
+  //   NOT_FOUND, UNAVAILABLE  there is no file, or it cannot be read, which may pass
+  //   INVALID_ARGUMENT        its content, or who may read it, is wrong
   static absl::StatusOr<std::unique_ptr<Tokens>> Open(const std::string& flag,
                                                       const std::string& path, Logger log);
 

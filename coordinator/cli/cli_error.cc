@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/rpc/status_details.h"
@@ -34,10 +33,6 @@ ExitCode ExitOf(const absl::Status& status) {
 }
 
 std::string HintOf(const absl::Status& status, const std::string& address) {
-  // gRPC's words for a page of an HTTP server, with a code that it makes of the page's.
-  if (absl::StartsWith(status.message(), "Received http2 header with status"))
-    return absl::StrCat("a web server or proxy answers at ", address,
-                        ", which does not pass gRPC on to a coordinator");
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
       if (WasExplained(status)) return "";

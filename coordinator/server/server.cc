@@ -213,10 +213,7 @@ class CoordinatorServer::Impl {
 
   absl::Status OpenAccess(const CoordinatorServerOptions& options) {
     if (!options.tokens_file.empty()) {
-      absl::StatusOr<std::unique_ptr<Tokens>> tokens =
-          Tokens::Open("--tokens", options.tokens_file, log_);
-      if (!tokens.ok()) return absl::InvalidArgumentError(tokens.status().message());
-      tokens_ = *std::move(tokens);
+      LH_ASSIGN_OR_RETURN(tokens_, Tokens::Open("--tokens", options.tokens_file, log_));
     }
     if (!options.audit_log.empty()) {
       LH_ASSIGN_OR_RETURN(audit_, AuditLog::Open(options.audit_log, log_));

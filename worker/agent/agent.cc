@@ -81,10 +81,7 @@ absl::Status Agent::ServeHttp() {
   Pages pages;
   metrics_.AddPages(pages);
   if (!options_.tokens_file.empty()) {
-    absl::StatusOr<std::unique_ptr<Tokens>> tokens =
-        Tokens::Open("--tokens", options_.tokens_file, options_.log);
-    if (!tokens.ok()) return absl::InvalidArgumentError(tokens.status().message());
-    tokens_ = *std::move(tokens);
+    LH_ASSIGN_OR_RETURN(tokens_, Tokens::Open("--tokens", options_.tokens_file, options_.log));
     // A user with any role may look at the pages.
     pages.SetGate([this](absl::string_view authorization) {
       return tokens_->Authenticate(authorization).status();

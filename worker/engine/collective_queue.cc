@@ -11,11 +11,16 @@
 #include "c10/core/Event.h"
 #include "c10/core/StreamGuard.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
+#include "common/base/clock.h"
 #include "common/base/status_marks.h"
 #include "worker/engine/torch_status.h"
+#include "worker/movement/late_device.h"
 
 namespace longhaul {
 namespace {
+
+// So often a wait looks at the device while its patience lasts.
+constexpr int kLooks = 10;
 
 absl::Status Run(const std::string& name, const std::function<absl::Status()>& work) {
   const absl::Status status = CatchTorch(name, work);
@@ -35,6 +40,7 @@ class Fence {
   void Block(const std::optional<c10::Stream>& stream) const {
     if (event_.has_value()) event_->block(*stream);
   }
+  bool Reached() const { return !event_.has_value() || event_->query(); }
 
  private:
   std::optional<c10::Event> event_;
@@ -56,8 +62,11 @@ absl::Status BlockOn(const std::optional<c10::Stream>& stream, const Fence& fenc
 
 class ThreadQueue : public CollectiveQueue {
  public:
-  ThreadQueue(c10::Device device, Trace* trace)
-      : device_(device), trace_(trace), thread_([this] { RunAll(); }) {}
+  ThreadQueue(c10::Device device, Trace* trace, Patience patience)
+      : device_(device),
+        trace_(trace),
+        patience_(std::move(patience)),
+        thread_([this] { RunAll(); }) {}
   ~ThreadQueue() override {
     {
       absl::MutexLock lock(&mutex_);
@@ -80,7 +89,9 @@ class ThreadQueue : public CollectiveQueue {
     const auto done = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
       return done_ >= ticket || !status_.ok();
     };
-    mutex_.Await(absl::Condition(&done));
+    const absl::Duration patience = device_.is_cpu() ? absl::InfiniteDuration() : patience_.now();
+    while (!mutex_.AwaitWithTimeout(absl::Condition(&done), patience / kLooks))
+      status_ = CheckDevice(patience);
     if (ticket > 0 && status_.ok()) status_ = BlockOn(CurrentStream(), done_fence_);
     return status_;
   }
@@ -91,6 +102,16 @@ class ThreadQueue : public CollectiveQueue {
     std::function<absl::Status()> run;
     Fence submitted;
   };
+
+  // While a work waits for what the caller enqueued before it, it waits for this device alone: all
+  // earlier works are done. Its own wait for the ranks would take that for a peer's fault, later.
+  absl::Status CheckDevice(absl::Duration patience) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!begun_.has_value() || SteadyTime() - *begun_ < patience) return absl::OkStatus();
+    const Work& work = works_.front();
+    return CatchTorch("looking at an event", [&] {
+      return work.submitted.Reached() ? absl::OkStatus() : LateDeviceError(work.name, patience);
+    });
+  }
 
   std::optional<c10::Stream> CurrentStream() const {
     if (device_.is_cpu()) return std::nullopt;
@@ -105,7 +126,8 @@ class ThreadQueue : public CollectiveQueue {
       guard.reset_stream(*stream);
     }
     while (true) {
-      Work work{"", nullptr, Fence(c10::kCPU)};
+      // It stays where it is, since works are added behind it.
+      Work* work = nullptr;
       {
         absl::MutexLock lock(&mutex_);
         const auto ready = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
@@ -113,15 +135,17 @@ class ThreadQueue : public CollectiveQueue {
         };
         mutex_.Await(absl::Condition(&ready));
         if (stopping_) return;
-        work = std::move(works_.front());
-        works_.pop_front();
+        work = &works_.front();
+        begun_ = SteadyTime();
       }
-      absl::Status status = BlockOn(stream, work.submitted);
+      absl::Status status = BlockOn(stream, work->submitted);
       if (status.ok()) {
-        const Trace::Span span(trace_, Trace::Track::kCollectives, work.name);
-        status = Run(work.name, work.run);
+        const Trace::Span span(trace_, Trace::Track::kCollectives, work->name);
+        status = Run(work->name, work->run);
       }
       absl::MutexLock lock(&mutex_);
+      works_.pop_front();
+      begun_.reset();
       if (status.ok()) status = RecordOn(stream, done_fence_);
       if (status_.ok()) status_ = std::move(status);
       ++done_;
@@ -130,8 +154,11 @@ class ThreadQueue : public CollectiveQueue {
 
   const c10::Device device_;
   Trace* const trace_;
+  const Patience patience_;
   absl::Mutex mutex_;
+  // The first is the one that runs, if one runs.
   std::deque<Work> works_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Time> begun_ ABSL_GUARDED_BY(mutex_);
   Ticket last_ ABSL_GUARDED_BY(mutex_) = 0, done_ ABSL_GUARDED_BY(mutex_) = 0;
   // Follows the last work that is done. Works share one stream, so it follows all earlier ones,
   // too.
@@ -157,8 +184,9 @@ class ImmediateQueue : public CollectiveQueue {
 
 }  // namespace
 
-std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device, Trace* trace) {
-  return std::make_unique<ThreadQueue>(device, trace);
+std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device, Trace* trace,
+                                                     Patience patience) {
+  return std::make_unique<ThreadQueue>(device, trace, std::move(patience));
 }
 
 std::unique_ptr<CollectiveQueue> MakeImmediateQueue() { return std::make_unique<ImmediateQueue>(); }

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "c10/core/Device.h"
+#include "common/base/patience.h"
 #include "worker/engine/trace.h"
 
 namespace longhaul {
@@ -31,13 +32,16 @@ class CollectiveQueue {
   // `name` says what the work does, for errors. Does not block.
   virtual Ticket Submit(std::string name, std::function<absl::Status()> work) = 0;
   // Blocks until the work of this ticket and all works before it are done. After an error no
-  // further work runs, and every Wait returns that error.
+  // further work runs, and every Wait returns that error. DEADLINE_EXCEEDED, also: a work has
+  // begun, and the device does not come to it, since it has not done what was enqueued before.
   virtual absl::Status Wait(Ticket ticket) = 0;
 };
 
 // A queue with its own thread. `trace` receives a span for each work; it may be null, or must
-// outlive the queue.
-std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device, Trace* trace = nullptr);
+// outlive the queue. `patience`: how long the device may take to come to a work. How long ranks may
+// take is a matter of the works.
+std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device, Trace* trace = nullptr,
+                                                     Patience patience = absl::Minutes(5));
 // A queue that runs each work inside Submit, for pools of one rank whose collectives do nothing.
 std::unique_ptr<CollectiveQueue> MakeImmediateQueue();
 

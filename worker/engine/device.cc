@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/device/cuda_module.h"
+#include "worker/movement/late_device.h"
 
 namespace longhaul {
 namespace {
@@ -47,10 +48,7 @@ absl::Status AwaitDevice(at::Device device, absl::string_view what, absl::Durati
   reached.record(c10::impl::VirtualGuardImpl(device.type()).getStream(device));
   const absl::Time deadline = SteadyTime() + patience;
   while (!reached.query()) {
-    if (SteadyTime() >= deadline) {
-      return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after ",
-                                                      absl::FormatDuration(patience)));
-    }
+    if (SteadyTime() >= deadline) return LateDeviceError(what, patience);
     absl::SleepFor(kDevicePoll);
   }
   return absl::OkStatus();

@@ -39,14 +39,18 @@ namespace {
 // gradient: one that is being reduced, and one after it.
 constexpr size_t kUnitsUnderWay = 2;
 
-// The partition map without settings that have no effect in this pool.
+// The partition map without settings that have no effect in this pool. A matrix that is updated
+// whole has one owner in any case: the bits of its products depend on the processor, so ranks of
+// different machines that all updated it would come to differ.
 PartitionMap Fit(const Engine::Options& options, const Topology& topology) {
-  PartitionMap map = Normalized(options.partition, topology);
+  PartitionMap wanted = options.partition;
+  if (CutRuleOf(options.optimizer) == CutRule::kMatrices) wanted.optimizer = Level::kPool;
+  PartitionMap map = Normalized(wanted, topology);
   // Weights in host memory are copied to the device unit by unit, in the same way as gathered ones.
   // So they count as split even in a pool of one rank.
   if (options.offload.parameters && map.weights.level == Level::kRank) {
-    map.weights = {.level = options.partition.weights.level};
-    map.optimizer = options.partition.optimizer;
+    map.weights = {.level = wanted.weights.level};
+    map.optimizer = wanted.optimizer;
   }
   return map;
 }
@@ -120,7 +124,7 @@ absl::Status CheckOffloadTogether(const Engine::Options& options, PoolExchange& 
 std::unique_ptr<CollectiveQueue> MakeQueue(const PoolExchange& exchange,
                                            const Engine::Options& options, Trace* trace) {
   return exchange.ranks() > 1 || options.offload.parameters
-             ? MakeCollectiveQueue(options.device, trace)
+             ? MakeCollectiveQueue(options.device, trace, options.patience)
              : MakeImmediateQueue();
 }
 
@@ -320,10 +324,12 @@ absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
   CodingLoss& gradients = ExchangesMomentum() ? momentum_->loss() : reduction_.loss();
   at::Tensor sums = at::cat({at::stack({loss_sum, SquaredNormPart()}),
                              weights_.loss().TakeOn(device_), gradients.TakeOn(device_)});
-  LH_RETURN_IF_ERROR(AwaitOwnWork("a step"));
-  if (!exchange_->works_on_device()) sums = sums.cpu();
+  if (!exchange_->works_on_device()) {
+    LH_RETURN_IF_ERROR(AwaitOwnWork("a step"));
+    sums = sums.cpu();
+  }
   LH_RETURN_IF_ERROR(
-      RunQueued("summing the gradient's norm", [&] { return exchange_->Sum(sums); }));
+      RunQueued("summing the gradient's norm", [this, sums] { return exchange_->Sum(sums); }));
   sums = sums.cpu();
   const absl::Span<const double> of = SpanOf<const double>(sums);
   const bool finite = of[4] == 0 && of[7] == 0;
@@ -335,7 +341,6 @@ absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
 }
 
 absl::Status Engine::AwaitOwnWork(absl::string_view what) const {
-  if (exchange_->works_on_device()) return absl::OkStatus();
   return AwaitDevice(device_, what, patience_.now());
 }
 
@@ -534,12 +539,17 @@ absl::Status Engine::BeginWrite(int unit, const ElementRange& range) {
 
 absl::StatusOr<std::vector<std::vector<int64_t>>> Engine::GatherNumbers(
     absl::Span<const int64_t> values) {
-  absl::StatusOr<std::vector<std::vector<int64_t>>> gathered;
-  LH_RETURN_IF_ERROR(RunQueued("gathering numbers", [&] {
-    gathered = exchange_->Gather(values);
-    return gathered.status();
+  struct Gathered {
+    std::vector<int64_t> own;
+    absl::StatusOr<std::vector<std::vector<int64_t>>> all;
+  };
+  const auto numbers = std::make_shared<Gathered>();
+  numbers->own.assign(values.begin(), values.end());
+  LH_RETURN_IF_ERROR(RunQueued("gathering numbers", [this, numbers] {
+    numbers->all = exchange_->Gather(numbers->own);
+    return numbers->all.status();
   }));
-  return gathered;
+  return std::move(numbers->all);
 }
 
 std::optional<Batch> Engine::ToDevice(const TokenBatch& batch) const {

@@ -257,9 +257,8 @@ class Engine {
   at::Tensor SquaredNormPart();
   // Sums loss and norm of a step over the ranks. The only place where a step waits for the device.
   absl::StatusOr<StepResult> SumStep(const PassLoss& loss);
-  // Waits for the device with a deadline, before torch waits for it without one. If the ranks meet
-  // on the device, it does not wait: what lasts long there may be a peer's fault, and the
-  // collectives' deadlines tell.
+  // Waits for the device with a deadline, before torch waits for it without one. Call it when all
+  // collectives are done: what lasts long is then this device's fault.
   absl::Status AwaitOwnWork(absl::string_view what) const;
   absl::Status Update(double learning_rate, double gradient_norm);
   // By unit.
@@ -274,7 +273,8 @@ class Engine {
   // Only for offloaded state; otherwise they do nothing.
   void FlushGradients(int unit);
   absl::Status BeginWrite(int unit, const ElementRange& range);
-  // Runs something collective on the queue, and waits for it.
+  // Runs something collective on the queue, and waits for it. After an error it may still run, so
+  // it owns what it uses, but for the engine.
   absl::Status RunQueued(std::string name, std::function<absl::Status()> work);
   std::optional<Batch> ToDevice(const TokenBatch& batch) const;
 

@@ -1,8 +1,11 @@
 // The engine's evaluations, which interrupt training or run beside it.
 #include <limits>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "ATen/ops/zeros.h"
+#include "absl/algorithm/container.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/segmented_pass.h"
@@ -21,8 +24,7 @@ absl::StatusOr<double> Engine::LossSum(const TokenBatch& share) {
     double sum = loss.Total();
     // A weight that is not finite has no quantized form, so the computed loss has no meaning.
     if (!weights_.loss().Take().finite) sum = std::numeric_limits<double>::quiet_NaN();
-    LH_RETURN_IF_ERROR(
-        RunQueued("summing the loss", [&] { return exchange_->Sum(absl::MakeSpan(&sum, 1)); }));
+    LH_RETURN_IF_ERROR(Sum(absl::MakeSpan(&sum, 1)));
     return sum;
   });
 }
@@ -64,7 +66,11 @@ absl::StatusOr<double> Engine::LossSumBeside(const EvaluatedWeights& weights,
 }
 
 absl::Status Engine::Sum(absl::Span<double> values) {
-  return RunQueued("summing numbers", [&] { return exchange_->Sum(values); });
+  const auto sums = std::make_shared<std::vector<double>>(values.begin(), values.end());
+  LH_RETURN_IF_ERROR(
+      RunQueued("summing numbers", [this, sums] { return exchange_->Sum(absl::MakeSpan(*sums)); }));
+  absl::c_copy(*sums, values.begin());
+  return absl::OkStatus();
 }
 
 }  // namespace longhaul

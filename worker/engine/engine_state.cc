@@ -170,7 +170,7 @@ absl::Status Engine::CollectErrorFeedback() {
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
     LH_RETURN_IF_ERROR(
         RunQueued(absl::StrCat("collecting the error feedback of ", layout().units[unit].name),
-                  [&] { return reduction_.CollectErrors(unit); }));
+                  [this, unit] { return reduction_.CollectErrors(unit); }));
   }
   return absl::OkStatus();
 }
@@ -180,11 +180,11 @@ absl::Status Engine::PublishState(const OptimizerPhase& phase) {
     for (const OptimizerState state : kOptimizerStates) {
       LH_RETURN_IF_ERROR(
           RunQueued(absl::StrCat("publishing the optimizer's state of ", layout().units[unit].name),
-                    [&] { return PublishState(state, unit); }));
+                    [this, state, unit] { return PublishState(state, unit); }));
     }
     LH_RETURN_IF_ERROR(
         RunQueued(absl::StrCat("restoring the error feedback of ", layout().units[unit].name),
-                  [&] { return reduction_.SpreadErrors(unit); }));
+                  [this, unit] { return reduction_.SpreadErrors(unit); }));
   }
   optimizer_->SetUpdates(phase.updates);
   skips_in_a_row_ = phase.skips_in_a_row;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "worker/movement/late_device.h"
 
 namespace longhaul {
 namespace {
@@ -141,8 +142,7 @@ absl::Status EmulatedMovement::Wait(const MoveToken& token, absl::string_view wh
       changed_.WaitWithTimeout(&mutex_, left);
       continue;
     }
-    return absl::DeadlineExceededError(
-        absl::StrCat(what, ": the device has not done it after ", absl::FormatDuration(timeout)));
+    return LateDeviceError(what, timeout);
   }
   return error();
 }

@@ -1,11 +1,16 @@
 """Workers that make no progress, are asked to stop, or lose their coordinator for a while: how this affects the others."""
 
+import contextlib
 import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import statistics
+import subprocess
+import sys
+import threading
 import time
 import unittest
 
@@ -13,6 +18,46 @@ from cluster import ClusterTest, alive, main, wait_until
 
 # The tokens of one step of one pool.
 TOKENS = 4 * 32
+
+
+class Http2Server:
+    """A web server or proxy that has no page for any call: each gets HTTP status 404, over HTTP/2."""
+
+    SETTINGS, HEADERS, ACKNOWLEDGED, LAST, STATUS_404 = 4, 1, 0x1, 0x5, b"\x8d"
+
+    def __init__(self, address):
+        host, port = address.rsplit(":", 1)
+        self._listener = socket.create_server((host, int(port)))
+        self._sockets = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self):
+        for each in (self._listener, *self._sockets):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+    def _accept(self):
+        # OSError: it is closed.
+        with contextlib.suppress(OSError):
+            while True:
+                self._sockets.append(self._listener.accept()[0])
+                threading.Thread(target=self._serve, args=(self._sockets[-1],), daemon=True).start()
+
+    def _serve(self, client):
+        def send(kind, flags, stream, payload=b""):
+            client.sendall(len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload)
+
+        with contextlib.suppress(OSError), client.makefile("rb") as received:
+            received.read(len(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+            send(self.SETTINGS, 0, 0)
+            while len(head := received.read(9)) == 9:
+                received.read(int.from_bytes(head[:3], "big"))
+                kind, flags = head[3:5]
+                if kind == self.SETTINGS and not flags & self.ACKNOWLEDGED:
+                    send(self.SETTINGS, self.ACKNOWLEDGED, 0)
+                elif kind == self.HEADERS:
+                    send(self.HEADERS, self.LAST, int.from_bytes(head[5:], "big"), self.STATUS_404)
 
 
 class WorkersTest(ClusterTest):
@@ -52,6 +97,28 @@ class WorkersTest(ClusterTest):
                 wait_until(lambda: self.pool(name), 20, name)
                 took.append(time.monotonic() - began)
         self.assertLessEqual(statistics.median(took), 3, took)
+
+    def test_a_web_server_in_the_coordinators_place_is_waited_out(self):
+        # As a proxy that does not know its coordinator yet, or another program at that port.
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        port = self.cluster.address.rsplit(":", 1)[1]
+        http1 = subprocess.Popen([sys.executable, "-m", "http.server", port, "--bind", "127.0.0.1"], cwd=self.cluster.folder,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(http1.wait)
+        self.addCleanup(http1.kill)
+        worker = self.cluster.start_worker("site-a")
+        self.cluster.wait_log("site-a", "speaks no gRPC (a status page or metrics?); trying again")
+        http1.kill()
+        http1.wait()
+        http2 = Http2Server(self.cluster.address)
+        self.addCleanup(http2.close)
+        self.cluster.wait_log("site-a", "a web server or proxy answers (HTTP status 404)")
+        self.assertEqual(self.cluster.cli("list").returncode, 2)
+        self.assertIsNone(worker.poll(), self.cluster.tail("site-a"))
+        http2.close()
+        self.cluster.start_coordinator()
+        wait_until(lambda: self.pool("site-a"), 20, "site-a")
 
     def test_ranks_run_on_separate_cores_on_request(self):
         self.cluster.start_worker("site-a", 2, "--bind-cores", "cores")

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -14,6 +13,7 @@
 #include "common/device/cuda_memory.h"
 #include "common/device/cuda_status.h"
 #include "cuda_runtime_api.h"
+#include "worker/movement/late_device.h"
 
 namespace longhaul {
 namespace {
@@ -93,10 +93,7 @@ class CudaMovement : public Movement {
     const absl::Duration timeout = options_.timeout.now();
     const absl::Time deadline = SteadyTime() + timeout;
     while (!Done(token)) {
-      if (SteadyTime() > deadline) {
-        return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after ",
-                                                        absl::FormatDuration(timeout)));
-      }
+      if (SteadyTime() > deadline) return LateDeviceError(what, timeout);
       absl::SleepFor(kPoll);
     }
     return error();

@@ -61,6 +61,13 @@ TEST(StatusConversionTest, GrpcsMessagesAboutConnectionsBecomePlainWords) {
             "Socket closed");
 }
 
+TEST(StatusConversionTest, APageOfAWebServerIsNoAnswerOfTheServer) {
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
+                                        "Received http2 header with status: 404")),
+            absl::UnavailableError("a web server or proxy answers (HTTP status 404), which does "
+                                   "not pass gRPC on"));
+}
+
 TEST(StatusConversionTest, AnUnknownCodeBecomesUnknown) {
   // Within the values that the type has room for.
   const grpc::Status status(static_cast<grpc::StatusCode>(20), "odd");

@@ -1,5 +1,7 @@
 #include "tests/unit/worker/engine/late_device.h"
 
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -117,6 +119,23 @@ C10_REGISTER_GUARD_IMPL(PrivateUse1, LateGuard)
 EmulatedStreams& LateStreams() { return TheDevice().streams; }
 
 void TakeLateStream() { current_stream = NewNumber(); }
+
+HungLateStream::HungLateStream() {
+  absl::Notification hangs;
+  LateStreams().Submit(CurrentLateStream(), [&] {
+    hangs.Notify();
+    goes_on_.WaitForNotification();
+  });
+  device_ = std::thread([end = LateStreams().Record(CurrentLateStream()).value()] {
+    EXPECT_TRUE(LateStreams().Wait(end, absl::Now() + absl::Seconds(60)).ok());
+  });
+  hangs.WaitForNotification();
+}
+
+HungLateStream::~HungLateStream() {
+  goes_on_.Notify();
+  device_.join();
+}
 
 void FailLateEventsAfter(int count) { events_left = count; }
 

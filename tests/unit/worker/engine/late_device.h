@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <thread>
 
+#include "absl/synchronization/notification.h"
 #include "c10/core/Device.h"
 #include "worker/collective/emulated_streams.h"
 
@@ -19,6 +21,16 @@ EmulatedStreams& LateStreams();
 void TakeLateStream();
 // The calling thread's stream.
 void* CurrentLateStream();
+// While it exists the calling thread's stream does not go on.
+class HungLateStream {
+ public:
+  HungLateStream();
+  ~HungLateStream();
+
+ private:
+  absl::Notification goes_on_;
+  std::thread device_;
+};
 // torch's next `count` records and blocks of events succeed, then all fail, as on a GPU that has
 // reported an error. Negative: none fails.
 void FailLateEventsAfter(int count);

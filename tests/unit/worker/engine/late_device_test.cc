@@ -5,11 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "ATen/Parallel.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "c10/core/StreamGuard.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
@@ -155,8 +153,10 @@ std::vector<double> TrainLate(const LateRun& run) {
   return results;
 }
 
-// Of one rank, which loses its patience with the device after 50 ms.
-absl::StatusOr<std::unique_ptr<Engine>> SmallEngine(std::unique_ptr<GraphRecorder> graphs) {
+// `patience`: with the device.
+absl::StatusOr<std::unique_ptr<Engine>> SmallEngine(
+    std::unique_ptr<GraphRecorder> graphs, absl::Duration patience = absl::Milliseconds(50),
+    Communicator* communicator = nullptr) {
   return Engine::Create({.model = TransformerLm::Create({.layers = 1,
                                                          .dim = 16,
                                                          .heads = 2,
@@ -166,11 +166,12 @@ absl::StatusOr<std::unique_ptr<Engine>> SmallEngine(std::unique_ptr<GraphRecorde
                                                          .vocab = kLateTokens},
                                                         kLateDevice)
                                       .value(),
+                         .link = {.communicator = communicator},
                          .partition = PartitionPreset("ddp").value(),
                          .device = kLateDevice,
                          .optimizer = AdamWOptions{},
                          .graphs = std::move(graphs),
-                         .patience = absl::Milliseconds(50)});
+                         .patience = patience});
 }
 
 TEST(LateDeviceTest, RanksThatShareTheDeviceTrainToTheBitsOfThoseThatMeetInHostMemory) {
@@ -251,29 +252,6 @@ TEST(LateDeviceTest, AGraphThatComputesSomethingElseIsFound) {
   EXPECT_THAT(status.message(), testing::HasSubstr("where the recorded pass gave"));
 }
 
-// The calling thread's stream stands still during the object's life.
-class Hanging {
- public:
-  Hanging() {
-    LateStreams().Submit(CurrentLateStream(), [this] {
-      hangs_.Notify();
-      goes_on_.WaitForNotification();
-    });
-    device_ = std::thread([end = LateStreams().Record(CurrentLateStream()).value()] {
-      EXPECT_TRUE(LateStreams().Wait(end, absl::Now() + absl::Seconds(60)).ok());
-    });
-    hangs_.WaitForNotification();
-  }
-  ~Hanging() {
-    goes_on_.Notify();
-    device_.join();
-  }
-
- private:
-  absl::Notification hangs_, goes_on_;
-  std::thread device_;
-};
-
 absl::Status TooLate(absl::string_view what) {
   return absl::DeadlineExceededError(absl::StrCat(what, ": the device has not done it after 50ms"));
 }
@@ -284,7 +262,7 @@ TEST(LateDeviceTest, NothingWaitsForeverForADeviceThatHangs) {
   const auto engine = SmallEngine(nullptr).value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
   ASSERT_TRUE(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).ok());
-  const Hanging hanging;
+  const HungLateStream hung;
   std::vector<float> read(1);
   EXPECT_EQ(engine->Read(0, 0, absl::MakeSpan(read)), TooLate("reading parameters"));
   EXPECT_EQ(engine->LossSum({1, kLateWindow, tokens}).status(), TooLate("evaluating"));
@@ -298,9 +276,34 @@ TEST(LateDeviceTest, NothingWaitsForeverToRecordGraphs) {
   TakeLateStream();
   const auto engine = SmallEngine(MakeLateGraphRecorder()).value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
-  const Hanging hanging;
+  const HungLateStream hung;
   EXPECT_EQ(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status(),
             TooLate("recording a pass"));
+}
+
+// The rank knows it before a collective gives up, which would name its peers.
+TEST(LateDeviceTest, ARankWhoseDeviceHangsInACollectiveSaysSo) {
+  RegisterLateKernels();
+  RunRanks(2, [](int rank, Communicator& communicator) {
+    at::set_num_threads(1);
+    TakeLateStream();
+    const auto engine = SmallEngine(nullptr, absl::Seconds(2), &communicator).value();
+    const std::vector<int64_t> tokens(kLateWindow + 1, 1);
+    const auto step = [&] {
+      return engine->Step({1, kLateWindow, tokens}, 2 * kLateWindow, 0.05).status();
+    };
+    ASSERT_TRUE(step().ok());
+    std::optional<HungLateStream> hung;
+    if (rank == 0) hung.emplace();
+    const absl::Status status = step();
+    if (rank == 0) {
+      EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+      EXPECT_TRUE(absl::EndsWith(status.message(), ": the device has not done it after 2s"))
+          << status;
+      EXPECT_FALSE(IsPeerFault(status));
+      communicator.Abort("the test ends");
+    }
+  });
 }
 
 TEST(LateDeviceTest, EightRanksShareIt) {

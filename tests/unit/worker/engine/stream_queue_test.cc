@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "common/base/status_marks.h"
 #include "tests/unit/worker/engine/late_device.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/collective/stream_communicator.h"
@@ -77,6 +79,25 @@ TEST(StreamQueueTest, AMissingFenceOrWaitIsFound) {
     for (uint64_t seed = 2; seed <= 20; ++seed) found += SumsOf(3, seed, planted) != expected;
     EXPECT_GE(found, 15) << static_cast<int>(planted);
   }
+}
+
+TEST(StreamQueueTest, ADeviceThatHangsIsToldApartFromAPeerThatIsLate) {
+  TakeLateStream();
+  absl::Notification ended;
+  const auto queue = MakeCollectiveQueue(kLateDevice, nullptr, absl::Milliseconds(50));
+  const absl::Status late_peer = queue->Wait(queue->Submit("summing", [] {
+    absl::SleepFor(absl::Milliseconds(300));
+    return absl::OkStatus();
+  }));
+  EXPECT_TRUE(late_peer.ok()) << late_peer;
+  const HungLateStream hung;
+  const absl::Status status = queue->Wait(queue->Submit("summing", [&] {
+    ended.WaitForNotification();
+    return MarkPeerFault(absl::DeadlineExceededError("deadline passed"));
+  }));
+  EXPECT_EQ(status, absl::DeadlineExceededError("summing: the device has not done it after 50ms"));
+  EXPECT_FALSE(IsPeerFault(status));
+  ended.Notify();
 }
 
 // At Submit, before the work, behind it, at Wait; a destructor may be what waits.
