@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/block_proto.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/channel_count.h"
 #include "common/rpc/fragment_pull.h"
 #include "common/rpc/status_details.h"
 #include "common/wire/proto_values.h"
@@ -60,11 +61,6 @@ class Transfers::Failures {
 
 namespace {
 
-BulkChannels First(const std::vector<std::shared_ptr<grpc::Channel>>& channels, int64_t bytes) {
-  const int64_t useful = std::max<int64_t>(1, CeilDiv(bytes, 1 << 20));
-  return BulkChannels(channels).first(std::min<size_t>(channels.size(), useful));
-}
-
 std::vector<Digest128> DigestsOf(const FragmentPull& pull) {
   std::vector<Digest128> digests;
   for (int i = 0; i < pull.parts(); ++i) {
@@ -76,7 +72,8 @@ std::vector<Digest128> DigestsOf(const FragmentPull& pull) {
 
 }  // namespace
 
-Transfers::Transfers(Options options) : options_(std::move(options)) {
+Transfers::Transfers(Options options)
+    : options_(std::move(options)), streams_max_(std::max(1, options_.channels)) {
   if (options_.push_bytes_per_second > 0) pacer_.emplace(options_.push_bytes_per_second);
   channels_[options_.coordinator] = Dial(options_.coordinator);
 }
@@ -131,7 +128,14 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
                   const std::stop_token& stopped) { AwaitNextAttempt(channels, wait, stopped); },
       .retriable =
           [&](const absl::Status& failure) {
-            return failures.MayRetry(failure, clock_->Now() - begun);
+            const absl::Duration took = clock_->Now() - begun;
+            // The server ends a stream on which no whole chunk passed for long, and what passed of
+            // that chunk is lost. On a link that is too slow for all streams together, none would
+            // ever bring one.
+            const bool ended = absl::IsDeadlineExceeded(failure) || absl::IsCancelled(failure);
+            if (ended && took >= options_.slow_attempt)
+              streams_max_ = std::max(1, streams_max_ / 2);
+            return failures.MayRetry(failure, took);
           }};
   return Retry(options, [&] {
     begun = clock_->Now();
@@ -139,6 +143,11 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
                          .stop = stop,
                          .pacer = pacer_ ? &*pacer_ : nullptr});
   });
+}
+
+BulkChannels Transfers::Some(const Channels& channels, int64_t bytes,
+                             double paced_bytes_per_second) const {
+  return BulkChannels(channels).first(StreamCount(streams_max_, bytes, paced_bytes_per_second));
 }
 
 bool Transfers::Begun(int fragment, int64_t version) {
@@ -170,16 +179,20 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
   Failures failures;
   return WithRetries(*channels, stop, failures, [&](const BulkCall& call) {
     if (std::exchange(begun, true)) return PushMissing(*channels, header, source, call);
-    return PushBlocks(First(*channels, source.payload_bytes()), header, source, call).status();
+    return PushBlocks(Some(*channels, source.payload_bytes(), options_.push_bytes_per_second),
+                      header, source, call)
+        .status();
   });
 }
 
 absl::Status Transfers::PushMissing(const Channels& channels, const v1::PushHeader& header,
-                                    const CodedSource& source, const BulkCall& call) {
+                                    const CodedSource& source, const BulkCall& call) const {
   LH_ASSIGN_OR_RETURN(const HeldBlocks held, GetContribution(channels.front(), header, call));
   const CodedSource missing = Missing(source, held.blocks);
   if (missing.segments.empty()) return absl::OkStatus();
-  return PushBlocks(First(channels, missing.payload_bytes()), header, missing, call).status();
+  return PushBlocks(Some(channels, missing.payload_bytes(), options_.push_bytes_per_second), header,
+                    missing, call)
+      .status();
 }
 
 absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParameters& into,
@@ -226,11 +239,11 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
                                return probe ? absl::OkStatus() : into.Take(part, chunk);
                              }};
   const std::shared_ptr<const Channels> all = ChannelsTo(options.fragment);
-  const BulkChannels channels = First(*all, payload);
   std::optional<FragmentPull> pull;
   int64_t version = options.version;
   Failures failures;
   LH_RETURN_IF_ERROR(WithRetries(*all, stop, failures, [&](const BulkCall& call) -> absl::Status {
+    const BulkChannels channels = Some(*all, payload, 0);
     if (!pull.has_value()) {
       pull.emplace(request, static_cast<int>(channels.size()), check, sink);
       into.SetParts(probe ? 0 : pull->parts());

@@ -21,6 +21,7 @@
 #include "common/rpc/fragment_client.h"
 #include "common/rpc/pacer.h"
 #include "common/rpc/retry.h"
+#include "common/rpc/stall_watch.h"
 #include "common/rpc/tls.h"
 #include "common/schedule/round_kind.h"
 #include "worker/session/outer_fragment.h"
@@ -35,12 +36,14 @@ class Transfers {
     std::string coordinator, job, pool, incarnation;
     // Null: plaintext.
     std::shared_ptr<const Tls> tls = nullptr;
-    // Bulk channels to each endpoint. A transfer uses at most one for each MiB.
+    // Bulk channels to each endpoint, of which a transfer uses StreamCount (channel_count.h).
     int channels = 1;
     // A limit for all pushes together. 0: none.
     double push_bytes_per_second = 0;
     // The deadline of one attempt.
     absl::Duration attempt = absl::Minutes(10);
+    // An attempt that the server, or its deadline, ends after so long was too slow.
+    absl::Duration slow_attempt = StallLimits().pause_max;
     Backoff backoff = {.max = absl::Seconds(2)};
   };
   explicit Transfers(Options options);
@@ -83,8 +86,11 @@ class Transfers {
   template <typename Call>
   absl::Status WithRetries(const Channels& channels, const std::stop_token& stop,
                            Failures& failures, Call&& call);
-  static absl::Status PushMissing(const Channels& channels, const v1::PushHeader& header,
-                                  const CodedSource& source, const BulkCall& call);
+  absl::Status PushMissing(const Channels& channels, const v1::PushHeader& header,
+                           const CodedSource& source, const BulkCall& call) const;
+  // The channels that a transfer of so many bytes uses.
+  absl::Span<const std::shared_ptr<grpc::Channel>> Some(const Channels& channels, int64_t bytes,
+                                                        double paced_bytes_per_second) const;
   // Notes that a push of this version begins. Returns whether one was begun before.
   bool Begun(int fragment, int64_t version);
 
@@ -93,6 +99,9 @@ class Transfers {
   std::optional<Pacer> pacer_;
   // Seeds the jitter of each call's retries.
   std::atomic<uint64_t> calls_ = 0;
+  // Of a transfer. Halved when the link was too slow for them, for good: the next transfer would
+  // lose as much time before it knew.
+  std::atomic<int> streams_max_;
   absl::Mutex mutex_;
   // The newest version whose push was begun, by fragment.
   std::map<int, int64_t> begun_ ABSL_GUARDED_BY(mutex_);

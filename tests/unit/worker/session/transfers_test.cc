@@ -32,7 +32,10 @@ class SyncServer : public v1::SyncService::Service {
   grpc::Status PushFragment(grpc::ServerContext*, grpc::ServerReader<v1::PushMessage>* reader,
                             v1::PushResponse*) override {
     v1::PushMessage message;
+    bool begun = false;
     while (reader->Read(&message)) {
+      absl::MutexLock lock(&mutex_);
+      if (!std::exchange(begun, true)) ++streams;
     }
     absl::MutexLock lock(&mutex_);
     ++pushes;
@@ -60,6 +63,8 @@ class SyncServer : public v1::SyncService::Service {
   absl::Mutex mutex_;
   std::deque<grpc::Status> answers ABSL_GUARDED_BY(mutex_);
   std::deque<Damage> damages ABSL_GUARDED_BY(mutex_);
+  // Pushes that have begun.
+  int streams ABSL_GUARDED_BY(mutex_) = 0;
   int pushes ABSL_GUARDED_BY(mutex_) = 0, pulls ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<float> values = std::vector<float>(kSentElements, 3);
 
@@ -209,6 +214,64 @@ TEST_F(TransfersTest, AStopEndsTheRetries) {
   std::stop_source stop;
   stop.request_stop();
   EXPECT_TRUE(absl::IsCancelled(Push(transfers_, 0, stop.get_token())));
+}
+
+// Pushes 8 MiB over eight channels.
+class ManyStreamsTest : public TransfersTest {
+ protected:
+  static constexpr int64_t kMany = 2 << 20;
+
+  Transfers::Options Options() const {
+    Transfers::Options options = TransfersTest::Options(server_.address());
+    options.channels = 8;
+    return options;
+  }
+  absl::Status PushMany(Transfers& transfers, int64_t version, std::stop_token stop = {}) const {
+    const FragmentLayout layout{.name = "0", .units = {{0, 0, kMany}}, .elements = kMany};
+    auto coded = std::make_shared<CodedContribution>();
+    coded->blocks = {FragmentMap(layout, OwnedBlocks(layout, 0, 1)).segments(),
+                     AlignedBuffer(4 * kMany)};
+    return transfers.Push(0, version, RoundKind::kOuter, *exact_, coded, 2, stop);
+  }
+  int Streams() {
+    absl::MutexLock lock(&server_.mutex_);
+    return std::exchange(server_.streams, 0);
+  }
+};
+
+TEST_F(ManyStreamsTest, APushUsesAllChannels) {
+  Transfers transfers(Options());
+  ASSERT_TRUE(PushMany(transfers, 1).ok());
+  EXPECT_EQ(Streams(), 8);
+}
+
+// With eight each stream would send a chunk every 84 s.
+TEST_F(ManyStreamsTest, APacedPushUsesNoMoreStreamsThanItKeepsMoving) {
+  Transfers::Options options = Options();
+  options.push_bytes_per_second = 1e5;
+  Transfers transfers(options);
+  std::stop_source stop;
+  std::jthread pushing([&] { (void)PushMany(transfers, 1, stop.get_token()); });
+  int streams = 0;
+  while ((streams += Streams()) == 0) absl::SleepFor(absl::Milliseconds(1));
+  // All would begin at once.
+  absl::SleepFor(absl::Milliseconds(300));
+  EXPECT_EQ(streams + Streams(), 1);
+  stop.request_stop();
+}
+
+TEST_F(ManyStreamsTest, AServerThatFindsThemTooSlowGetsHalfOfThem) {
+  Transfers::Options options = Options();
+  options.slow_attempt = absl::ZeroDuration();
+  Transfers transfers(options);
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.answers = {grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no progress")};
+  }
+  ASSERT_TRUE(PushMany(transfers, 1).ok());
+  (void)Streams();
+  ASSERT_TRUE(PushMany(transfers, 2).ok());
+  EXPECT_EQ(Streams(), 4);
 }
 
 TEST_F(TransfersTest, AFragmentIsExchangedWithTheEndpointThatItsPlanNames) {
