@@ -30,6 +30,8 @@ namespace {
 constexpr int kConnectionsServed = 64;
 constexpr absl::Duration kRequestTime = absl::Seconds(1);
 constexpr int kRequestBytesMax = 4096 + kTokenBytesMax;
+// The bit of mg_check_feature.
+constexpr unsigned kIpv6 = 8;
 constexpr char kContentPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
@@ -167,6 +169,12 @@ absl::StatusOr<HttpServer::Options> HttpServer::OptionsFrom(const std::string& l
   absl::StatusOr<HostPort> address = ParseHostPort(listen);
   if (!address.ok()) return address.status();
   const bool v6 = absl::StrContains(address->host, ':');
+  if (v6 && mg_check_feature(kIpv6) == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", listen,
+                     "\": HTTP is served at IPv4 addresses only, since civetweb was "
+                     "built without IPv6: name one, for example 127.0.0.1"));
+  }
   return Options{.address = address->host == "localhost" ? "127.0.0.1"
                             : v6                         ? absl::StrCat("[", address->host, "]")
                                                          : address->host,

@@ -17,7 +17,8 @@ namespace longhaul {
 class HttpServer {
  public:
   struct Options {
-    // An IPv4 address, or an IPv6 address in brackets.
+    // An IPv4 address; where civetweb was built with IPv6 (not Debian's), also one of that, in
+    // brackets.
     std::string address = "127.0.0.1";
     // 0: any free one; ask port().
     int port = 0;

