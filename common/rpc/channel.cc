@@ -55,6 +55,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   // Despite its name this limits one attempt to connect. A distant site needs several round trips.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
+  // A server may come back at another address of its name. By default the name is looked up again
+  // after 30 s.
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 2000);
   const int64_t limit =
       options.kind == ChannelKind::kBulk ? kBulkMessageBytesMax : kControlMessageBytesMax;
   arguments.SetMaxReceiveMessageSize(

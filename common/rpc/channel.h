@@ -39,7 +39,7 @@ struct ChannelOptions {
 // names, unless no_grpc_proxy or no_proxy has the host; never to this machine itself.
 //
 // Does not block and cannot fail. The channel connects on its first call (an attempt takes at most
-// 10 s), and tries again after 100 ms to 2 s.
+// 10 s), and tries again after 100 ms to 2 s; after 2 s it also looks the host's name up again.
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
 
 // Waits until the channel is connected, and makes it connect meanwhile. Returns false at the

@@ -10,6 +10,9 @@ namespace {
 // measured to be in flight. The rest allows other connections to make up for a slow one.
 constexpr double kPayloadShare = 0.5;
 
+constexpr double kMiB = 1 << 20;
+constexpr double kSecondsOfAChunk = 10;
+
 }  // namespace
 
 int BulkChannelCount(const BulkLink& link) {
@@ -21,6 +24,13 @@ int BulkChannelCount(const BulkLink& link) {
       std::max(1.0, kPayloadShare * static_cast<double>(link.send_buffer_bytes));
   return static_cast<int>(std::clamp<double>(std::ceil(link_bytes / connection_bytes),
                                              kDistantChannelsMin, kDistantChannelsMax));
+}
+
+int StreamCount(int channels, int64_t bytes, double paced_bytes_per_second) {
+  double most = std::min<double>(channels, std::ceil(static_cast<double>(bytes) / kMiB));
+  if (paced_bytes_per_second > 0)
+    most = std::min(most, std::floor(paced_bytes_per_second * kSecondsOfAChunk / kMiB));
+  return static_cast<int>(std::max(1.0, most));
 }
 
 }  // namespace longhaul

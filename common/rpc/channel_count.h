@@ -30,4 +30,9 @@ inline double PacedBytesPerSecond(const BulkLink& link) {
   return 0.96 * link.megabits_per_second * 1e6 / 8;
 }
 
+// How many of the channels a transfer uses: at most one for each MiB. A push that is paced (0: it
+// is not) also uses at most so many that each sends a chunk every 10 s, also while another push
+// runs: the server ends a stream that brings nothing for 30 s (stall_watch.h).
+int StreamCount(int channels, int64_t bytes, double paced_bytes_per_second);
+
 }  // namespace longhaul

@@ -37,10 +37,15 @@ absl::Status FragmentPull::Attempt(BulkChannels channels, const BulkCall& call) 
   for (int i = 0; i < parts(); ++i) {
     if (!parts_[i].missing.empty()) wanted.push_back(i);
   }
-  const auto pull = [&](size_t i, const std::stop_token& stop, WireBytes& wire) {
-    return PullPart(wanted[i], channels[i % channels.size()], call.deadline, stop, wire);
+  const size_t streams = std::min(wanted.size(), channels.size());
+  const auto pull = [&](size_t stream, const std::stop_token& stop,
+                        WireBytes& wire) -> absl::Status {
+    for (size_t i = stream; i < wanted.size(); i += streams) {
+      LH_RETURN_IF_ERROR(PullPart(wanted[i], channels[stream], call.deadline, stop, wire));
+    }
+    return absl::OkStatus();
   };
-  if (!wanted.empty()) LH_RETURN_IF_ERROR(RunParts(wanted.size(), call, pull));
+  if (!wanted.empty()) LH_RETURN_IF_ERROR(RunParts(streams, call, pull));
   return CheckVersions();
 }
 

@@ -43,10 +43,10 @@ class FragmentPull {
   // Splits request.blocks into about `parts` streams.
   FragmentPull(v1::PullRequest request, int parts, PullHeaderCheck check, PullSink sink);
 
-  // Requests the blocks that have not arrived yet, one stream for each part, over the channels in
-  // turn. OK: all blocks have arrived, and all parts have the same version. After an error the next
-  // attempt continues with the blocks that are missing. Returns the server's status, that of the
-  // check or the sink, or that of IncomingMessage and ChunkVerifier for a malformed answer.
+  // Requests the blocks that have not arrived yet, one stream for each part, one at a time on each
+  // channel. OK: all blocks have arrived, and all parts have the same version. After an error the
+  // next attempt continues with the blocks that are missing. Returns the server's status, that of
+  // the check or the sink, or that of IncomingMessage and ChunkVerifier for a malformed answer.
   // UNAVAILABLE: the version changed meanwhile, and parts of the earlier one begin again in the
   // next attempt.
   absl::Status Attempt(BulkChannels channels, const BulkCall& call);

@@ -13,14 +13,21 @@ constexpr absl::Duration kCredit = absl::Milliseconds(20);
 absl::Time Pacer::Reserve(int64_t bytes, absl::Time now) {
   absl::MutexLock lock(&mutex_);
   const absl::Time start = std::max(next_, now - kCredit);
-  next_ = start + absl::Seconds(static_cast<double>(bytes) / bytes_per_second_);
+  next_ = start + TimeOf(bytes);
   return start;
 }
 
 void Pacer::Wait(int64_t bytes, const std::stop_token& stop) {
   const absl::Time now = SteadyTime();
   const absl::Time start = Reserve(bytes, now);
-  if (start > now) WaitUnlessStopped(start - now, stop);
+  if (start <= now) return;
+  WaitUnlessStopped(start - now, stop);
+  if (stop.stop_requested()) GiveBack(bytes);
+}
+
+void Pacer::GiveBack(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  next_ -= TimeOf(bytes);
 }
 
 }  // namespace longhaul

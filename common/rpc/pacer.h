@@ -22,10 +22,16 @@ class Pacer {
   // not sent.
   absl::Time Reserve(int64_t bytes, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until these bytes may be sent, or until a stop is requested.
-  void Wait(int64_t bytes, const std::stop_token& stop);
+  // Blocks until these bytes may be sent, or until a stop is requested. After a stop they do not
+  // count: who begins again must not wait for what was never sent.
+  void Wait(int64_t bytes, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  absl::Duration TimeOf(int64_t bytes) const {
+    return absl::Seconds(static_cast<double>(bytes) / bytes_per_second_);
+  }
+  void GiveBack(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
   const double bytes_per_second_;
   absl::Mutex mutex_;
   absl::Time next_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

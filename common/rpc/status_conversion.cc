@@ -5,6 +5,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "common/base/utf8.h"
 #include "google/rpc/status.pb.h"
@@ -15,6 +16,11 @@ namespace {
 // On the wire a detail grows by 4/3 and a message by at most 3. Together they stay below 8 KiB.
 constexpr size_t kDetailBytesMax = 3 << 10;
 constexpr size_t kMessageBytesMax = 1 << 10;
+
+// gRPC encodes the brackets of an IPv6 address.
+std::string Address(absl::string_view text) {
+  return absl::StrReplaceAll(text, {{"%5B", "["}, {"%5D", "]"}});
+}
 
 // Shortens gRPC's own messages about a connection that failed:
 //   failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.7:7070: Failed to connect
@@ -42,11 +48,12 @@ std::string PlainWords(absl::string_view message) {
   // HTTP/1 answers, as the status page does.
   if (const size_t parsing = message.find("Failed parsing HTTP/2");
       parsing != absl::string_view::npos) {
-    return absl::StrCat("cannot connect to ", message.substr(0, parsing),
+    return absl::StrCat("cannot connect to ", Address(message.substr(0, parsing)),
                         "what answers there speaks no gRPC (a status page or metrics?)");
   }
-  if (remote == absl::string_view::npos) return absl::StrCat("cannot connect to ", message);
-  return absl::StrCat("cannot connect to ", message.substr(0, remote),
+  if (remote == absl::string_view::npos)
+    return absl::StrCat("cannot connect to ", Address(message));
+  return absl::StrCat("cannot connect to ", Address(message.substr(0, remote)),
                       message.substr(remote + kRemote.size()));
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/checked_math.h"
@@ -11,24 +12,20 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/block_proto.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/channel_count.h"
 #include "common/rpc/fragment_pull.h"
 #include "common/rpc/status_details.h"
 #include "common/wire/proto_values.h"
 #include "worker/session/error_reason.h"
 
 namespace longhaul::session {
-namespace {
-
-// An attempt that lasted so long has made progress, so damage in it counts as the first in a row.
-constexpr absl::Duration kLongAttempt = absl::Minutes(1);
-
-}  // namespace
 
 // Decides whether another attempt may succeed.
 class Transfers::Failures {
  public:
-  // `took`: the length of the attempt that failed.
-  bool MayRetry(const absl::Status& failure, absl::Duration took) {
+  // More has arrived. So damage before it says nothing about what comes. Thread-safe.
+  void Progress() { damaged_ = 0; }
+  bool MayRetry(const absl::Status& failure) {
     switch (failure.code()) {
       case absl::StatusCode::kUnavailable:
       // The server cancels calls when it shuts down. Retry itself handles `stop`.
@@ -40,8 +37,7 @@ class Transfers::Failures {
       // A stream that broke within a message.
       case absl::StatusCode::kInternal:
       case absl::StatusCode::kUnknown:
-        damaged_ = took < kLongAttempt ? damaged_ + 1 : 1;
-        return std::max(damaged_, mismatches_) < kDamagedMax;
+        return std::max(++damaged_, mismatches_) < kDamagedMax;
       case absl::StatusCode::kResourceExhausted:
         return RetryDelayOf(failure).has_value();
       default:
@@ -53,17 +49,12 @@ class Transfers::Failures {
   void AddMismatch() { ++mismatches_; }
 
  private:
-  // In a row.
-  int damaged_ = 0;
+  // Attempts since something arrived.
+  std::atomic<int> damaged_ = 0;
   int mismatches_ = 0;
 };
 
 namespace {
-
-BulkChannels First(const std::vector<std::shared_ptr<grpc::Channel>>& channels, int64_t bytes) {
-  const int64_t useful = std::max<int64_t>(1, CeilDiv(bytes, 1 << 20));
-  return BulkChannels(channels).first(std::min<size_t>(channels.size(), useful));
-}
 
 std::vector<Digest128> DigestsOf(const FragmentPull& pull) {
   std::vector<Digest128> digests;
@@ -76,7 +67,8 @@ std::vector<Digest128> DigestsOf(const FragmentPull& pull) {
 
 }  // namespace
 
-Transfers::Transfers(Options options) : options_(std::move(options)) {
+Transfers::Transfers(Options options)
+    : options_(std::move(options)), streams_max_(std::max(1, options_.channels)) {
   if (options_.push_bytes_per_second > 0) pacer_.emplace(options_.push_bytes_per_second);
   channels_[options_.coordinator] = Dial(options_.coordinator);
 }
@@ -131,7 +123,17 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
                   const std::stop_token& stopped) { AwaitNextAttempt(channels, wait, stopped); },
       .retriable =
           [&](const absl::Status& failure) {
-            return failures.MayRetry(failure, clock_->Now() - begun);
+            const absl::Duration took = clock_->Now() - begun;
+            // The server ends a stream on which no whole chunk passed for long, and what passed of
+            // that chunk is lost. On a link that is too slow for all streams together, none would
+            // ever bring one.
+            const bool ended = absl::IsDeadlineExceeded(failure) || absl::IsCancelled(failure);
+            if (ended && took >= options_.slow_attempt)
+              streams_max_ = std::max(1, streams_max_ / 4);
+            const bool again = failures.MayRetry(failure);
+            if (again && (absl::IsDataLoss(failure) || absl::IsInternal(failure)))
+              options_.log.Warning(absl::StrCat(failure.message(), "; trying again"));
+            return again;
           }};
   return Retry(options, [&] {
     begun = clock_->Now();
@@ -139,6 +141,11 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
                          .stop = stop,
                          .pacer = pacer_ ? &*pacer_ : nullptr});
   });
+}
+
+BulkChannels Transfers::Some(const Channels& channels, int64_t bytes,
+                             double paced_bytes_per_second) const {
+  return BulkChannels(channels).first(StreamCount(streams_max_, bytes, paced_bytes_per_second));
 }
 
 bool Transfers::Begun(int fragment, int64_t version) {
@@ -165,21 +172,23 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
   const CodedSource source =
       SourceOf(std::shared_ptr<const CodedBlocks>(std::move(contribution), blocks),
                [&codec](int32_t elements) { return codec.PayloadBytes(elements); });
-  bool begun = Begun(fragment, version);
   const std::shared_ptr<const Channels> channels = ChannelsTo(fragment);
   Failures failures;
-  return WithRetries(*channels, stop, failures, [&](const BulkCall& call) {
-    if (std::exchange(begun, true)) return PushMissing(*channels, header, source, call);
-    return PushBlocks(First(*channels, source.payload_bytes()), header, source, call).status();
+  bool begun = Begun(fragment, version);
+  int64_t missing_bytes = source.payload_bytes();
+  return WithRetries(*channels, stop, failures, [&](const BulkCall& call) -> absl::Status {
+    CodedSource missing = source;
+    if (std::exchange(begun, true)) {
+      LH_ASSIGN_OR_RETURN(const HeldBlocks held, GetContribution(channels->front(), header, call));
+      missing = Missing(source, held.blocks);
+      if (missing.segments.empty()) return absl::OkStatus();
+      if (missing.payload_bytes() < std::exchange(missing_bytes, missing.payload_bytes()))
+        failures.Progress();
+    }
+    return PushBlocks(Some(*channels, missing_bytes, options_.push_bytes_per_second), header,
+                      missing, call)
+        .status();
   });
-}
-
-absl::Status Transfers::PushMissing(const Channels& channels, const v1::PushHeader& header,
-                                    const CodedSource& source, const BulkCall& call) {
-  LH_ASSIGN_OR_RETURN(const HeldBlocks held, GetContribution(channels.front(), header, call));
-  const CodedSource missing = Missing(source, held.blocks);
-  if (missing.segments.empty()) return absl::OkStatus();
-  return PushBlocks(First(channels, missing.payload_bytes()), header, missing, call).status();
 }
 
 absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParameters& into,
@@ -217,20 +226,21 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
         .payload_bytes_max = payload,
         .segment_bytes = [&codec](int32_t size) { return codec.PayloadBytes(size); }};
   };
+  Failures failures;
   const PullSink sink = {.on_begin =
                              [&](int part) {
                                if (!probe) into.Begin(part);
                              },
                          .on_chunk =
                              [&](int part, const CodedChunk& chunk) {
+                               failures.Progress();
                                return probe ? absl::OkStatus() : into.Take(part, chunk);
                              }};
   const std::shared_ptr<const Channels> all = ChannelsTo(options.fragment);
-  const BulkChannels channels = First(*all, payload);
   std::optional<FragmentPull> pull;
   int64_t version = options.version;
-  Failures failures;
   LH_RETURN_IF_ERROR(WithRetries(*all, stop, failures, [&](const BulkCall& call) -> absl::Status {
+    const BulkChannels channels = Some(*all, payload, 0);
     if (!pull.has_value()) {
       pull.emplace(request, static_cast<int>(channels.size()), check, sink);
       into.SetParts(probe ? 0 : pull->parts());

@@ -18,9 +18,11 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/codec/codec.h"
+#include "common/logging/logging.h"
 #include "common/rpc/fragment_client.h"
 #include "common/rpc/pacer.h"
 #include "common/rpc/retry.h"
+#include "common/rpc/stall_watch.h"
 #include "common/rpc/tls.h"
 #include "common/schedule/round_kind.h"
 #include "worker/session/outer_fragment.h"
@@ -29,19 +31,23 @@ namespace longhaul::session {
 
 class Transfers {
  public:
-  // A transfer fails after so many attempts with damaged bytes.
+  // A transfer fails after so many attempts in a row in which bytes were damaged and none arrived.
   static constexpr int kDamagedMax = 4;
   struct Options {
     std::string coordinator, job, pool, incarnation;
     // Null: plaintext.
     std::shared_ptr<const Tls> tls = nullptr;
-    // Bulk channels to each endpoint. A transfer uses at most one for each MiB.
+    // Bulk channels to each endpoint, of which a transfer uses StreamCount (channel_count.h).
     int channels = 1;
     // A limit for all pushes together. 0: none.
     double push_bytes_per_second = 0;
     // The deadline of one attempt.
     absl::Duration attempt = absl::Minutes(10);
+    // An attempt that the server, or its deadline, ends after so long was too slow.
+    absl::Duration slow_attempt = StallLimits().pause_max;
     Backoff backoff = {.max = absl::Seconds(2)};
+    // Damage is told there.
+    Logger log = Logger({});
   };
   explicit Transfers(Options options);
 
@@ -51,8 +57,9 @@ class Transfers {
 
   // Sends a contribution. The first attempt sends all of it; later attempts, and later calls for
   // the same version, send what the coordinator lacks. Retries until `stop` when the connection is
-  // lost, or the server shuts down or is full; and kDamagedMax times in a row after damaged bytes
-  // or broken streams. Any other error is a refusal by the coordinator. CANCELLED: stopped.
+  // lost, or the server shuts down or is full; and after damaged bytes or broken streams, unless
+  // kDamagedMax attempts in a row brought nothing. Any other error is a refusal by the coordinator.
+  // CANCELLED: stopped.
   absl::Status Push(int fragment, int64_t version, RoundKind kind, const Codec& codec,
                     std::shared_ptr<const CodedContribution> contribution, int64_t inner_step,
                     const std::stop_token& stop);
@@ -83,8 +90,9 @@ class Transfers {
   template <typename Call>
   absl::Status WithRetries(const Channels& channels, const std::stop_token& stop,
                            Failures& failures, Call&& call);
-  static absl::Status PushMissing(const Channels& channels, const v1::PushHeader& header,
-                                  const CodedSource& source, const BulkCall& call);
+  // The channels that a transfer of so many bytes uses.
+  absl::Span<const std::shared_ptr<grpc::Channel>> Some(const Channels& channels, int64_t bytes,
+                                                        double paced_bytes_per_second) const;
   // Notes that a push of this version begins. Returns whether one was begun before.
   bool Begun(int fragment, int64_t version);
 
@@ -93,6 +101,9 @@ class Transfers {
   std::optional<Pacer> pacer_;
   // Seeds the jitter of each call's retries.
   std::atomic<uint64_t> calls_ = 0;
+  // Of a transfer. A quarter when the link was too slow for them, for good: the next transfer would
+  // lose as much time before it knew.
+  std::atomic<int> streams_max_;
   absl::Mutex mutex_;
   // The newest version whose push was begun, by fragment.
   std::map<int, int64_t> begun_ ABSL_GUARDED_BY(mutex_);

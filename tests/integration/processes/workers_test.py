@@ -120,6 +120,28 @@ class WorkersTest(ClusterTest):
         self.cluster.start_coordinator()
         wait_until(lambda: self.pool("site-a"), 20, "site-a")
 
+    def test_a_coordinator_that_comes_back_at_another_address_of_its_name(self):
+        hosts, port = self.cluster.folder / "hosts", self.cluster.address.rsplit(":", 1)[1]
+        # The worker has its own /etc/hosts.
+        own = ["unshare", "--map-root-user", "--mount", "sh", "-c", f"mount --bind '{hosts}' /etc/hosts && exec \"$@\"", "sh"]
+        hosts.write_text("127.0.0.1 hub.test\n")
+        if subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no mount namespaces here")
+        self.cluster.prefix["site-a"] = own
+        self.cluster.address = f"hub.test:{port}"
+        self.cluster.start_worker("site-a")
+        self.cluster.address = f"127.0.0.1:{port}"
+        self.cluster.submit(steps=100000, pools=1)
+        self.cluster.wait_step(60)
+        for address in ("127.0.0.2", "127.0.0.1"):
+            self.cluster.coordinator.kill()
+            self.cluster.coordinator.wait()
+            hosts.write_text(f"{address} hub.test\n")
+            self.cluster.address = f"{address}:{port}"
+            self.cluster.start_coordinator()
+            wait_until(lambda: self.cluster.job()["fragments"], 20, "the job's store to be open")
+            self.await_commits(10)
+
     def test_ranks_run_on_separate_cores_on_request(self):
         self.cluster.start_worker("site-a", 2, "--bind-cores", "cores")
         pattern = re.compile(r"rank \d: 1 thread\(s\) on processors ([\d,-]+) ")

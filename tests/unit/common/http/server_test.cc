@@ -3,10 +3,14 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/base/token_size.h"
@@ -110,9 +114,21 @@ TEST(HttpServerTest, TheLongestTokenFits) {
 
 TEST(HttpServerTest, TakesAddressesAndLocalhost) {
   EXPECT_EQ(HttpServer::OptionsFrom("localhost:7071")->address, "127.0.0.1");
-  EXPECT_EQ(HttpServer::OptionsFrom("[::1]:7071")->address, "[::1]");
   EXPECT_THAT(std::string(HttpServer::OptionsFrom("nonsense").status().message()),
               HasSubstr("\"nonsense\": expected host:port"));
+}
+
+TEST(HttpServerTest, AnAddressOfIpv6Works) {
+  const auto options = HttpServer::OptionsFrom("[::1]:0");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->address, "[::1]");
+  std::ifstream file("/proc/net/if_inet6");
+  const std::string addresses(std::istreambuf_iterator<char>(file), {});
+  if (!absl::StrContains(addresses, std::string(31, '0') + "1"))
+    GTEST_SKIP() << "this machine has no ::1";
+  const auto server = HttpServer::Start(*options, Probes());
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_EQ((*server)->address(), absl::StrCat("[::1]:", (*server)->port()));
 }
 
 TEST(HttpServerTest, IncompleteRequestsDoNotDelayOthers) {

@@ -42,5 +42,21 @@ TEST(PacedBytesPerSecondTest, LeavesRoomForHeaders) {
   EXPECT_DOUBLE_EQ(PacedBytesPerSecond({.megabits_per_second = 1000}), 0.96 * 125e6);
 }
 
+TEST(StreamCountTest, OneForEachMiB) {
+  EXPECT_EQ(StreamCount(4, 1, 0), 1);
+  EXPECT_EQ(StreamCount(4, (1 << 20) + 1, 0), 2);
+  EXPECT_EQ(StreamCount(4, 1 << 30, 0), 4);
+  EXPECT_EQ(StreamCount(1, 1 << 30, 0), 1);
+}
+
+// Of 64 ranks that share 20 Mbit/s each has 37 KB/s. On four streams each would bring a chunk every
+// 112 s, and no server waits so long.
+TEST(StreamCountTest, NoMoreThanARateCanKeepMoving) {
+  const double rate = PacedBytesPerSecond({.megabits_per_second = 20.0 / 64});
+  EXPECT_EQ(StreamCount(4, 1 << 30, rate), 1);
+  EXPECT_EQ(StreamCount(16, 1 << 30, 1e6), 9);
+  EXPECT_EQ(StreamCount(16, 1 << 30, 125e6), 16);
+}
+
 }  // namespace
 }  // namespace longhaul

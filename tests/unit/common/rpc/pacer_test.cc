@@ -41,5 +41,15 @@ TEST(PacerTest, AStopEndsAWait) {
   pacer.Wait(1, stop.get_token());
 }
 
+TEST(PacerTest, WhatAStopKeptFromBeingSentDoesNotCount) {
+  Pacer pacer(1000);
+  pacer.Reserve(60'000, SteadyTime());
+  std::stop_source stop;
+  stop.request_stop();
+  for (int i = 0; i < 100; ++i) pacer.Wait(60'000, stop.get_token());
+  const absl::Time now = SteadyTime();
+  EXPECT_LE(pacer.Reserve(1, now), now + absl::Minutes(1));
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -43,9 +43,10 @@ TEST(StatusConversionTest, GrpcsMessagesAboutConnectionsBecomePlainWords) {
       words("failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed "
             "to connect to remote host: Connection refused"),
       "cannot connect to 127.0.0.1:1: Connection refused");
-  EXPECT_EQ(words("failed to connect to all addresses; last error: UNAVAILABLE: ipv6:[::1]:7070: "
-                  "Socket closed"),
-            "cannot connect to [::1]:7070: Socket closed");
+  EXPECT_EQ(
+      words("failed to connect to all addresses; last error: UNAVAILABLE: ipv6:%5B::1%5D:7070: "
+            "Socket closed"),
+      "cannot connect to [::1]:7070: Socket closed");
   EXPECT_EQ(words("failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7071: "
                   "Failed parsing HTTP/2"),
             "cannot connect to 127.0.0.1:7071: what answers there speaks no gRPC (a status page or "

@@ -4,12 +4,15 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "common/io/digest.h"
+#include "common/rpc/block_proto.h"
 #include "common/rpc/server.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "longhaul/v1/sync.grpc.pb.h"
 #include "tests/unit/common/rpc/bulk_testing.h"
@@ -17,13 +20,16 @@
 namespace longhaul::session {
 namespace {
 
+using ::testing::HasSubstr;
+
 constexpr int64_t kSentElements = 300;  // Three blocks, the last one short.
 
 // Holds one fragment of fp32 values. What pushes and pulls answer comes from a queue, then they
 // succeed.
 class SyncServer : public v1::SyncService::Service {
  public:
-  enum class Damage { kNone, kPayload, kDigest };
+  // kSecond: the second chunk's payload.
+  enum class Damage { kNone, kPayload, kSecond, kDigest };
 
   SyncServer() { server_ = *Server::Start({.address = "127.0.0.1:0"}, {this}); }
   ~SyncServer() override { server_.reset(); }
@@ -32,15 +38,21 @@ class SyncServer : public v1::SyncService::Service {
   grpc::Status PushFragment(grpc::ServerContext*, grpc::ServerReader<v1::PushMessage>* reader,
                             v1::PushResponse*) override {
     v1::PushMessage message;
+    bool begun = false;
     while (reader->Read(&message)) {
+      absl::MutexLock lock(&mutex_);
+      if (!std::exchange(begun, true)) ++streams;
     }
     absl::MutexLock lock(&mutex_);
     ++pushes;
     return NextAnswer();
   }
   grpc::Status GetContribution(grpc::ServerContext*, const v1::GetContributionRequest*,
-                               v1::GetContributionResponse*) override {
-    return grpc::Status::OK;  // Nothing is here.
+                               v1::GetContributionResponse* response) override {
+    absl::MutexLock lock(&mutex_);
+    held_ += held_each;
+    if (held_ > 0) *response->mutable_blocks() = BlocksToProto({{0, held_}});
+    return grpc::Status::OK;
   }
   grpc::Status PullFragment(grpc::ServerContext*, const v1::PullRequest* request,
                             grpc::ServerWriter<v1::PullMessage>* writer) override {
@@ -60,6 +72,10 @@ class SyncServer : public v1::SyncService::Service {
   absl::Mutex mutex_;
   std::deque<grpc::Status> answers ABSL_GUARDED_BY(mutex_);
   std::deque<Damage> damages ABSL_GUARDED_BY(mutex_);
+  // How many blocks more are here whenever somebody asks.
+  int64_t held_each ABSL_GUARDED_BY(mutex_) = 0;
+  // Pushes that have begun.
+  int streams ABSL_GUARDED_BY(mutex_) = 0;
   int pushes ABSL_GUARDED_BY(mutex_) = 0, pulls ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<float> values = std::vector<float>(kSentElements, 3);
 
@@ -72,38 +88,49 @@ class SyncServer : public v1::SyncService::Service {
   }
   void Send(const v1::PullRequest& request, Damage damage,
             grpc::ServerWriter<v1::PullMessage>& writer) const {
+    const int64_t elements = static_cast<int64_t>(values.size());
+    const std::vector<BlockRange> blocks = BlocksFromProto(request.blocks());
     auto coded = std::make_shared<CodedBlocks>();
-    coded->segments = CutSegments({{0, 3}}, kSentElements);
-    coded->payload = AlignedBuffer(4 * kSentElements);
-    std::memcpy(coded->payload.data(), values.data(), 4 * kSentElements);
+    coded->segments = CutSegments(blocks, elements);
+    coded->payload = AlignedBuffer(4 * ElementsOf(blocks, elements));
+    uint8_t* end = coded->payload.data();
+    for (const BlockRange& range : blocks) {
+      const int64_t bytes = 4 * ElementsOf({range}, elements);
+      std::memcpy(end, values.data() + range.first * kBlockElements, bytes);
+      end += bytes;
+    }
     const Digest128 digest = DigestOf(BytesOf(values));
     v1::PullMessage first;
     first.mutable_header()->set_version(request.version() < 0 ? 5 : request.version());
     first.mutable_header()->set_codec(v1::FP32);
-    first.mutable_header()->set_payload_bytes(4 * kSentElements);
+    first.mutable_header()->set_payload_bytes(static_cast<int64_t>(coded->payload.size()));
     first.mutable_header()->mutable_digest()->set_high(digest.high);
     first.mutable_header()->mutable_digest()->set_low(digest.low +
                                                       (damage == Damage::kDigest ? 1 : 0));
     writer.Write(first);
+    int number = 0;
     for (const std::string& chunk : ChunksOf(coded)) {
       v1::PullMessage message;
       message.ParseFromString(chunk);
-      if (damage == Damage::kPayload) message.mutable_payload()->front() ^= 1;
+      const bool second = ++number == 2 && damage == Damage::kSecond;
+      if (second || damage == Damage::kPayload) message.mutable_payload()->front() ^= 1;
       writer.Write(message);
     }
   }
 
+  int64_t held_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<Server> server_;
 };
 
 class TransfersTest : public ::testing::Test {
  protected:
-  static Transfers::Options Options(const std::string& address) {
+  Transfers::Options Options(const std::string& address) {
     return {.coordinator = address,
             .job = "job",
             .pool = "site-a",
             .incarnation = "0123456789abcdef",
-            .backoff = {.initial = absl::Milliseconds(1), .max = absl::Milliseconds(5)}};
+            .backoff = {.initial = absl::Milliseconds(1), .max = absl::Milliseconds(5)},
+            .log = Logger({.stream = &log_})};
   }
   absl::Status Push(Transfers& transfers, int fragment = 0, std::stop_token stop = {}) const {
     auto coded = std::make_shared<CodedContribution>();
@@ -123,8 +150,33 @@ class TransfersTest : public ::testing::Test {
       .name = "0", .units = {{0, 0, kSentElements}}, .elements = kSentElements};
   const FragmentMap map_{layout_, OwnedBlocks(layout_, 0, 1)};
   const std::unique_ptr<Codec> exact_ = *MakeCodec({.kind = CodecKind::kFp32});
+  std::ostringstream log_;
   SyncServer server_;
   Transfers transfers_{Options(server_.address())};
+};
+
+// A fragment of 8 MiB, and eight channels.
+class ManyStreamsTest : public TransfersTest {
+ protected:
+  static constexpr int64_t kMany = 2 << 20;
+
+  Transfers::Options Options() {
+    Transfers::Options options = TransfersTest::Options(server_.address());
+    options.channels = 8;
+    return options;
+  }
+  absl::Status PushMany(Transfers& transfers, int64_t version, std::stop_token stop = {}) const {
+    auto coded = std::make_shared<CodedContribution>();
+    coded->blocks = {many_.segments(), AlignedBuffer(4 * kMany)};
+    return transfers.Push(0, version, RoundKind::kOuter, *exact_, coded, 2, stop);
+  }
+  int Streams() {
+    absl::MutexLock lock(&server_.mutex_);
+    return std::exchange(server_.streams, 0);
+  }
+
+  const FragmentLayout many_layout_{.name = "0", .units = {{0, 0, kMany}}, .elements = kMany};
+  const FragmentMap many_{many_layout_, OwnedBlocks(many_layout_, 0, 1)};
 };
 
 // As a coordinator ends the calls that are under way when it is asked to stop.
@@ -201,6 +253,31 @@ TEST_F(TransfersTest, DamageOnTheWayUpIsSentAgainAndBounded) {
   EXPECT_EQ(server_.pushes, 3 + Transfers::kDamagedMax);
 }
 
+// Eight chunks. Each attempt brings one, and the next is damaged.
+TEST_F(ManyStreamsTest, DamageDoesNotEndATransferThatProgresses) {
+  Transfers transfers(TransfersTest::Options(server_.address()));
+  server_.values.assign(kMany, 3);
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.damages.assign(7, SyncServer::Damage::kSecond);
+    server_.held_each = kMany / kBlockElements / 8;
+  }
+  PulledParameters into({.map = &many_, .codec = exact_.get()});
+  const auto version = transfers.Pull(
+      {.map = &many_, .fragment = 0, .whole = true, .codec = exact_.get()}, into, {});
+  ASSERT_TRUE(version.ok()) << version.status();
+  EXPECT_EQ(std::move(into).Release(), server_.values);
+  EXPECT_THAT(
+      log_.str(),
+      HasSubstr(
+          "block 2048, payload offset 1048576: the payload does not have its hash; trying again"));
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.answers.assign(7, grpc::Status(grpc::StatusCode::DATA_LOSS, "a hash differs"));
+  }
+  EXPECT_TRUE(PushMany(transfers, 1).ok());
+}
+
 TEST_F(TransfersTest, AStopEndsTheRetries) {
   {
     absl::MutexLock lock(&server_.mutex_);
@@ -209,6 +286,41 @@ TEST_F(TransfersTest, AStopEndsTheRetries) {
   std::stop_source stop;
   stop.request_stop();
   EXPECT_TRUE(absl::IsCancelled(Push(transfers_, 0, stop.get_token())));
+}
+
+TEST_F(ManyStreamsTest, APushUsesAllChannels) {
+  Transfers transfers(Options());
+  ASSERT_TRUE(PushMany(transfers, 1).ok());
+  EXPECT_EQ(Streams(), 8);
+}
+
+// With eight each stream would send a chunk every 84 s.
+TEST_F(ManyStreamsTest, APacedPushUsesNoMoreStreamsThanItKeepsMoving) {
+  Transfers::Options options = Options();
+  options.push_bytes_per_second = 1e5;
+  Transfers transfers(options);
+  std::stop_source stop;
+  std::jthread pushing([&] { (void)PushMany(transfers, 1, stop.get_token()); });
+  int streams = 0;
+  while ((streams += Streams()) == 0) absl::SleepFor(absl::Milliseconds(1));
+  // All would begin at once.
+  absl::SleepFor(absl::Milliseconds(300));
+  EXPECT_EQ(streams + Streams(), 1);
+  stop.request_stop();
+}
+
+TEST_F(ManyStreamsTest, AServerThatFindsThemTooSlowGetsAQuarterOfThem) {
+  Transfers::Options options = Options();
+  options.slow_attempt = absl::ZeroDuration();
+  Transfers transfers(options);
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.answers = {grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no progress")};
+  }
+  ASSERT_TRUE(PushMany(transfers, 1).ok());
+  (void)Streams();
+  ASSERT_TRUE(PushMany(transfers, 2).ok());
+  EXPECT_EQ(Streams(), 2);
 }
 
 TEST_F(TransfersTest, AFragmentIsExchangedWithTheEndpointThatItsPlanNames) {
