@@ -208,30 +208,62 @@ function(longhaul_simd_sources)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}" SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
-# longhaul_fuzz_target(NAME SRCS ... DEPS ...): a program in build/fuzz that replays the files of corpus/NAME, beside
-# the sources, as a ctest of that name. With LONGHAUL_FUZZ libFuzzer drives it. The target `fuzz` builds all of them.
+# longhaul_fuzz_target(NAME SRCS ... DEPS ...): a fuzz target, and a ctest of that name that replays the files of
+# corpus/NAME, beside the sources. With LONGHAUL_FUZZ it is a program in build/fuzz that libFuzzer drives. The target
+# `fuzz` builds all of them.
 function(longhaul_fuzz_target name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
-  set(harness ${CMAKE_SOURCE_DIR}/tests/fuzz)
-  if(LONGHAUL_FUZZ)
-    list(APPEND ARG_SRCS ${harness}/sanitizer_options.cc)
-  else()
-    if(NOT TARGET longhaul_fuzz_replay)
-      add_library(longhaul_fuzz_replay OBJECT ${harness}/replay_main.cc)
-    endif()
-    list(APPEND ARG_SRCS $<TARGET_OBJECTS:longhaul_fuzz_replay>)
-    add_test(NAME ${name} COMMAND ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
-    set_tests_properties(${name} PROPERTIES LABELS fuzz)
-  endif()
-  _longhaul_executable(${name})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
-  if(LONGHAUL_FUZZ)
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  else()
-    _longhaul_quickly_compiled(${name})
-  endif()
   if(NOT TARGET fuzz)
     add_custom_target(fuzz)
   endif()
+  list(TRANSFORM ARG_SRCS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+  if(NOT LONGHAUL_FUZZ)
+    set_property(GLOBAL APPEND PROPERTY LONGHAUL_FUZZ_TARGETS ${name})
+    set_property(GLOBAL APPEND PROPERTY LONGHAUL_FUZZ_SRCS ${ARG_SRCS})
+    set_property(GLOBAL APPEND PROPERTY LONGHAUL_FUZZ_DEPS ${ARG_DEPS})
+    add_test(NAME ${name} COMMAND fuzz_replay ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+    set_tests_properties(${name} PROPERTIES LABELS fuzz)
+    return()
+  endif()
+  set(main ${CMAKE_CURRENT_BINARY_DIR}/${name}_main.cc)
+  file(CONFIGURE OUTPUT ${main} CONTENT [[
+#include <cstddef>
+#include <cstdint>
+namespace longhaul::fuzz::@name@ { int TestOneInput(const uint8_t* data, size_t size); }
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  return longhaul::fuzz::@name@::TestOneInput(data, size);
+}
+]] @ONLY)
+  list(APPEND ARG_SRCS ${main} ${CMAKE_SOURCE_DIR}/tests/fuzz/sanitizer_options.cc)
+  _longhaul_executable(${name})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   add_dependencies(fuzz ${name})
+endfunction()
+
+# The program build/fuzz/replay, with all fuzz targets of the folders added so far: one program compiles and links in
+# a fraction of the time that one for each would take.
+function(longhaul_fuzz_replay)
+  get_property(targets GLOBAL PROPERTY LONGHAUL_FUZZ_TARGETS)
+  get_property(ARG_SRCS GLOBAL PROPERTY LONGHAUL_FUZZ_SRCS)
+  get_property(ARG_DEPS GLOBAL PROPERTY LONGHAUL_FUZZ_DEPS)
+  foreach(target ${targets})
+    string(APPEND declarations "namespace ${target} { int TestOneInput(const uint8_t* data, size_t size); std::vector<Seed> Seeds(); }\n")
+    string(APPEND rows "{\"${target}\", ${target}::TestOneInput, ${target}::Seeds},\n")
+  endforeach()
+  set(table ${CMAKE_CURRENT_BINARY_DIR}/fuzz_targets.cc)
+  file(CONFIGURE OUTPUT ${table} CONTENT [[
+#include "tests/fuzz/fuzz_target.h"
+namespace longhaul::fuzz {
+@declarations@
+std::vector<Target> Targets() { return {@rows@}; }
+}
+]] @ONLY)
+  list(APPEND ARG_SRCS ${table} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cc)
+  list(REMOVE_DUPLICATES ARG_SRCS)
+  list(REMOVE_DUPLICATES ARG_DEPS)
+  _longhaul_executable(fuzz_replay)
+  _longhaul_quickly_compiled(fuzz_replay)
+  set_target_properties(fuzz_replay PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz OUTPUT_NAME replay)
+  add_dependencies(fuzz fuzz_replay)
 endfunction()

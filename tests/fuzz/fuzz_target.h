@@ -1,6 +1,13 @@
 // What a fuzz target consists of: a decoder of bytes from outside under its invariants, and the
-// inputs that a search for faults begins with. Each target is one program. Built by g++, as part of
-// every build, it replays inputs (replay_main.cc); built by the preset "fuzz", libFuzzer drives it.
+// inputs that a search for faults begins with. The target NAME_fuzz has two functions:
+//   namespace longhaul::fuzz::NAME_fuzz
+//     // Decodes one input. Called from one thread; always 0.
+//     int TestOneInput(const uint8_t* data, size_t size);
+//     // Well-formed inputs, made by the product's own encoders. A few hundred bytes each where
+//     // that is possible.
+//     std::vector<Seed> Seeds();
+// Built by g++, as part of every build, one program replays inputs of all targets (replay_main.cc);
+// built by the preset "fuzz", each target is a program that libFuzzer drives.
 //
 // A broken invariant is LH_CHECK: the process stops. Neither function keeps anything between calls.
 #pragma once
@@ -10,9 +17,6 @@
 #include <string>
 #include <vector>
 
-// Decodes one input. Called from one thread; always 0.
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
-
 namespace longhaul::fuzz {
 
 struct Seed {
@@ -20,8 +24,13 @@ struct Seed {
   std::string bytes;
 };
 
-// Well-formed inputs, made by the product's own encoders. A few hundred bytes each where that is
-// possible.
-std::vector<Seed> Seeds();
+struct Target {
+  std::string name;
+  int (*test_one_input)(const uint8_t* data, size_t size);
+  std::vector<Seed> (*seeds)();
+};
+
+// All of them. The build writes it (longhaul_fuzz_replay).
+std::vector<Target> Targets();
 
 }  // namespace longhaul::fuzz

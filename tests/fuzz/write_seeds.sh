@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-for target in "${BUILD_DIR:-build}"/fuzz/*_fuzz; do
-  name=$(basename "$target")
-  "$target" --write-seeds "$(dirname "$(find tests/fuzz -name "$name.cc")")/corpus/$name"
+find tests/fuzz -name '*_fuzz.cc' | while read -r source; do
+  name=$(basename "$source" .cc)
+  "${BUILD_DIR:-build}/fuzz/replay" "$name" --write-seeds "$(dirname "$source")/corpus/$name"
 done

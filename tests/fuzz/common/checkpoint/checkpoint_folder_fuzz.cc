@@ -14,7 +14,7 @@
 #include "tests/fuzz/quiet_protobuf.h"
 #include "tests/testing/temp_dir.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::checkpoint_folder_fuzz {
 namespace {
 
 constexpr char kFragment[] = "fragment-000.f32";
@@ -69,20 +69,18 @@ std::vector<Seed> Seeds() {
           {"short", FuzzWriter().String(JsonOf(manifest)).Bytes(values.substr(8)).Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const absl::string_view json = input.String(), fragment = input.Rest();
   static const TempDir folder;
-  std::ofstream(folder.path() + "/manifest.json", std::ios::binary)
-      << fuzz::WithDigest(json, fragment);
-  std::ofstream(folder.path() + "/" + fuzz::kFragment, std::ios::binary) << fragment;
+  std::ofstream(folder.path() + "/manifest.json", std::ios::binary) << WithDigest(json, fragment);
+  std::ofstream(folder.path() + "/" + kFragment, std::ios::binary) << fragment;
   const auto opened = CheckpointFolder::Open(folder.path());
-  fuzz::CheckDocumented(opened.status(),
-                        {absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
-                         absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});
-  if (opened.ok()) fuzz::CheckParameters(**opened);
+  CheckDocumented(opened.status(),
+                  {absl::StatusCode::kInvalidArgument, absl::StatusCode::kNotFound,
+                   absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});
+  if (opened.ok()) CheckParameters(**opened);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::checkpoint_folder_fuzz

@@ -11,7 +11,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::codec_fuzz {
 namespace {
 
 constexpr int kKinds = 7;
@@ -123,29 +123,28 @@ std::vector<Seed> Seeds() {
   return seeds;
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const bool encode = input.Flag();
-  const int kind = input.Choice(1, fuzz::kKinds);
+  const int kind = input.Choice(1, kKinds);
   const uint8_t options = input.Byte();
-  const auto scalar = fuzz::CodecOf(kind, options, KernelKind::kScalar);
-  const auto simd = fuzz::CodecOf(kind, options, KernelKind::kSimd);
+  const auto scalar = CodecOf(kind, options, KernelKind::kScalar);
+  const auto simd = CodecOf(kind, options, KernelKind::kSimd);
   if (scalar == nullptr || simd == nullptr) return 0;
-  fuzz::CodedSegmentBytes segment{.elements = input.Take<uint16_t>() % fuzz::kElementsMax + 1,
-                                  .base_exponent = input.Take<int32_t>()};
+  CodedSegmentBytes segment{.elements = input.Take<uint16_t>() % kElementsMax + 1,
+                            .base_exponent = input.Take<int32_t>()};
   const bool sized = input.Flag();
   const absl::string_view rest = input.Rest();
   if (encode) {
     std::vector<float> values(segment.elements);
     std::memcpy(values.data(), rest.data(), std::min(rest.size(), values.size() * sizeof(float)));
-    fuzz::RunEncode(*scalar, *simd, values);
+    RunEncode(*scalar, *simd, values);
     return 0;
   }
   segment.payload.assign(rest.begin(), rest.end());
   if (sized) segment.payload.resize(scalar->PayloadBytes(segment.elements));
-  fuzz::RunDecode(*scalar, *simd, segment);
+  RunDecode(*scalar, *simd, segment);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::codec_fuzz

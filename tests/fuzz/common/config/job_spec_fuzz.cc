@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::job_spec_fuzz {
 namespace {
 
 std::vector<std::string> TakeOverrides(absl::string_view* text) {
@@ -64,21 +64,20 @@ std::vector<Seed> Seeds() {
           {"wrong", "name: Not A Name\nmodel: {transformer: {layres: 4, dim: [1], heads: -1}}\n"}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
+int TestOneInput(const uint8_t* data, size_t size) {
   absl::string_view text(reinterpret_cast<const char*>(data), size);
-  const std::vector<std::string> overrides = fuzz::TakeOverrides(&text);
+  const std::vector<std::string> overrides = TakeOverrides(&text);
   std::vector<SpecViolation> violations;
   const absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(text, overrides, &violations);
-  fuzz::CheckDocumented(spec.status(), {absl::StatusCode::kInvalidArgument});
-  fuzz::CheckViolations(spec.status(), violations);
+  CheckDocumented(spec.status(), {absl::StatusCode::kInvalidArgument});
+  CheckViolations(spec.status(), violations);
   if (!spec.ok()) return 0;
   const absl::StatusOr<ResolvedJob> job = ResolveJobSpec(*spec, &violations);
-  fuzz::CheckDocumented(job.status(),
-                        {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
-  fuzz::CheckViolations(job.status(), violations);
-  if (job.ok()) fuzz::CheckResolved(*job);
+  CheckDocumented(job.status(),
+                  {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
+  CheckViolations(job.status(), violations);
+  if (job.ok()) CheckResolved(*job);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::job_spec_fuzz

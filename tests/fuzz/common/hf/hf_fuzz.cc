@@ -9,7 +9,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/testing/temp_dir.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::hf_fuzz {
 namespace {
 
 void CheckConfig(absl::string_view json) {
@@ -55,14 +55,14 @@ std::vector<Seed> Seeds() {
                         .Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  longhaul::fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   if (input.Flag()) {
-    longhaul::fuzz::CheckIndex(input.Rest());
+    CheckIndex(input.Rest());
   } else {
-    longhaul::fuzz::CheckConfig(input.Rest());
+    CheckConfig(input.Rest());
   }
   return 0;
 }
+
+}  // namespace longhaul::fuzz::hf_fuzz

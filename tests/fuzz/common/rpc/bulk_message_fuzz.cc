@@ -14,7 +14,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::bulk_message_fuzz {
 namespace {
 
 constexpr int64_t kElementsMax = 1 << 20;
@@ -91,21 +91,20 @@ std::vector<Seed> Seeds() {
           {"chunk", seed(chunk)}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const size_t slice_bytes = input.Byte();
-  const int64_t elements = input.Take<uint32_t>() % fuzz::kElementsMax + 1;
+  const int64_t elements = input.Take<uint32_t>() % kElementsMax + 1;
   const absl::string_view bytes = input.Rest();
-  const grpc::ByteBuffer buffer = fuzz::SlicedBuffer(bytes, slice_bytes);
-  fuzz::CheckCut(buffer, bytes);
+  const grpc::ByteBuffer buffer = SlicedBuffer(bytes, slice_bytes);
+  CheckCut(buffer, bytes);
   v1::PushMessage push;
-  if (fuzz::Parse(buffer, &push)) fuzz::CheckRanges(push.header().blocks(), elements);
+  if (Parse(buffer, &push)) CheckRanges(push.header().blocks(), elements);
   v1::PullRequest request;
-  if (fuzz::Parse(buffer, &request)) fuzz::CheckRanges(request.blocks(), elements);
+  if (Parse(buffer, &request)) CheckRanges(request.blocks(), elements);
   v1::PullMessage answer;
-  fuzz::Parse(buffer, &answer);
+  Parse(buffer, &answer);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::bulk_message_fuzz

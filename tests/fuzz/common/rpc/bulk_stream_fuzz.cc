@@ -19,7 +19,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::bulk_stream_fuzz {
 namespace {
 
 constexpr int64_t kElementsMax = 2 * kTileElements + 300;
@@ -44,7 +44,7 @@ std::vector<std::string> HonestChunks(int64_t elements, uint8_t codec, int segme
     source.owner = bytes;
     for (ChunkWriter writer(std::exchange(source, {})); !writer.done();) {
       int64_t payload_bytes = 0;
-      chunks.push_back(BytesOf(writer.Next(&payload_bytes)));
+      chunks.push_back(FlatBytes(writer.Next(&payload_bytes)));
     }
   };
   const int64_t blocks = CeilDiv(elements, kBlockElements);
@@ -207,10 +207,10 @@ std::vector<Seed> Seeds() {
           {"changed", changed.Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  longhaul::fuzz::FuzzInput input(data, size);
-  longhaul::fuzz::RunStream(input);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
+  RunStream(input);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::bulk_stream_fuzz

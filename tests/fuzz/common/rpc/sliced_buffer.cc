@@ -18,7 +18,7 @@ grpc::ByteBuffer SlicedBuffer(absl::string_view bytes, size_t slice_bytes) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-std::string BytesOf(const grpc::ByteBuffer& buffer) {
+std::string FlatBytes(const grpc::ByteBuffer& buffer) {
   std::vector<grpc::Slice> slices;
   LH_CHECK(buffer.Dump(&slices).ok(), "a message of ours has slices");
   std::string bytes;

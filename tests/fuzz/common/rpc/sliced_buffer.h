@@ -11,6 +11,6 @@ namespace longhaul::fuzz {
 // Copies `bytes` into slices of `slice_bytes` (0: one slice).
 grpc::ByteBuffer SlicedBuffer(absl::string_view bytes, size_t slice_bytes);
 
-std::string BytesOf(const grpc::ByteBuffer& buffer);
+std::string FlatBytes(const grpc::ByteBuffer& buffer);
 
 }  // namespace longhaul::fuzz

@@ -7,7 +7,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::status_fuzz {
 namespace {
 
 // What fits a trailer of 8 KiB, base64 and percent encoding included.
@@ -41,22 +41,21 @@ std::vector<Seed> Seeds() {
            seed(WithRetryDelay(absl::ResourceExhaustedError("busy"), absl::Milliseconds(1500)))}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const int code = input.Choice(0, 31);  // Beyond them gRPC's own enum has no value.
   const std::string message(input.String()), details(input.Rest());
   const absl::Status status =
       FromGrpcStatus(grpc::Status(static_cast<grpc::StatusCode>(code), message, details));
   LH_CHECK(status.ok() == (code == 0), "only OK is OK");
-  fuzz::ReadDetails(status);
+  ReadDetails(status);
   const grpc::Status wire = ToGrpcStatus(status);
-  LH_CHECK(wire.error_message().size() <= fuzz::kMessageBytesMax, "a bounded message");
-  LH_CHECK(wire.error_details().size() <= fuzz::kDetailBytesMax, "bounded details");
+  LH_CHECK(wire.error_message().size() <= kMessageBytesMax, "a bounded message");
+  LH_CHECK(wire.error_details().size() <= kDetailBytesMax, "bounded details");
   const absl::Status again = FromGrpcStatus(wire);
   LH_CHECK(again.code() == status.code(), "a status that is passed on keeps its code");
-  fuzz::ReadDetails(again);
+  ReadDetails(again);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::status_fuzz

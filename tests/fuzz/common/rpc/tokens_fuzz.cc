@@ -7,7 +7,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::tokens_fuzz {
 
 std::vector<Seed> Seeds() {
   const std::string digest(64, 'a');
@@ -18,18 +18,17 @@ std::vector<Seed> Seeds() {
           {"bad", FuzzWriter().String("Basic YTpi").Bytes("ann root sha256:" + digest).Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const absl::string_view header = input.String(), file = input.Rest();
   const absl::string_view token = BearerToken(header);
   LH_CHECK(token.size() <= static_cast<size_t>(kTokenBytesMax), "tokens are bounded");
   const auto tokens = ParseTokens(file);
-  fuzz::CheckDocumented(tokens.status(), {absl::StatusCode::kInvalidArgument});
+  CheckDocumented(tokens.status(), {absl::StatusCode::kInvalidArgument});
   if (!tokens.ok()) return 0;
   LH_CHECK(!tokens->empty(), "there is a user");
   for (const UserToken& one : *tokens) LH_CHECK(IsName(one.user.name), "names are safe");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::tokens_fuzz

@@ -13,7 +13,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::safetensors_fuzz {
 namespace {
 
 // The header ends with the last brace.
@@ -63,19 +63,18 @@ std::vector<Seed> Seeds() {
           {"empty", FuzzWriter().Byte(1).Put(uint64_t{2}).Bytes("{}").Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
-  const std::string bytes = fuzz::FileOf(input);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
+  const std::string bytes = FileOf(input);
   const int file = memfd_create("safetensors", MFD_CLOEXEC);
   LH_CHECK(
       file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
       "memory takes a file");
   const absl::Cleanup close_file = [file] { close(file); };
   const auto opened = SafetensorsFile::Open(absl::StrCat("/proc/self/fd/", file));
-  fuzz::CheckDocumented(opened.status(), {absl::StatusCode::kInvalidArgument});
-  if (opened.ok()) fuzz::CheckFile(*opened);
+  CheckDocumented(opened.status(), {absl::StatusCode::kInvalidArgument});
+  if (opened.ok()) CheckFile(*opened);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::safetensors_fuzz

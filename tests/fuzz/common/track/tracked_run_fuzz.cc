@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::tracked_run_fuzz {
 namespace {
 
 constexpr char kEvents[] = "run/events.out.tfevents.0000000001.longhaul";
@@ -49,21 +49,20 @@ std::vector<Seed> Seeds() {
            })}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const std::string lines(input.String());
-  const auto fs = fuzz::Disk(lines, input.Rest());
+  const auto fs = Disk(lines, input.Rest());
   const int64_t step = int64_t{1} << 60;
   for (int start = 0; start < 2; ++start) {
     const auto run = TrackedRun::Open(fs.get(), "run", absl::FromUnixSeconds(2));
     LH_CHECK(run.ok(), "whatever is there, the run goes on");
-    LH_CHECK((*run)->AddSometimes("again", absl::ZeroDuration(), fuzz::StepAt(step + start)).ok(),
+    LH_CHECK((*run)->AddSometimes("again", absl::ZeroDuration(), StepAt(step + start)).ok(),
              "and takes a step");
   }
-  const std::string after = *ReadFile(*fs, fuzz::kLines, 1 << 24);
+  const std::string after = *ReadFile(*fs, kLines, 1 << 24);
   LH_CHECK(!after.empty() && after.back() == '\n', "lines end");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::tracked_run_fuzz

@@ -9,7 +9,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::answers_fuzz {
 namespace {
 
 const absl::Time kNow = absl::UnixEpoch() + absl::Hours(24 * 365 * 55);
@@ -48,24 +48,23 @@ std::vector<Seed> Seeds() {
           {"checkpoints", seed(3, checkpoints)}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const uint8_t which = input.Byte() % 4;
   const std::string bytes(input.Rest());
   if (v1::Job job; which == 0 && job.ParseFromString(bytes)) {
-    fuzz::Show(cli::JobJson(job), cli::JobTable(job, fuzz::kNow));
+    Show(cli::JobJson(job), cli::JobTable(job, kNow));
   }
   if (v1::ListJobsResponse jobs; which == 1 && jobs.ParseFromString(bytes)) {
-    fuzz::Show(cli::JobsJson(jobs), cli::JobsTable(jobs, fuzz::kNow));
+    Show(cli::JobsJson(jobs), cli::JobsTable(jobs, kNow));
   }
   if (v1::ListPoolsResponse pools; which == 2 && pools.ParseFromString(bytes)) {
-    fuzz::Show(cli::PoolsJson(pools), cli::PoolsTable(pools));
+    Show(cli::PoolsJson(pools), cli::PoolsTable(pools));
   }
   if (v1::ListCheckpointsResponse found; which == 3 && found.ParseFromString(bytes)) {
-    fuzz::Show(cli::CheckpointsJson(found), cli::CheckpointsTable(found));
+    Show(cli::CheckpointsJson(found), cli::CheckpointsTable(found));
   }
   return 0;
 }
+
+}  // namespace longhaul::fuzz::answers_fuzz

@@ -9,7 +9,7 @@
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::arguments_fuzz {
 
 std::vector<Seed> Seeds() {
   return {{"submit", "submit\n-f\njob.yaml\n--set\nsync.h=10\n--set=name=b\n--follow"},
@@ -18,10 +18,7 @@ std::vector<Seed> Seeds() {
           {"typo", "sumbit\n--fiel=x"}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
+int TestOneInput(const uint8_t* data, size_t size) {
   const std::vector<std::string> words =
       absl::StrSplit(absl::string_view(reinterpret_cast<const char*>(data), size), '\n');
   (void)cli::OutputFormatOf(words);
@@ -36,3 +33,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace longhaul::fuzz::arguments_fuzz

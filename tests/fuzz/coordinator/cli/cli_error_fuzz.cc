@@ -11,7 +11,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::cli_error_fuzz {
 
 std::vector<Seed> Seeds() {
   const auto seed = [](int form, const absl::Status& status) {
@@ -31,11 +31,8 @@ std::vector<Seed> Seeds() {
           {"retry", seed(1, WithRetryDelay(absl::UnavailableError("busy"), absl::Seconds(2)))}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const auto format = static_cast<cli::OutputFormat>(input.Choice(0, 2));
   const int code = input.Choice(0, 31);  // Beyond them gRPC's own enum has no value.
   const std::string message(input.String()), details(input.Rest());
@@ -47,9 +44,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ManualClock clock;
   const cli::Environment environment{.in = in, .out = out, .err = err, .clock = clock};
   cli::Write(cli::ErrorOfCall(status, "localhost:7070"), format, environment);
-  fuzz::CheckPlainText(err.str());
+  CheckPlainText(err.str());
   if (format == cli::OutputFormat::kJson) {
     LH_CHECK(Json::accept(out.str()), "an envelope is JSON whatever the server said");
   }
   return 0;
 }
+
+}  // namespace longhaul::fuzz::cli_error_fuzz

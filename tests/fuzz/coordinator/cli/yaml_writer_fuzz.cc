@@ -4,7 +4,7 @@
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::yaml_writer_fuzz {
 namespace {
 
 // YAML knows neither text that is not UTF-8, which is written with replacements, nor, as yaml-cpp
@@ -30,14 +30,13 @@ std::vector<Seed> Seeds() {
       {"text", "a: 'x: y'\nb: \"line\\nline\\ttab\\x07\"\nc: '- d'\n'? e': '#f'\n'': '12'\n"}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
+int TestOneInput(const uint8_t* data, size_t size) {
   ViolationList violations;
   const Json value = ParseYaml({reinterpret_cast<const char*>(data), size}, violations);
-  if (!violations.empty() || !fuzz::IsWritable(value)) return 0;
+  if (!violations.empty() || !IsWritable(value)) return 0;
   const std::string text = cli::WriteYaml(value);
   LH_CHECK(ParseYaml(text, violations) == value && violations.empty(), "the same values");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::yaml_writer_fuzz

@@ -6,7 +6,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::job_progress_fuzz {
 namespace {
 
 using coordinator::JobProgress;
@@ -38,26 +38,25 @@ std::vector<Seed> Seeds() {
   return {{"reports", reports.Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   coordinator::JobProgress progress(1);
   for (int reports = 0; !input.empty() && reports < 64; ++reports) {
     const std::string incarnation = std::to_string(input.Byte());
-    const int64_t start_step = input.Take<int64_t>() & (fuzz::kCountMax - 1);
+    const int64_t start_step = input.Take<int64_t>() & (kCountMax - 1);
     v1::PoolProgress told;
     if (!told.ParseFromString(std::string(input.String()))) continue;
     progress.Report("oslo", incarnation, start_step, std::move(told));
-    fuzz::CheckSums(progress);
+    CheckSums(progress);
   }
   v1::Job saved, again;
   progress.Save(&saved);
   coordinator::JobProgress restored(1);
   restored.Restore(saved);
-  fuzz::CheckSums(restored);
+  CheckSums(restored);
   restored.Save(&again);
   LH_CHECK(saved.SerializeAsString() == again.SerializeAsString(), "nothing is lost on the way");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::job_progress_fuzz

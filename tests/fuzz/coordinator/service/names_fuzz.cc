@@ -7,7 +7,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::names_fuzz {
 namespace {
 
 // What names are made of: safe in paths, labels of metrics and log lines.
@@ -23,16 +23,15 @@ std::vector<Seed> Seeds() {
           {"bad", FuzzWriter().String("Oslo/..").Bytes("0123").Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const absl::string_view pool = input.String(), incarnation = input.Rest();
   const absl::Status status = coordinator::CheckPool(pool, incarnation);
-  fuzz::CheckDocumented(status, {absl::StatusCode::kInvalidArgument});
+  CheckDocumented(status, {absl::StatusCode::kInvalidArgument});
   const bool good = IsName(pool) && IsIncarnation(incarnation);
   LH_CHECK(status.ok() == good, "one rule for names");
-  if (good) LH_CHECK(fuzz::IsSafe(pool) && fuzz::IsSafe(incarnation), "names are safe");
+  if (good) LH_CHECK(IsSafe(pool) && IsSafe(incarnation), "names are safe");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::names_fuzz

@@ -20,7 +20,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::pool_calls_fuzz {
 namespace {
 
 enum Kind { kTick, kJoin, kHeartbeat, kLeave, kWatchPlan, kPush, kKinds };
@@ -168,13 +168,12 @@ std::vector<Seed> Seeds() {
   return {{"trains", trains.Take()}, {"nodes", nodes.Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
-  fuzz::Coordinating coordinating;
-  for (int calls = 0; !input.empty() && calls < fuzz::kCallsMax; ++calls)
-    coordinating.Call(input.Byte() % fuzz::kKinds, input);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
+  Coordinating coordinating;
+  for (int calls = 0; !input.empty() && calls < kCallsMax; ++calls)
+    coordinating.Call(input.Byte() % kKinds, input);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::pool_calls_fuzz

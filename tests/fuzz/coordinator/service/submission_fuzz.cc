@@ -6,7 +6,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::submission_fuzz {
 namespace {
 
 v1::SubmitJobRequest Request() {
@@ -38,15 +38,12 @@ std::vector<Seed> Seeds() {
           {"synthetic", synthetic.SerializeAsString()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
+int TestOneInput(const uint8_t* data, size_t size) {
   v1::SubmitJobRequest request;
   if (!request.ParseFromArray(data, static_cast<int>(size))) return 0;
   const absl::StatusOr<ResolvedJob> job = coordinator::ResolveSubmission(request);
-  fuzz::CheckDocumented(job.status(),
-                        {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
+  CheckDocumented(job.status(),
+                  {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
   (void)ToGrpcStatus(job.status());
   if (!job.ok()) return 0;
   *request.mutable_spec() = job->spec;
@@ -55,3 +52,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            "a resolved spec stays as it is");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::submission_fuzz

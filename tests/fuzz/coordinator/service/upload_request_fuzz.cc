@@ -18,7 +18,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::upload_request_fuzz {
 namespace {
 
 constexpr char kData[] = "data";
@@ -144,11 +144,8 @@ std::vector<Seed> Seeds() {
   return {{"whole", whole.Take()}, {"broken", broken.Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const bool sealed = input.Flag();
   const std::string announced(input.String());
   v1::PrepareUploadRequest request;
@@ -160,9 +157,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     request.set_upload(DigestOfFiles(files));
   }
   const auto files = coordinator::AnnouncedFiles(request);
-  fuzz::CheckDocumented(files.status(), {absl::StatusCode::kInvalidArgument});
+  CheckDocumented(files.status(), {absl::StatusCode::kInvalidArgument});
   if (!files.ok()) return 0;
-  fuzz::CheckFiles(*files);
-  fuzz::Run(input, *files);
+  CheckFiles(*files);
+  Run(input, *files);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::upload_request_fuzz

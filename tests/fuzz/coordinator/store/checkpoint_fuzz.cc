@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::checkpoint_fuzz {
 namespace {
 
 constexpr const char* kNames[] = {"step-00000030", "step-00000030.old", "step-00000030.tmp", "x"};
@@ -29,18 +29,17 @@ std::vector<Seed> Seeds() {
           {"replaced", FuzzWriter().Byte(1).Bytes(json).Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const std::string folder =
-      JoinPath("/checkpoints", fuzz::kNames[input.Choice(0, std::size(fuzz::kNames) - 1)]);
+      JoinPath("/checkpoints", kNames[input.Choice(0, std::size(kNames) - 1)]);
   MemoryFileSystem fs;
   LH_CHECK(fs.CreateDir("/checkpoints").ok() && fs.CreateDir(folder).ok(), "memory takes folders");
-  fuzz::WriteImage(fs, JoinPath(folder, "manifest.json"), input.Rest());
+  WriteImage(fs, JoinPath(folder, "manifest.json"), input.Rest());
   LH_CHECK(CleanCheckpoints(fs, "").ok(), "what is left over is no error");
   const auto manifests = ListCheckpoints(fs, "");
   LH_CHECK(manifests.ok() && manifests->size() <= 1, "a manifest that does not parse is left out");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::checkpoint_fuzz

@@ -9,7 +9,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::job_manifest_fuzz {
 namespace {
 
 constexpr char kMagic[] = "LHMANIF3";
@@ -28,20 +28,16 @@ std::vector<Seed> Seeds() {
           {"sealed", FuzzWriter().Byte(1).Bytes(*message).Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const bool sealed = input.Flag();
   const absl::string_view bytes = input.Rest();
   MemoryFileSystem fs;
-  fuzz::WriteImage(fs, "/manifest",
-                   sealed ? WithEnvelope(fuzz::kMagic, bytes) : std::string(bytes));
+  WriteImage(fs, "/manifest", sealed ? WithEnvelope(kMagic, bytes) : std::string(bytes));
   const absl::StatusOr<JobManifest> manifest = ReadJobManifest(fs, "");
-  fuzz::CheckDocumented(manifest.status(),
-                        {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition,
-                         absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
+  CheckDocumented(manifest.status(),
+                  {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition,
+                   absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
   if (!manifest.ok()) return 0;
   LH_CHECK(CheckOptions(manifest->options).ok(), "what was read is in range");
   LH_CHECK(WriteJobManifest(fs, "", *manifest).ok(), "memory takes a manifest");
@@ -54,3 +50,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            "what was read can be written");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::job_manifest_fuzz

@@ -16,7 +16,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::job_store_fuzz {
 namespace {
 
 constexpr char kDir[] = "job";
@@ -110,17 +110,16 @@ std::vector<Seed> Seeds() {
           {"lost_snapshots", lost.Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   MemoryFileSystem fs;
-  fuzz::WriteChanged(input, fs);
-  const absl::StatusOr<std::unique_ptr<JobStore>> store = JobStore::Recover(&fs, fuzz::kDir);
-  fuzz::CheckDocumented(store.status(),
-                        {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});
+  WriteChanged(input, fs);
+  const absl::StatusOr<std::unique_ptr<JobStore>> store = JobStore::Recover(&fs, kDir);
+  CheckDocumented(store.status(),
+                  {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});
   if (!store.ok()) return 0;
-  for (const int fragment : {0, 1}) fuzz::CheckFragment(**store, fragment);
+  for (const int fragment : {0, 1}) CheckFragment(**store, fragment);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::job_store_fuzz

@@ -12,7 +12,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::log_recovery_fuzz {
 namespace {
 
 constexpr LogFileOptions kOptions = {.file_bytes = 5 * kLogAlignment, .salt = 9};
@@ -80,19 +80,18 @@ std::vector<Seed> Seeds() {
           {"other_size", sealed.Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   MemoryFileSystem fs;
   const int frames = input.Choice(0, 7), synced = input.Choice(0, 7);
-  const LogScanOptions options = {.salt = fuzz::kOptions.salt, .durable_upto = input.Byte() % 16u};
+  const LogScanOptions options = {.salt = kOptions.salt, .durable_upto = input.Byte() % 16u};
   const bool sealed = input.Flag();
-  fuzz::WriteLog(fs, frames, synced);
-  fuzz::ChangeLog(input, sealed, fs);
+  WriteLog(fs, frames, synced);
+  ChangeLog(input, sealed, fs);
   absl::StatusOr<ScannedLog> recovered = RecoverLog(fs, "", options);
-  fuzz::CheckDocumented(recovered.status(), {absl::StatusCode::kDataLoss});
-  if (recovered.ok()) fuzz::CheckRecovered(fs, *std::move(recovered), options);
+  CheckDocumented(recovered.status(), {absl::StatusCode::kDataLoss});
+  if (recovered.ok()) CheckRecovered(fs, *std::move(recovered), options);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::log_recovery_fuzz

@@ -10,7 +10,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::round_records_fuzz {
 namespace {
 
 void CheckDecoded(const absl::Status& status) {
@@ -91,17 +91,16 @@ std::vector<Seed> Seeds() {
       {"commit", seed(2, EncodeCommit(commit))}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const uint8_t which = input.Byte();
   const int64_t elements = int64_t{input.Take<uint32_t>()} + 1;
   const absl::string_view record = input.String();
-  if (which % 3 == 0) fuzz::RunPart(record, input, elements);
-  if (which % 3 == 1) fuzz::RunDownlink(record);
-  if (which % 3 == 2) fuzz::RunCommit(record);
-  fuzz::CheckDecoded(DecodeRecordSize(record, record.size()).status());
+  if (which % 3 == 0) RunPart(record, input, elements);
+  if (which % 3 == 1) RunDownlink(record);
+  if (which % 3 == 2) RunCommit(record);
+  CheckDecoded(DecodeRecordSize(record, record.size()).status());
   return 0;
 }
+
+}  // namespace longhaul::fuzz::round_records_fuzz

@@ -7,7 +7,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::snapshot_fuzz {
 namespace {
 
 constexpr int64_t kElements = 300;
@@ -36,28 +36,27 @@ std::vector<Seed> Seeds() {
           {"cut", cut.Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   MemoryFileSystem fs;
-  const SnapshotFile written = fuzz::WriteOne(fs);
-  std::string image = fuzz::ReadImage(fs, written.path);
+  const SnapshotFile written = WriteOne(fs);
+  std::string image = ReadImage(fs, written.path);
   const bool sealed = input.Flag();
-  fuzz::ChangeImage(input, &image);
-  if (sealed) fuzz::SealSnapshot(&image);
-  fuzz::WriteImage(fs, written.path, image);
+  ChangeImage(input, &image);
+  if (sealed) SealSnapshot(&image);
+  WriteImage(fs, written.path, image);
   const absl::StatusOr<SnapshotList> list = ListSnapshots(fs, "");
-  fuzz::CheckDocumented(list.status(), {absl::StatusCode::kFailedPrecondition});
+  CheckDocumented(list.status(), {absl::StatusCode::kFailedPrecondition});
   LH_CHECK(!list.ok() || list->files.size() + list->damaged.size() == 1,
            "a damaged snapshot is no error of the list");
-  FragmentState state(fuzz::kElements);
+  FragmentState state(kElements);
   const absl::Status read = ReadSnapshot(fs, written, &state);
-  fuzz::CheckDocumented(read, {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});
+  CheckDocumented(read, {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});
   if (!read.ok()) return 0;
   LH_CHECK(list.ok() && list->files.size() == 1 && state.version == written.version,
            "the snapshot that was asked for");
   LH_CHECK(state.digest == DigestOf(BytesOf(state.theta)), "the digest of its values");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::snapshot_fuzz

@@ -11,7 +11,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::upload_list_fuzz {
 namespace {
 
 constexpr char kData[] = "data";
@@ -51,30 +51,29 @@ std::vector<Seed> Seeds() {
           {"named_by_it", FuzzWriter().Byte(1).Bytes(*text).Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const bool named = input.Flag();
   const std::string text(input.Rest());
-  const std::string upload = named ? Sha256Hex(fuzz::ListIn(text)) : DigestOfFiles(fuzz::Model());
+  const std::string upload = named ? Sha256Hex(ListIn(text)) : DigestOfFiles(Model());
   MemoryFileSystem fs;
   const ManualClock clock(absl::FromUnixSeconds(1700000000));
-  const std::string folder = UploadFolder(fuzz::kData, upload) + ".partial";
-  for (const std::string& made : {std::string(fuzz::kData), UploadsFolder(fuzz::kData), folder})
+  const std::string folder = UploadFolder(kData, upload) + ".partial";
+  for (const std::string& made : {std::string(kData), UploadsFolder(kData), folder})
     LH_CHECK(fs.CreateDir(made).ok(), "memory takes a folder");
   LH_CHECK(WriteFileAtomically(fs, JoinPath(folder, ".files"), text).ok(), "memory takes a file");
-  const std::unique_ptr<Uploads> uploads = fuzz::Open(fs, clock);
+  const std::unique_ptr<Uploads> uploads = Open(fs, clock);
   const Uploads::Counts counts = uploads->counts();
   LH_CHECK(counts.whole == 0 && counts.partial <= 1, "one upload, and no byte of it");
-  const auto names = fs.List(UploadsFolder(fuzz::kData));
+  const auto names = fs.List(UploadsFolder(kData));
   LH_CHECK(static_cast<int64_t>(names->size()) == counts.partial, "what is not kept is removed");
   if (counts.partial == 0) return 0;
-  const auto files = ParseListOfFiles(fuzz::ListIn(text));
+  const auto files = ParseListOfFiles(ListIn(text));
   LH_CHECK(files.ok() && DigestOfFiles(*files) == upload, "what is kept has this name");
   int64_t bytes = 0;
   for (const FolderFile& file : *files) bytes += file.bytes;
   LH_CHECK(bytes == counts.bytes, "its bytes are known");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::upload_list_fuzz

@@ -8,7 +8,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::wal_check_fuzz {
 namespace {
 
 constexpr size_t kPageBytes = 512, kHeaderBytes = 32, kFrameBytes = 24 + kPageBytes;
@@ -77,19 +77,18 @@ std::vector<Seed> Seeds() {
           {"spoilt", FuzzWriter().Byte(0).Bytes(spoilt).Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const bool sealed = input.Flag();
   std::string wal(input.Rest());
-  if (sealed) fuzz::Seal(&wal);
+  if (sealed) Seal(&wal);
   const absl::StatusOr<WalContent> content = CheckWal(wal, "wal");
-  fuzz::CheckDocumented(content.status(), {absl::StatusCode::kDataLoss});
+  CheckDocumented(content.status(), {absl::StatusCode::kDataLoss});
   const absl::StatusOr<std::string> merged = MergeWal("", wal, "wal");
-  fuzz::CheckDocumented(merged.status(), {absl::StatusCode::kDataLoss});
+  CheckDocumented(merged.status(), {absl::StatusCode::kDataLoss});
   LH_CHECK(content.ok() || !merged.ok(), "a damaged log is not merged");
   LH_CHECK(!merged.ok() || merged->size() <= 2 * wal.size(), "what is merged came from the log");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::wal_check_fuzz

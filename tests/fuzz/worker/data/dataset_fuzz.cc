@@ -17,7 +17,7 @@
 #include "worker/data/token_files.h"
 #include "worker/data/windows.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::dataset_fuzz {
 namespace {
 
 absl::StatusOr<TokenPiece> Open(int kind, const std::string& path) {
@@ -60,11 +60,8 @@ std::vector<Seed> Seeds() {
           {"odd", FuzzWriter().Byte(0).Put(uint16_t{65535}).Byte(1).Bytes("abc").Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const int kind = input.Choice(0, 2);
   const int64_t vocab = int64_t{input.Take<uint16_t>()} + 1, context = input.Choice(1, 256);
   const absl::string_view bytes = input.Rest();
@@ -73,11 +70,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
       "memory takes a file");
   const absl::Cleanup close_file = [file] { close(file); };
-  const auto piece = fuzz::Open(kind, absl::StrCat("/proc/self/fd/", file));
-  fuzz::CheckDocumented(piece.status(), {absl::StatusCode::kInvalidArgument});
+  const auto piece = Open(kind, absl::StrCat("/proc/self/fd/", file));
+  CheckDocumented(piece.status(), {absl::StatusCode::kInvalidArgument});
   if (!piece.ok() || piece->count == 0) return 0;
   const absl::Status checked = CheckTokens(*piece, vocab);
-  fuzz::CheckDocumented(checked, {absl::StatusCode::kInvalidArgument});
-  if (checked.ok()) fuzz::CheckDataset(FileTokens({*piece}), vocab, context);
+  CheckDocumented(checked, {absl::StatusCode::kInvalidArgument});
+  if (checked.ok()) CheckDataset(FileTokens({*piece}), vocab, context);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::dataset_fuzz

@@ -13,7 +13,7 @@
 #include "tests/unit/worker/data/data_files.h"
 #include "worker/data/documents.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::documents_fuzz {
 namespace {
 
 // A small file may hold very much when it is uncompressed.
@@ -49,11 +49,8 @@ std::vector<Seed> Seeds() {
           {"text", make(1, "some\ntext")}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const bool text = input.Flag();
   const absl::string_view bytes = input.Rest();
   const int file = memfd_create("documents", MFD_CLOEXEC);
@@ -65,8 +62,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr int64_t kLine = 1 << 20;  // The shortest limit that a user can set.
   const auto documents = text ? OpenTextDocument(path) : OpenJsonlDocuments(path, "text", kLine);
   LH_CHECK(documents.ok(), "the file is there");
-  fuzz::ReadDocuments(**documents, text ? kPieceBytesMax : kLine);
-  if (text)
-    fuzz::ReadDocuments(*OpenTextDocument(path, TextParts::kPieces).value(), kPieceBytesMax);
+  ReadDocuments(**documents, text ? kPieceBytesMax : kLine);
+  if (text) ReadDocuments(*OpenTextDocument(path, TextParts::kPieces).value(), kPieceBytesMax);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::documents_fuzz

@@ -11,7 +11,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "worker/data/megatron_index.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::megatron_index_fuzz {
 namespace {
 
 template <typename Word>
@@ -44,17 +44,14 @@ std::vector<Seed> Seeds() {
           {"cut", Index({5, 7}, 8, 2).substr(0, 60)}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
+int TestOneInput(const uint8_t* data, size_t size) {
   static const int memory = memfd_create("index", MFD_CLOEXEC);
   LH_CHECK(ftruncate(memory, 0) == 0 && pwrite(memory, data, size, 0) == static_cast<ssize_t>(size),
            "the file takes the bytes");
   const auto file = ReadOnlyFile::Open(absl::StrCat("/proc/self/fd/", memory));
   LH_CHECK(file.ok(), "the file opens");
   const auto index = ReadMegatronIndex(*file);
-  fuzz::CheckDocumented(index.status(), {absl::StatusCode::kInvalidArgument});
+  CheckDocumented(index.status(), {absl::StatusCode::kInvalidArgument});
   if (!index.ok()) return 0;
   LH_CHECK(index->tokens >= 0 && index->sequences >= 0 && index->documents <= index->sequences,
            "documents are made of sequences");
@@ -69,3 +66,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   return 0;
 }
+
+}  // namespace longhaul::fuzz::megatron_index_fuzz

@@ -6,7 +6,7 @@
 #include "tests/fuzz/quiet_protobuf.h"
 #include "worker/rank/assignment.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::assignment_fuzz {
 
 std::vector<Seed> Seeds() {
   const std::string job =
@@ -16,14 +16,11 @@ std::vector<Seed> Seeds() {
 {"layers": 2, "dim": 64, "heads": 2, "ff_dim": 128, "context": 32, "vocab": 256}}}})"}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
+int TestOneInput(const uint8_t* data, size_t size) {
   const absl::StatusOr<v1::Assignment> assignment =
       ParseAssignment({reinterpret_cast<const char*>(data), size});
-  fuzz::CheckDocumented(assignment.status(),
-                        {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
+  CheckDocumented(assignment.status(),
+                  {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
   if (!assignment.ok()) return 0;
   LH_CHECK(assignment->ordinal() >= 0 && assignment->spec().train().steps() >= 1,
            "a job that can be");
@@ -34,3 +31,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
            "an assignment stays as it is");
   return 0;
 }
+
+}  // namespace longhaul::fuzz::assignment_fuzz

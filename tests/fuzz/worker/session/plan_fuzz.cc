@@ -7,7 +7,7 @@
 #include "worker/session/fragment_map.h"
 #include "worker/session/plan_conversion.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::plan_fuzz {
 namespace {
 
 void CheckSchedule(const session::Plan& plan) {
@@ -49,18 +49,17 @@ std::vector<Seed> Seeds() {
   return {{"plan", SmallPlan().SerializeAsString()}, {"seeded", seeded.SerializeAsString()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
+int TestOneInput(const uint8_t* data, size_t size) {
   v1::Plan proto;
   if (!proto.ParseFromArray(data, static_cast<int>(size))) return 0;
   const absl::StatusOr<session::Plan> plan = session::PlanFromProto(proto, "oslo");
-  fuzz::CheckDocumented(plan.status(), {absl::StatusCode::kInvalidArgument});
-  if (plan.ok()) fuzz::CheckSchedule(*plan);
-  const ModelLayout model = fuzz::SmallModel();
+  CheckDocumented(plan.status(), {absl::StatusCode::kInvalidArgument});
+  if (plan.ok()) CheckSchedule(*plan);
+  const ModelLayout model = SmallModel();
   const auto layouts = session::LayoutsFromProto(proto, model);
-  fuzz::CheckDocumented(layouts.status(), {absl::StatusCode::kInvalidArgument});
-  if (layouts.ok()) fuzz::CheckLayouts(*layouts, model);
+  CheckDocumented(layouts.status(), {absl::StatusCode::kInvalidArgument});
+  if (layouts.ok()) CheckLayouts(*layouts, model);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::plan_fuzz

@@ -15,7 +15,7 @@
 #include "worker/session/core/session.h"
 #include "worker/session/plan_conversion.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::session_fuzz {
 namespace {
 
 using session::Action;
@@ -196,10 +196,9 @@ std::vector<Seed> Seeds() {
           {"drained", drained.Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul::fuzz;  // NOLINT: a file of one function
+int TestOneInput(const uint8_t* data, size_t size) {
   Rank(FuzzInput(data, size)).Run();
   return 0;
 }
+
+}  // namespace longhaul::fuzz::session_fuzz

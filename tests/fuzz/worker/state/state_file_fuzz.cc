@@ -15,7 +15,7 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "worker/state/state_file.h"
 
-namespace longhaul::fuzz {
+namespace longhaul::fuzz::state_file_fuzz {
 namespace {
 
 std::string WithLength(absl::string_view json, absl::string_view data) {
@@ -54,8 +54,8 @@ void CheckStateFile(const StateFile& file, bool signed_here) {
     CheckDocumented(verified, {absl::StatusCode::kDataLoss});
     LH_CHECK(!signed_here || verified.ok(), "a digest that was made right is right");
     std::vector<float> values(slot.count);
-    file.Read(i, 0, absl::MakeSpan(values));
-    if (slot.count > 1) file.Read(i, 1, absl::MakeSpan(values).subspan(1));
+    file.Read(i, 0, absl::MakeSpan(values)).IgnoreError();
+    if (slot.count > 1) file.Read(i, 1, absl::MakeSpan(values).subspan(1)).IgnoreError();
   }
 }
 
@@ -79,21 +79,20 @@ std::vector<Seed> Seeds() {
           {"given", FuzzWriter().Byte(2).Put(uint64_t{2}).Bytes("{}").Take()}};
 }
 
-}  // namespace longhaul::fuzz
-
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace longhaul;  // NOLINT: a file of one function
-  fuzz::FuzzInput input(data, size);
+int TestOneInput(const uint8_t* data, size_t size) {
+  FuzzInput input(data, size);
   const bool is_signed = size > 0 && data[0] == 0;
-  const std::string bytes = fuzz::StateBytesOf(input);
+  const std::string bytes = StateBytesOf(input);
   const int file = memfd_create("state", MFD_CLOEXEC);
   LH_CHECK(
       file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
       "memory takes a file");
   const absl::Cleanup close_file = [file] { close(file); };
   const auto opened = StateFile::Open(absl::StrCat("/proc/self/fd/", file));
-  fuzz::CheckDocumented(opened.status(),
-                        {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});
-  if (opened.ok()) fuzz::CheckStateFile(*opened, is_signed);
+  CheckDocumented(opened.status(),
+                  {absl::StatusCode::kDataLoss, absl::StatusCode::kFailedPrecondition});
+  if (opened.ok()) CheckStateFile(*opened, is_signed);
   return 0;
 }
+
+}  // namespace longhaul::fuzz::state_file_fuzz
