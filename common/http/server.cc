@@ -4,7 +4,9 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,7 +24,6 @@
 namespace longhaul {
 namespace {
 
-constexpr unsigned kConnectionsMax = 1000;
 constexpr size_t kPagesMax = 64;
 constexpr int kThreads = 4;
 // A request is one short line and its headers, an answer's headers are as short. libmicrohttpd
@@ -88,8 +89,10 @@ PageRequest RequestOf(MHD_Connection* connection) {
 
 class HttpServer::Impl {
  public:
-  Impl(Pages pages, bool own_machine_only)
-      : pages_(std::move(pages)), own_machine_only_(own_machine_only) {
+  Impl(Pages pages, bool own_machine_only, size_t connections_max)
+      : pages_(std::move(pages)),
+        own_machine_only_(own_machine_only),
+        connections_max_(connections_max) {
     unknown_ = "there is no such page; there are";
     for (const auto& [path, _] : pages_.all()) absl::StrAppend(&unknown_, " ", path);
     unknown_ += "\n";
@@ -121,8 +124,10 @@ class HttpServer::Impl {
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
             (found->ai_family == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG),
         0, nullptr, nullptr, &Impl::OnRequest, this, MHD_OPTION_SOCK_ADDR, found->ai_addr,
-        MHD_OPTION_CONNECTION_LIMIT, kConnectionsMax, MHD_OPTION_CONNECTION_TIMEOUT,
-        kRequestSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, kConnectionBytes,
+        // More than there may be: those that OnConnection closes are there for a moment.
+        MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(2 * connections_max_),
+        MHD_OPTION_CONNECTION_TIMEOUT, kRequestSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        kConnectionBytes, MHD_OPTION_NOTIFY_CONNECTION, &Impl::OnConnection, this,
         MHD_OPTION_NOTIFY_COMPLETED, &Impl::OnCompleted, nullptr, MHD_OPTION_END);
     if (daemon_ == nullptr) return false;
     for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { MakePages(); });
@@ -141,6 +146,24 @@ class HttpServer::Impl {
     Page page{.code = MHD_HTTP_SERVICE_UNAVAILABLE, .body = "the server is stopping\n"};
   };
 
+  // Called when a connection begins and when it ends. `number`: of the connection.
+  static void OnConnection(void* self, MHD_Connection* connection, void** number,
+                           MHD_ConnectionNotificationCode code) {
+    Impl& impl = *static_cast<Impl*>(self);
+    std::map<intptr_t, int>& open = impl.open_;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+      open.erase(reinterpret_cast<intptr_t>(*number));
+      return;
+    }
+    open.emplace(
+        ++impl.newest_,
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+    *number = reinterpret_cast<void*>(impl.newest_);
+    if (open.size() <= impl.connections_max_) return;
+    // libmicrohttpd finds that it has ended.
+    shutdown(open.begin()->second, SHUT_RDWR);
+    open.erase(open.begin());
+  }
   // Called when a request's headers are there, and again when its page has been made.
   static MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* path,
                               const char* method, const char*, const char*, size_t*, void** state) {
@@ -213,8 +236,12 @@ class HttpServer::Impl {
 
   const Pages pages_;
   const bool own_machine_only_;
+  const size_t connections_max_;
   std::string unknown_;
   MHD_Daemon* daemon_ = nullptr;
+  // Of libmicrohttpd's thread: the sockets of connections, by age.
+  std::map<intptr_t, int> open_;
+  intptr_t newest_ = 0;
   absl::Mutex mutex_;
   // Suspended connections whose pages no thread makes yet.
   std::deque<Waiting*> waiting_ ABSL_GUARDED_BY(mutex_);
@@ -240,7 +267,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
   if (options.address.empty()) return absl::InvalidArgumentError("HTTP: there is no host");
   const std::string host(WithoutBrackets(options.address));
   const bool own_machine_only = IsLoopback(host) && !pages.gate();
-  auto impl = std::make_unique<Impl>(std::move(pages), own_machine_only);
+  auto impl = std::make_unique<Impl>(std::move(pages), own_machine_only,
+                                     static_cast<size_t>(options.connections_max));
   if (!impl->Start(options)) return ListenFault({host, options.port});
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl), options.address));
 }

@@ -16,9 +16,9 @@
 
 namespace longhaul {
 
-// Has 1,000 connections at one time, and 64 of them may wait for pages: further ones get 503. A
-// client is disconnected if it sends nothing for a second before its request is complete, or takes
-// nothing of its answer for 10 seconds.
+// Has 1,000 connections at one time: for a further one the oldest is closed. 64 may wait for pages:
+// further ones get 503. A client is disconnected if it sends nothing for a second before its
+// request is complete, or takes nothing of its answer for 10 seconds.
 //
 // Without a gate and at an address that only this machine can reach, a request must name it as its
 // host (localhost, or a number): else a web page of elsewhere, whose name was made to mean this
@@ -32,6 +32,7 @@ class HttpServer {
     std::string address = "127.0.0.1";
     // 0: any free one; ask port().
     int port = 0;
+    int connections_max = 1000;
   };
   // Parses "HOST:PORT", where HOST is an address or localhost. INVALID_ARGUMENT says what is wrong.
   static absl::StatusOr<Options> OptionsFrom(const std::string& listen);

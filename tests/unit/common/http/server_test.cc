@@ -152,31 +152,69 @@ TEST(HttpServerTest, IncompleteRequestsDoNotDelayOthers) {
   }
 }
 
-// Hundreds of connections send nothing or half a request, and more pages than the server makes at
-// one time are not made.
+// Connections that were opened, and never read.
+class OpenRequests {
+ public:
+  explicit OpenRequests(int port) : port_(port) {}
+  ~OpenRequests() {
+    for (const int connection : connections_) close(connection);
+  }
+  void Send(absl::string_view text) {
+    connections_.push_back(ConnectTcp(port_));
+    ASSERT_GE(connections_.back(), 0);
+    ASSERT_TRUE(
+        SendAll(connections_.back(), {reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
+  }
+
+ private:
+  const int port_;
+  std::vector<int> connections_;
+};
+
+// A page that is not made before Go.
+class SlowPage {
+ public:
+  void AddTo(Pages& pages) {
+    pages.Add("/slow", [this](const PageRequest&) {
+      go_.WaitForNotification();
+      return Page{.body = std::string(16 << 20, 'x')};
+    });
+  }
+  void Go() { go_.Notify(); }
+
+ private:
+  absl::Notification go_;
+};
+
+// More connections than the server has at one time send nothing or half a request, and all threads
+// that make pages wait.
 TEST(HttpServerTest, AProbeIsAnsweredAtOnceWhateverOthersDo) {
   Pages pages = Probes();
-  absl::Notification go;
-  pages.Add("/slow", [&](const PageRequest&) {
-    go.WaitForNotification();
-    return Page{.body = std::string(16 << 20, 'x')};
-  });
-  const auto server = HttpServer::Start({}, pages).value();
-  std::vector<int> others;
-  const auto send = [&](absl::string_view text) {
-    others.push_back(ConnectTcp(server->port()));
-    ASSERT_GE(others.back(), 0);
-    ASSERT_TRUE(
-        SendAll(others.back(), {reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
-  };
-  for (int i = 0; i < 100; ++i) send("GET /slow HTTP/1.1\r\n\r\n");
-  for (int i = 0; i < 600; ++i) send(i % 2 == 0 ? "" : "GET /hea");
+  SlowPage slow;
+  slow.AddTo(pages);
+  const auto server = HttpServer::Start({.connections_max = 200}, pages).value();
+  OpenRequests others(server->port());
+  for (int i = 0; i < 10; ++i) others.Send("GET /slow HTTP/1.1\r\n\r\n");
+  for (int i = 0; i < 300; ++i) others.Send(i % 2 == 0 ? "" : "GET /hea");
   EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(HttpGet(server->port(), "/readyz"), StartsWith("HTTP/1.1 200 "));
-  EXPECT_THAT(HttpGet(server->port(), "/slow"), HasSubstr("too many pages are being made"));
-  go.Notify();
+  slow.Go();
   EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
-  for (const int connection : others) close(connection);
+}
+
+TEST(HttpServerTest, ToManyWhoWaitForPagesItSaysSo) {
+  Pages pages = Probes();
+  SlowPage slow;
+  slow.AddTo(pages);
+  const auto server = HttpServer::Start({}, pages).value();
+  OpenRequests others(server->port());
+  // Four are made, 64 wait. The answer to a probe shows that the request before it was taken.
+  for (int i = 0; i < 68; ++i) {
+    others.Send("GET /slow HTTP/1.1\r\n\r\n");
+    EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
+  }
+  EXPECT_THAT(HttpGet(server->port(), "/slow"), HasSubstr("too many pages are being made"));
+  slow.Go();
 }
 
 TEST(HttpServerTest, ALargePageIsSentWholeToAReaderThatIsLate) {
