@@ -55,8 +55,6 @@ endfunction()
 # A test spends its time in the libraries. Its own sources are not optimized, so that they compile in half of the time.
 function(_longhaul_quickly_compiled name)
   _longhaul_not_optimized(${name})
-  # So that the largest folders of tests are compiled as one source.
-  set_target_properties(${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 32)
   # As GTest::gtest defines it, for targets that do not link it.
   target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)
   if(ARG_TORCH)

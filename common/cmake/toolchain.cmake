@@ -4,7 +4,7 @@ find_program(LONGHAUL_CCACHE ccache)
 if(LONGHAUL_CCACHE)
   # It does not see into precompiled headers, unless it is told that the order of definitions does not matter. What a
   # source depends on it takes from the compiler's list, so that it need not preprocess what is compiled anyway.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1
       ${LONGHAUL_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${LONGHAUL_CCACHE})
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${LONGHAUL_CCACHE})

@@ -21,8 +21,6 @@ namespace longhaul::cli {
 namespace {
 
 constexpr char kLocal[] = "longhaul.cli/local";
-// The server takes no longer ones: a longer transfer goes on with another stream.
-constexpr absl::Duration kStreamMax = absl::Minutes(30);
 constexpr int64_t kReadBytes = 1 << 20;
 
 absl::Status Local(absl::Status status) {

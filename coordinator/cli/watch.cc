@@ -11,10 +11,6 @@
 namespace longhaul::cli {
 namespace {
 
-// A stream is opened again after this time, so that no stream waits for ever for a peer that forgot
-// it.
-constexpr absl::Duration kStreamMax = absl::Minutes(30);
-
 class Watching {
  public:
   Watching(Client& client, Clock& clock, const std::string& job, const WatchOptions& options,

@@ -151,12 +151,15 @@ class DocumentedTest(unittest.TestCase):
     def test_commands_run(self):
         place = Workplace()
         self.addCleanup(place.close)
-        done = set()
+        done, ran = set(), set()
         for command in shown():
             if not is_run_here(command) or command.text in done:
                 continue
             done.add(command.text)
             text = tables.INSTEAD.get(command.text, command.text)
+            if text in ran:
+                continue
+            ran.add(text)
             if text.endswith("&"):
                 place.start(text)
                 if "longhaul-coordinator" in text:
