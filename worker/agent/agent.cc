@@ -80,6 +80,7 @@ absl::Status Agent::ServeHttp() {
                       HttpServer::OptionsFrom(options_.http_listen));
   Pages pages;
   metrics_.AddPages(pages);
+  if (!options_.tls_files.empty()) metrics_.WatchCertificate(options_.tls_files.certificate);
   if (!options_.tokens_file.empty()) {
     absl::StatusOr<std::unique_ptr<Tokens>> tokens =
         Tokens::Open("--tokens", options_.tokens_file, options_.log);
