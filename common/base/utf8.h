@@ -34,6 +34,14 @@ inline size_t Utf8Size(absl::string_view text) {
   return wrong ? 0 : size;
 }
 
+// How many bytes at the beginning of the text are UTF-8.
+inline size_t Utf8Prefix(absl::string_view text) {
+  size_t at = 0;
+  for (size_t size; (size = Utf8Size(text.substr(at))) > 0; at += size) {
+  }
+  return at;
+}
+
 // The text with U+FFFD for each byte that is not of a character.
 inline std::string ToUtf8(absl::string_view text) {
   std::string result;

@@ -22,6 +22,24 @@ bool IsMetricName(absl::string_view name) {
          std::count(name.begin(), name.end(), '_') >= 2 && !absl::EndsWith(name, "_");
 }
 
+class ReadGauge : public prometheus::Collectable {
+ public:
+  ReadGauge(std::string name, std::string help, std::function<std::optional<double>()> read)
+      : name_(std::move(name)), help_(std::move(help)), read_(std::move(read)) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    const std::optional<double> value = read_();
+    if (!value.has_value()) return {};
+    prometheus::ClientMetric metric;
+    metric.gauge.value = *value;
+    return {{name_, help_, prometheus::MetricType::Gauge, {metric}}};
+  }
+
+ private:
+  const std::string name_, help_;
+  const std::function<std::optional<double>()> read_;
+};
+
 }  // namespace
 
 CounterFamily& MetricRegistry::Counter(const std::string& name, const std::string& help) {
@@ -38,6 +56,12 @@ GaugeFamily& MetricRegistry::Gauge(const std::string& name, const std::string& h
   auto& family = prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
   gauges_.push_back(std::make_unique<GaugeFamily>(family, std::vector<double>(), series_max_));
   return *gauges_.back();
+}
+
+void MetricRegistry::Gauge(const std::string& name, const std::string& help,
+                           std::function<std::optional<double>()> read) {
+  LH_CHECK(IsMetricName(name) && !absl::EndsWith(name, "_total"), name.c_str());
+  Add(std::make_unique<ReadGauge>(name, help, std::move(read)));
 }
 
 HistogramFamily& MetricRegistry::Histogram(const std::string& name, const std::string& help,

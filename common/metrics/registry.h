@@ -5,8 +5,10 @@
 // Metrics are declared beside the code that counts.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -105,6 +107,10 @@ class MetricRegistry {
   // A name is registered once. A name that breaks the rule above is our own mistake (LH_CHECK).
   CounterFamily& Counter(const std::string& name, const std::string& help);
   GaugeFamily& Gauge(const std::string& name, const std::string& help);
+  // A gauge without labels that is read when it is shown, on any thread. It is not shown while
+  // `read` returns nothing.
+  void Gauge(const std::string& name, const std::string& help,
+             std::function<std::optional<double>()> read);
   // Upper bounds of the buckets, ascending. A last bucket for all larger values is added.
   HistogramFamily& Histogram(const std::string& name, const std::string& help,
                              std::vector<double> buckets);

@@ -43,4 +43,10 @@ absl::StatusOr<CertificateDates> DatesOfCertificate(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat(path, " has no certificate in PEM"));
 }
 
+std::optional<double> CertificateExpirySeconds(const std::string& path) {
+  const absl::StatusOr<CertificateDates> dates = DatesOfCertificate(path);
+  if (!dates.ok()) return std::nullopt;
+  return absl::ToDoubleSeconds(dates->until - absl::UnixEpoch());
+}
+
 }  // namespace longhaul

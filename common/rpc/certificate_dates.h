@@ -1,6 +1,7 @@
 // From when to when a certificate is valid.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,5 +20,8 @@ struct CertificateDates {
 //   NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE  it cannot be opened
 //   INVALID_ARGUMENT  it has no certificate in PEM, or one with an invalid date
 absl::StatusOr<CertificateDates> DatesOfCertificate(const std::string& path);
+
+// Its `until` for a metric, in seconds since 1970. Empty: the file cannot be used.
+std::optional<double> CertificateExpirySeconds(const std::string& path);
 
 }  // namespace longhaul

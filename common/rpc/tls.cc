@@ -23,7 +23,8 @@ absl::StatusOr<std::shared_ptr<const Tls>> Tls::LoadAuthorities(const std::strin
 }
 
 Tls::Tls(const TlsFiles& files, absl::Duration refresh)
-    : watcher_(std::make_shared<tls::FileWatcherCertificateProvider>(
+    : files_(files),
+      watcher_(std::make_shared<tls::FileWatcherCertificateProvider>(
           files.key, files.certificate, files.ca,
           static_cast<unsigned>(std::max<int64_t>(1, absl::ToInt64Seconds(refresh))))) {
   tls::TlsChannelCredentialsOptions channel;

@@ -35,6 +35,7 @@ class Tls {
   // CheckAuthorities.
   static absl::StatusOr<std::shared_ptr<const Tls>> LoadAuthorities(const std::string& ca);
 
+  const TlsFiles& files() const { return files_; }
   const std::shared_ptr<grpc::ChannelCredentials>& channel() const { return channel_; }
   // Credentials for one server. Not possible after LoadAuthorities.
   std::shared_ptr<grpc::ServerCredentials> MakeServer(ClientCertificates clients) const;
@@ -42,6 +43,7 @@ class Tls {
  private:
   Tls(const TlsFiles& files, absl::Duration refresh);
 
+  const TlsFiles files_;
   const std::shared_ptr<grpc::experimental::CertificateProviderInterface> watcher_;
   std::shared_ptr<grpc::ChannelCredentials> channel_;
 };

@@ -57,6 +57,7 @@ Json ReportJson(const DataReport& report) {
           {"documents", OrNull(report.documents)},
           {"largest_token", OrNull(report.largest)},
           {"sample", {{"tokens", report.sample}, {"text", Printable(report.sample_text)}}},
+          {"not_utf8_at", OrNull(report.not_utf8_at)},
           {"problems", std::move(problems)},
           {"problem_count", report.problem_count}};
 }
@@ -64,7 +65,7 @@ Json ReportJson(const DataReport& report) {
 std::string ReportsTable(const std::vector<DataReport>& reports) {
   std::vector<std::vector<std::string>> rows = {
       {"FILE", "FORMAT", "SIZE", "TOKENS", "DOCUMENTS", "LARGEST", "PROBLEMS"}};
-  std::string samples, problems;
+  std::string samples, notes, problems;
   for (const DataReport& report : reports) {
     const std::string format = KindName(report.kind);
     rows.push_back(
@@ -76,6 +77,10 @@ std::string ReportsTable(const std::vector<DataReport>& reports) {
          absl::StrCat(report.problem_count)});
     for (const std::string& problem : report.problems)
       absl::StrAppend(&problems, "  ", Printable(problem), "\n");
+    if (report.not_utf8_at.has_value()) {
+      absl::StrAppend(&notes, "\n", Printable(report.path), ": byte ", *report.not_utf8_at,
+                      " is not UTF-8; it trains as a byte, a tokenizer would refuse it\n");
+    }
     if (!report.sample.empty() && samples.empty()) {
       absl::StrAppend(&samples, "\nSample of ", Printable(report.path), ":\n  tokens ",
                       absl::StrJoin(report.sample, " "), "\n");
@@ -83,7 +88,7 @@ std::string ReportsTable(const std::vector<DataReport>& reports) {
         absl::StrAppend(&samples, "  text   ", LineText(report.sample_text), "\n");
     }
   }
-  return absl::StrCat(TableText(rows), samples,
+  return absl::StrCat(TableText(rows), samples, notes,
                       problems.empty() ? "" : absl::StrCat("\nProblems:\n", problems));
 }
 

@@ -12,6 +12,12 @@ std::string PoolStateName(v1::PoolState state) {
   return name.empty() ? absl::StrCat("STATE_", static_cast<int>(state)) : name;
 }
 
+// An older coordinator sends the id alone.
+std::string JobOf(const v1::Pool& pool) {
+  if (!pool.job().empty()) return pool.job();
+  return pool.job_id().empty() ? "-" : pool.job_id();
+}
+
 }  // namespace
 
 Json PoolsJson(const v1::ListPoolsResponse& pools) {
@@ -26,7 +32,7 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
     const auto& lease = pool.lease_left();
     rows.push_back(
         {pool.name(), PoolStateName(pool.state()), absl::StrCat(pool.ranks()),
-         v1::Device_Name(pool.device()), pool.job_id().empty() ? "-" : pool.job_id(),
+         v1::Device_Name(pool.device()), JobOf(pool),
          pool.has_progress() ? absl::StrCat(pool.progress().inner_step()) : "-",
          pool.has_progress() ? CountText(pool.progress().tokens_per_second()) : "-",
          DurationText(absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos())),
@@ -36,7 +42,7 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
                                   {"STATE"},
                                   {"RANKS"},
                                   {"DEVICE"},
-                                  {"JOB", CellFit::kId},
+                                  {"JOB", CellFit::kName},
                                   {"STEP"},
                                   {"TOKENS/S"},
                                   {"LEASE"},

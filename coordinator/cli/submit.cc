@@ -13,6 +13,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/initial_source.h"
+#include "coordinator/cli/interrupt_note.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/spec_file.h"
 #include "coordinator/cli/text.h"
@@ -24,9 +25,9 @@
 namespace longhaul::cli {
 namespace {
 
-// The job at its end, or why it cannot be known.
-Outcome WaitForEnd(const Arguments& arguments, const std::string& job, WatchOptions options,
-                   Client& client, const Environment& environment) {
+// The job at its end, or why it cannot be known. `name`: for people.
+Outcome WaitForEnd(const Arguments& arguments, const std::string& job, const std::string& name,
+                   WatchOptions options, Client& client, const Environment& environment) {
   if (arguments.timeout_given) options.deadline = environment.clock.Now() + arguments.timeout;
   const bool lines = arguments.output == OutputFormat::kJsonl &&
                      (arguments.command == "watch" || arguments.follow);
@@ -37,10 +38,19 @@ Outcome WaitForEnd(const Arguments& arguments, const std::string& job, WatchOpti
       return environment.out.good();
     };
   }
+  const std::string goes_on = absl::StrCat("job ", name, " goes on: `longhaul watch ", name,
+                                           "` shows it, `longhaul cancel ", name, "` ends it");
+  // It begins behind the bar, if there is one.
+  const InterruptNote note(absl::StrCat(environment.draws() ? "\n" : "", goes_on, "\n"));
   Progress progress(environment.err, environment.draws() ? environment.terminal : nullptr);
   const absl::StatusOr<v1::Job> ended =
       WatchToEnd(client, environment.clock, job, options, progress);
-  if (!ended.ok()) return ErrorOfCall(ended.status(), client.address());
+  if (!ended.ok()) {
+    CliError error = ErrorOfCall(ended.status(), client.address());
+    if (absl::IsDeadlineExceeded(ended.status()) && WasAnswered(ended.status()))
+      error.hint = absl::StrCat(goes_on, "; --timeout allows more");
+    return error;
+  }
   Outcome outcome(JobJson(*ended),
                   JobTable(*ended, environment.clock.Now(), {environment.table_columns()}));
   if (ended->state() == v1::COMPLETED) return outcome;
@@ -180,18 +190,19 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   }
   if (arguments.wait || arguments.follow) {
     const bool shown = arguments.follow || environment.draws();
-    return WaitForEnd(arguments, job.id(), {.contacted = true, .quiet = !shown}, client,
-                      environment);
+    return WaitForEnd(arguments, job.id(), job.spec().name(), {.contacted = true, .quiet = !shown},
+                      client, environment);
   }
   return {JobJson(job), JobTable(job, now, {environment.table_columns()})};
 }
 
 Outcome Watch(const Arguments& arguments, Client& client, const Environment& environment) {
-  return WaitForEnd(arguments, arguments.job, {}, client, environment);
+  return WaitForEnd(arguments, arguments.job, arguments.job, {}, client, environment);
 }
 
 Outcome Wait(const Arguments& arguments, Client& client, const Environment& environment) {
-  return WaitForEnd(arguments, arguments.job, {.quiet = !environment.draws()}, client, environment);
+  return WaitForEnd(arguments, arguments.job, arguments.job, {.quiet = !environment.draws()},
+                    client, environment);
 }
 
 }  // namespace longhaul::cli

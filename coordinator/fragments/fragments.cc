@@ -168,6 +168,8 @@ void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> don
   if (!job || job->store() == nullptr) return done(NoJob(id));
   RunThen(*parts_.apply, std::move(done), [this, job, round = std::move(round)] {
     absl::StatusOr<CommitRecord> commit = ApplyNow(job, round);
+    if (commit.ok() || Passes(commit.status()))
+      job->set_full(JobFragments::Storing::kRound, commit.status().message());
     Note(*job, commit.status());
     return commit;
   });

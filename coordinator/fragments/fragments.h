@@ -158,7 +158,8 @@ class Fragments {
   std::shared_ptr<JobFragments> Find(absl::string_view job) const;
   std::string JobDir(absl::string_view job) const;
   const Parts& parts() const { return parts_; }
-  // RESOURCE_EXHAUSTED: contributions to some job cannot be logged, since the disk is full.
+  // RESOURCE_EXHAUSTED: contributions to some job cannot be logged, or a round of it cannot be
+  // applied, since the disk is full.
   absl::Status Health() const;
   // Reports a fatal error to the arbiter, once for each job.
   void Note(JobFragments& job, const absl::Status& status);

@@ -53,13 +53,16 @@ void JobFragments::Close() {
 
 std::string JobFragments::full() const {
   absl::MutexLock lock(&mutex_);
-  return job_.now() - full_at_ < kFullFor ? full_ : "";
+  for (const Full& full : full_)
+    if (!full.why.empty() && job_.now() - full.at < kFullFor) return full.why;
+  return "";
 }
 
-void JobFragments::set_full(absl::string_view why) {
+void JobFragments::set_full(Storing what, absl::string_view why) {
   absl::MutexLock lock(&mutex_);
-  if (full_ != why) full_ = std::string(why);
-  if (!why.empty()) full_at_ = job_.now();
+  Full& full = full_[static_cast<size_t>(what)];
+  if (full.why != why) full.why = std::string(why);
+  if (!why.empty()) full.at = job_.now();
 }
 
 }  // namespace longhaul::coordinator

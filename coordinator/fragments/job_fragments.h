@@ -6,6 +6,7 @@
 // Streams and works in progress share it too, so that no memory is freed while they use it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -79,11 +80,14 @@ class JobFragments {
   const WireCounter& bytes_up() const { return bytes_up_; }
   const WireCounter& bytes_down() const { return bytes_down_; }
 
-  // Why contributions cannot be logged now (the disk is full), as a text. Empty: they can, or
-  // nobody has tried for kFullFor: a pool that is told of it comes again every few seconds.
+  // Why contributions cannot be logged, or a round not be applied, now (the disk is full), as a
+  // text. Empty: they can, or nobody has tried for kFullFor: a pool that is told of it comes again
+  // every few seconds, and a round is tried again every second.
   static constexpr absl::Duration kFullFor = absl::Seconds(30);
   std::string full() const;
-  void set_full(absl::string_view why);
+  // `why`: empty if it was stored.
+  enum class Storing { kPart, kRound };
+  void set_full(Storing what, absl::string_view why);
 
   // Calls `show`, which makes series of metrics with the job's name. Returns false and does not
   // call it once the job is closed: nobody would remove them.
@@ -116,8 +120,12 @@ class JobFragments {
   bool closed_ ABSL_GUARDED_BY(show_mutex_) = false;
   mutable absl::Mutex mutex_;
   std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
-  std::string full_ ABSL_GUARDED_BY(mutex_);
-  absl::Time full_at_ ABSL_GUARDED_BY(mutex_);
+  struct Full {
+    std::string why;
+    absl::Time at;
+  };
+  // By Storing.
+  std::array<Full, 2> full_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul::coordinator

@@ -86,7 +86,8 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
   absl::StatusOr<StoredPart> appended = job_->store()->AppendPart(part, payload);
   if (!appended.ok()) {
     job_->contributions().Release(key_, blocks);
-    if (Passes(appended.status())) job_->set_full(appended.status().message());
+    if (Passes(appended.status()))
+      job_->set_full(JobFragments::Storing::kPart, appended.status().message());
     // The round may have been committed since the header was accepted. Then these bytes were in the
     // log before: the coordinator stopped before it could say so.
     const absl::StatusOr<int64_t> have = job_->store()->Version(key_.fragment);
@@ -94,7 +95,7 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
       return VersionMismatch(key_.fragment, key_.version, *have);
     return appended.status();
   }
-  job_->set_full("");
+  job_->set_full(JobFragments::Storing::kPart, "");
   job_->contributions().Confirm(key_, blocks, *std::move(appended));
   return absl::OkStatus();
 }

@@ -2,7 +2,10 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include "common/logging/flag_error.h"
 #include "common/metrics/process_metrics.h"
 #include "common/metrics/registry.h"
+#include "common/rpc/certificate_dates.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/server.h"
 #include "common/rpc/user_tokens.h"
@@ -291,6 +295,7 @@ class CoordinatorServer::Impl {
     }
     AddProbes(pages, ready);
     AddProcessMetrics(registry_, "longhaul_coordinator_build_info", LONGHAUL_VERSION);
+    AddSystemMetrics(options);
     AddMetricsPage(pages, registry_);
     AddStatusPages(pages, {.service = service,
                            .pools = pool_service_.get(),
@@ -302,6 +307,29 @@ class CoordinatorServer::Impl {
                         OfFlag("--http-listen", HttpServer::Start(http, std::move(pages))));
     shows_pages_ = true;
     return absl::OkStatus();
+  }
+
+  // What ends one day: the room on the disk, and the certificate.
+  void AddSystemMetrics(const CoordinatorServerOptions& options) {
+    const auto space = [folder =
+                            options.data_dir](std::uintmax_t std::filesystem::space_info::*of) {
+      return [folder, of]() -> std::optional<double> {
+        std::error_code error;
+        const std::filesystem::space_info found = std::filesystem::space(folder, error);
+        return error ? std::nullopt : std::optional(static_cast<double>(found.*of));
+      };
+    };
+    registry_.Gauge("longhaul_coordinator_data_free_bytes",
+                    "Free on the file system of --data-dir.",
+                    space(&std::filesystem::space_info::available));
+    registry_.Gauge("longhaul_coordinator_data_size_bytes",
+                    "Size of the file system of --data-dir.",
+                    space(&std::filesystem::space_info::capacity));
+    if (options.tls == nullptr) return;
+    registry_.Gauge(
+        "longhaul_coordinator_certificate_expiry_timestamp_seconds",
+        "When the certificate of --tls-certificate ends, since 1970.",
+        [path = options.tls->files().certificate] { return CertificateExpirySeconds(path); });
   }
 
   const std::unique_ptr<Clock> own_clock_;

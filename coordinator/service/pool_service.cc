@@ -232,6 +232,7 @@ v1::Pool PoolService::Describe(const PoolView& view, absl::Time now) const {
   pool.set_job_id(view.assignment->job);
   const std::shared_ptr<LiveJob> job = service_.performer->Find(view.assignment->job);
   if (!job) return pool;
+  pool.set_job(job->name());
   const auto& pools = job->progress.pools();
   if (const auto found = pools.find(view.pool); found != pools.end()) {
     *pool.mutable_progress() = found->second.Total();

@@ -52,6 +52,9 @@ OPERATOR = [
     panel("Ranks of workers", "none", (f"{W}_ranks", "{{instance}}")),
     panel("Ranks that ended", "none", (f"sum by (instance, reason) (increase({W}_rank_exits_total[1h]))", "{{instance}} {{reason}}"), says="In the last hour"),
     panel("Silence of the coordinator", "s", (f"time() - {W}_last_answer_timestamp_seconds", "{{instance}}")),
+    panel("Disk", "bytes", (f"{C}_data_free_bytes", "free {{instance}}"), (f"{C}_data_size_bytes", "size {{instance}}"), says="The file system of --data-dir"),
+    panel("Certificates", "s", (f"{C}_certificate_expiry_timestamp_seconds - time()", "{{job}} {{instance}}"),
+          (f"{W}_certificate_expiry_timestamp_seconds - time()", "{{job}} {{instance}}"), says="Until they end"),
     panel("Versions", "none", (f"sum by (version) ({C}_build_info)", "coordinator {{version}}"), (f"sum by (version) ({W}_build_info)", "worker {{version}}")),
 ]
 

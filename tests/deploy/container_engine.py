@@ -13,7 +13,7 @@ import time
 
 STATE = pathlib.Path("/run/containers")
 IMAGES = pathlib.Path(pathlib.Path("/usr/local/stand-in/images").read_text())
-TAKEN = {"--name": 1, "--restart": 1, "--network": 1, "--user": 1, "--tmpfs": 1, "--cap-drop": 1, "--security-opt": 1, "--stop-timeout": 1, "--env-file": 1,
+TAKEN = {"--name": 1, "--restart": 1, "--network": 1, "--user": 1, "--tmpfs": 1, "--cap-drop": 1, "--security-opt": 1, "--stop-timeout": 1, "--env-file": 1, "--log-opt": 1,
          "--env": 1, "--volume": 1, "--detach": 0, "--read-only": 0}
 ALWAYS = {"--network": ["host"], "--tmpfs": ["/tmp"], "--cap-drop": ["ALL"], "--security-opt": ["no-new-privileges"], "--detach": [True], "--read-only": [True]}
 

@@ -24,6 +24,7 @@ INSTEAD = {
     # deploy/README.md
     "longhaul logs POOL": "longhaul logs site-a",
     "longhaul-coordinator --check --data-dir D": "longhaul-coordinator --check --data-dir stopped",
+    "openssl x509 -noout -enddate -in FILE": "openssl x509 -noout -enddate -in longhaul-ca/ca.pem",
     "longhaul get JOB": "longhaul get quickstart",
     "longhaul checkpoints JOB": "longhaul checkpoints quickstart",
     "longhaul cancel JOB": "longhaul cancel running",

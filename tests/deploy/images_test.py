@@ -128,6 +128,15 @@ class ImagesTest(unittest.TestCase):
                 self.assertEqual(result.returncode, 0 if text == right else 1, result.stdout + result.stderr)
                 self.assertIn(words, result.stdout)
 
+    def test_logs_of_containers_are_bounded(self):
+        """An engine keeps the lines of a container for ever, unless it is told otherwise."""
+        compose, page = (ROOT / "deploy/compose.yaml").read_text(), (ROOT / "deploy/two-machines.md").read_text()
+        self.assertEqual(compose.count("logging: {driver: json-file, options: {max-size: "), compose.count("restart: unless-stopped"))
+        runs = re.findall(r"^docker run .*?(?<!\\)$", page, re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(runs), 2)
+        for run in runs:
+            self.assertIn("--log-opt max-size=", run)
+
     def test_compose_lets_every_program_listen_as_it_does(self):
         """Beyond localhost they want tokens, or to be told that the network is private."""
         services = re.split(r"^  (?=[\w-]+:$)", (ROOT / "deploy/compose.yaml").read_text().split("\nservices:\n")[1], flags=re.MULTILINE)

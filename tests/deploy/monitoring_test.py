@@ -27,6 +27,8 @@ MAY_BE_EMPTY = ("in_pool_received_bytes_total", "in_pool_nmse_ratio", "refused_s
 
 # Series that begin with what they count.
 ONLY_WHEN_IT_HAPPENS = ("inner_state_step",)
+# TokenTest has certificates.
+ONLY_WITH_TLS = ("certificate_expiry_timestamp_seconds",)
 
 
 def queries_of(board):
@@ -47,6 +49,12 @@ class RulesTest(unittest.TestCase):
         self.promtool("test", "rules", cases)
         alerts = set(re.findall(r"alert: (\w+)", RULES.read_text()))
         self.assertEqual(alerts, set(re.findall(r"alertname: (\w+)\n\s+exp_alerts", cases.read_text())))
+
+    def test_alerts_look_at_series_that_there_are(self):
+        """LiveJobTest compares the reference with a live job."""
+        known = set(re.findall(r"^\| `(longhaul_\w+)`", (ROOT / "deploy/REFERENCE.md").read_text(), re.MULTILINE))
+        used = set(re.findall(r"longhaul_\w+", RULES.read_text()))
+        self.assertEqual({re.sub(r"_bucket$", "", name) for name in used} - known, set())
 
     def test_the_runbook_has_each_alert(self):
         runbook = (ROOT / "deploy/README.md").read_text()
@@ -72,6 +80,8 @@ class TokenTest(unittest.TestCase):
             prometheus = Prometheus({"longhaul-coordinator": [closed.http]}, RULES, token_file)
             self.addCleanup(prometheus.close)
             prometheus.await_value("up", lambda value, up=up: value == up, 60)
+            if up:  # Issued for a year.
+                prometheus.await_value("longhaul_coordinator_certificate_expiry_timestamp_seconds - time()", lambda left: 0 < left < 366 * 86400, 30)
 
 
 class LiveJobTest(cluster.ClusterTest):
@@ -104,7 +114,7 @@ class LiveJobTest(cluster.ClusterTest):
                 asked = expression.replace("$job_name", "tiny").replace("$__rate_interval", "15s")
                 with self.subTest(board=path.stem, panel=title):
                     self.prometheus.query(asked)
-                    if not any(name in expression for name in MAY_BE_EMPTY):
+                    if not any(name in expression for name in (*MAY_BE_EMPTY, *ONLY_WITH_TLS)):
                         cluster.wait_until(lambda: self.prometheus.query(asked), 30, asked)  # noqa: B023
 
     def check_labels(self):
@@ -127,7 +137,7 @@ class LiveJobTest(cluster.ClusterTest):
         table = (ROOT / "deploy/REFERENCE.md").read_text().split("\n## Metrics\n")[1]
         rows = {name: (kind, meaning) for name, kind, meaning in re.findall(r"^\| `(\w+)` \| (\w+) \| (.*) \|$", table, re.MULTILINE)}
         self.assertEqual(shown - set(rows), set())
-        self.assertEqual({n for n in set(rows) - shown if not any(name in n for name in (*MAY_BE_EMPTY, *ONLY_WHEN_IT_HAPPENS))}, set())
+        self.assertEqual({n for n in set(rows) - shown if not any(name in n for name in (*MAY_BE_EMPTY, *ONLY_WHEN_IT_HAPPENS, *ONLY_WITH_TLS))}, set())
         for name in shown:
             self.assertEqual(rows[name][0], about[name][0]["type"], name)
             self.assertEqual(rows[name][1].replace("&lt;", "<").replace("\\|", "|"), about[name][0]["help"], name)

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/metrics/process_metrics.h"
+#include "common/rpc/certificate_dates.h"
 #include "worker/agent/pool_supervisor.h"
 
 namespace longhaul {
@@ -65,6 +66,12 @@ AgentMetrics::AgentMetrics()
 void AgentMetrics::AddPages(Pages& pages) {
   AddMetricsPage(pages, registry_);
   AddProbes(pages, [this] { return Ready(absl::Now()); });
+}
+
+void AgentMetrics::WatchCertificate(const std::string& path) {
+  registry_.Gauge("longhaul_worker_certificate_expiry_timestamp_seconds",
+                  "When the certificate of --tls-certificate ends, since 1970.",
+                  [path] { return CertificateExpirySeconds(path); });
 }
 
 void AgentMetrics::CoordinatorAnswered(absl::Time now, absl::Duration lease) {

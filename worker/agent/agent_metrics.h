@@ -27,6 +27,9 @@ class AgentMetrics {
   // Adds /metrics, /healthz, /readyz. The object outlives the server.
   void AddPages(Pages& pages);
 
+  // Shows when the certificate of this PEM file ends. Called before the pages are served.
+  void WatchCertificate(const std::string& path);
+
   // `lease`: the lease that the coordinator granted.
   void CoordinatorAnswered(absl::Time now, absl::Duration lease) ABSL_LOCKS_EXCLUDED(mutex_);
   void RanksStarted(int ranks);

@@ -28,7 +28,8 @@ constexpr absl::Duration kCallDeadline = absl::Seconds(5);
 // The assumed lease of another agent, if the coordinator does not tell it.
 constexpr absl::Duration kLeaseIfUnknown = absl::Seconds(10);
 constexpr absl::Duration kBetweenReminders = absl::Minutes(1);
-constexpr int kFailuresBetweenProbes = 20;
+// A link that has worked is examined only when it fails for seconds, since that takes time, too.
+constexpr int kFailuresBeforeProbe = 8, kFailuresBetweenProbes = 20;
 // Of JoinRequest.kept_jobs.
 constexpr size_t kKeptJobsMax = 256;
 
@@ -82,6 +83,7 @@ void MembershipClient::Run(const std::stop_token& stop) {
       if (!trouble_.empty()) options_.log.Info("the coordinator answers again");
       trouble_.clear();
       link_trouble_.clear();
+      probes_ = kFailuresBeforeProbe;
       failures = 0;
       Pause(std::min(Period(), *lease / 3), stop);
       continue;
@@ -160,8 +162,8 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
     default:
       return absl::OkStatus();
   }
-  // Only before the first answer: checks whether both sides use the same kind of link.
-  if (ever_joined_ || probes_-- > 0) return absl::OkStatus();
+  // Checks whether both sides use the same kind of link, and accept each other's certificate.
+  if (probes_-- > 0) return absl::OkStatus();
   probes_ = kFailuresBetweenProbes;
   const absl::StatusOr<bool> tls = SpeaksTls(options_.coordinator, absl::Now() + kCallDeadline);
   link_trouble_.clear();
@@ -173,6 +175,8 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
             .message());
     return absl::OkStatus();
   }
+  // A coordinator that has answered may be started again as it was.
+  if (ever_joined_) return absl::OkStatus();
   return absl::FailedPreconditionError(
       *tls ? absl::StrCat("the coordinator at ", options_.coordinator,
                           " wants TLS: give --tls-ca, --tls-certificate and --tls-key")

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/base/utf8.h"
 #include "worker/data/byte_stream.h"
 #include "worker/data/document_encoder.h"
 #include "worker/data/documents.h"
@@ -153,6 +154,11 @@ class DocumentCheck {
     if (report_.sample_text.size() < kSampleTextBytes && *report_.documents == 0)
       report_.sample_text += part.text.substr(0, kSampleTextBytes - report_.sample_text.size());
     if (part.ends_document) ++*report_.documents;
+    if (report_.not_utf8_at.has_value()) return;
+    const size_t characters = Utf8Prefix(part.text);
+    if (characters < part.text.size())
+      report_.not_utf8_at = text_bytes_ + static_cast<int64_t>(characters);
+    text_bytes_ += static_cast<int64_t>(part.text.size());
   }
 
   absl::Status Count(absl::Span<const int32_t> tokens) {
@@ -168,6 +174,7 @@ class DocumentCheck {
   const DataCheckOptions& options_;
   const TextParts parts_;
   DataReport& report_;
+  int64_t text_bytes_ = 0;  // Of the parts that were looked at.
   DocumentEncoder encoder_;
 };
 

@@ -45,6 +45,9 @@ struct DataReport {
   // The first tokens; and their text, if the file has text.
   std::vector<int64_t> sample;
   std::string sample_text;
+  // The first byte that is not UTF-8, in text that is read as bytes. Bytes train as they are; a
+  // tokenizer would refuse them.
+  std::optional<int64_t> not_utf8_at;
   // The first kProblemsShown problems.
   std::vector<std::string> problems;
   int64_t problem_count = 0;

@@ -229,15 +229,12 @@ class Utf8Text : public DocumentReader {
   absl::StatusOr<bool> Next(DocumentPart& part) override {
     LH_ASSIGN_OR_RETURN(const bool more, text_->Next(part));
     if (!more) return false;
-    const absl::string_view text = part.text;
-    for (size_t at = 0, size; at < text.size(); at += size, bytes_ += size) {
-      size = Utf8Size(text.substr(at));
-      if (size > 0) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          path_, ": is no UTF-8 text at byte ", bytes_,
-          ", which a tokenizer needs: convert it, as by iconv -f ISO-8859-1 -t UTF-8"));
-    }
-    return true;
+    const size_t characters = Utf8Prefix(part.text);
+    bytes_ += static_cast<int64_t>(characters);
+    if (characters == part.text.size()) return true;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, ": is no UTF-8 text at byte ", bytes_,
+                     ", which a tokenizer needs: convert it, as by iconv -f ISO-8859-1 -t UTF-8"));
   }
 
  private:

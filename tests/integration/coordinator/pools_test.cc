@@ -109,6 +109,7 @@ TEST_F(PoolsTest, StatesFollowTheWork) {
   known.set_has_spec_of("another");
   EXPECT_TRUE(pool.Heartbeat(known)->assignment().has_spec());
   EXPECT_EQ(List()[0].state(), v1::ASSIGNED);
+  EXPECT_EQ(List()[0].job(), "work");
   ASSERT_TRUE(pool.OpenPlan(job->job().id()).ok());
   EXPECT_EQ(List()[0].state(), v1::PARTICIPATING);
 }

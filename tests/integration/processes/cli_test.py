@@ -129,11 +129,35 @@ class CliTest(ClusterTest):
         self.assertEqual([event["sequence"] for event in seen], list(range(1, len(seen) + 1)), output)
         self.assertIn("COORDINATOR_STARTED", [event["kind"] for event in seen])
 
-    def start(self, *command):
+    def test_a_user_who_stops_waiting_hears_that_the_job_goes_on(self):
+        self.assertEqual(self.cluster.submit("tiny").returncode, 0)
+        spec = str(self.cluster.folder / "tiny.yaml")
+        for command in (["submit", "-f", spec, "--wait"], ["wait", "tiny"]):
+            waiting = self.start(*command)
+            self.wait_connected(waiting)
+            waiting.send_signal(signal.SIGINT)
+            output, errors = self.ended(waiting)
+            self.assertEqual(waiting.returncode, -signal.SIGINT, "a shell's script ends with it")
+            self.assertEqual(output, "")
+            self.assertIn("job tiny goes on: `longhaul watch tiny` shows it, `longhaul cancel tiny` ends it\n", errors)
+        self.assertEqual(json.loads(self.cluster.cli("get", "tiny", "-o", "json").stdout)["data"]["state"], "PENDING")
+        # So does one whose patience ends.
+        waited = self.cluster.cli("wait", "tiny", "--timeout", "1s")
+        self.assertEqual(waited.returncode, 3)
+        self.assertIn("hint: job tiny goes on: `longhaul watch tiny` shows it, `longhaul cancel tiny` ends it; --timeout allows more\n", waited.stderr)
+        # A shell gives ignored signals to what it starts with nohup and the like.
+        ignoring = self.start("wait", "tiny", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        self.wait_connected(ignoring)
+        ignoring.send_signal(signal.SIGINT)
+        self.assertEqual(self.cluster.cli("cancel", "tiny").returncode, 0)
+        _, errors = self.ended(ignoring)
+        self.assertEqual(ignoring.returncode, 1, errors)
+
+    def start(self, *command, **more):
         """Its output is in files, so that a test can wait for words in it."""
         self.started += 1
         with open(self.cluster.folder / f"started-{self.started}.out", "w") as out, open(self.cluster.folder / f"started-{self.started}.err", "w") as err:
-            process = subprocess.Popen([BIN / "longhaul", *command], env=self.environment(), stdout=out, stderr=err)
+            process = subprocess.Popen([BIN / "longhaul", *command], env=self.environment(), stdout=out, stderr=err, **more)
         process.number = self.started
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)

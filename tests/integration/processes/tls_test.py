@@ -63,6 +63,24 @@ class TlsTest(unittest.TestCase):
         self.start_coordinator()
         cluster.wait_until(lambda: self.pools() == ["site-a"], 30, "the pool to come back")
 
+    def test_a_worker_that_had_joined_says_that_its_certificate_is_refused(self):
+        """As when it has expired: gRPC says only that the connection broke."""
+        self.start_coordinator()
+        self.cluster.start_worker("site-a", 1, *self.authority.issue("site-a", "DNS:site-a"))
+        cluster.wait_until(lambda: self.pools() == ["site-a"], 30, "the pool to join")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        flags = self.authority.issue("coordinator")
+        flags[1] = Authority(self.cluster.folder, "theirs").issue("user")[1]
+        self.cluster.start_coordinator(*flags)
+        self.cluster.wait_log("site-a", "the server does not accept --tls-certificate", 60)
+        self.assertIsNone(self.cluster.workers["site-a"].poll())
+        # Its files and the coordinator's may be replaced meanwhile.
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.start_coordinator()
+        self.cluster.wait_log("site-a", "the coordinator answers again", 30)
+
     def test_a_job_trains(self):
         self.start_coordinator()
         for site, ranks in (("site-a", 1), ("site-b", 2)):

@@ -1,5 +1,8 @@
 #include "common/metrics/registry.h"
 
+#include <optional>
+
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -36,6 +39,19 @@ TEST(MetricRegistryTest, SeriesBeyondTheBoundCountAsOther) {
   EXPECT_THAT(text, HasSubstr("{job=\"a\"} 2"));
   EXPECT_THAT(text, HasSubstr("{job=\"other\"} 2"));
   EXPECT_THAT(text, Not(HasSubstr("{job=\"c\"}")));
+}
+
+TEST(MetricRegistryTest, AGaugeMayBeReadWhenItIsShown) {
+  MetricRegistry registry;
+  std::optional<double> free;
+  registry.Gauge("longhaul_disk_free_bytes", "Free.", [&free] { return free; });
+  EXPECT_THAT(registry.Text(), Not(HasSubstr("longhaul_disk_free_bytes 0")));
+  for (const double value : {5.0, 3.0}) {
+    free = value;
+    EXPECT_THAT(registry.Text(), HasSubstr(absl::StrCat("longhaul_disk_free_bytes ", value)));
+  }
+  EXPECT_THAT(registry.Text(), HasSubstr("# HELP longhaul_disk_free_bytes Free.\n"
+                                         "# TYPE longhaul_disk_free_bytes gauge\n"));
 }
 
 TEST(MetricRegistryTest, RemovedSeriesMakeRoom) {

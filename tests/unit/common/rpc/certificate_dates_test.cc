@@ -20,6 +20,8 @@ TEST(CertificateDatesTest, ReadsACertificateAndRefusesOtherFiles) {
   EXPECT_EQ(dates->subject, "east");
   EXPECT_LE(dates->from, absl::Now());
   EXPECT_GT(dates->until, absl::Now());
+  EXPECT_EQ(CertificateExpirySeconds(files.certificate), absl::ToUnixSeconds(dates->until));
+  EXPECT_EQ(CertificateExpirySeconds(folder.Join("none")), std::nullopt);
   EXPECT_TRUE(absl::IsInvalidArgument(DatesOfCertificate(files.key).status()));
   EXPECT_TRUE(absl::IsNotFound(DatesOfCertificate(folder.Join("none")).status()));
   // OpenSSL would ask for a password, if it were let.

@@ -51,6 +51,17 @@ TEST_F(DataCommandTest, DamageIsAnErrorThatComesWithTheData) {
               HasSubstr("line 2"));
 }
 
+TEST_F(DataCommandTest, SaysThatTextIsNotUtf8) {
+  const std::string path = Write("latin.txt", "caf\xE9\n");
+  const CliResult result = run_({"data", "check", path});
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_THAT(result.out, HasSubstr(path + ": byte 3 is not UTF-8"));
+  EXPECT_EQ(
+      run_({"data", "check", path, "-o", "json"}).envelope()["data"]["files"][0]["not_utf8_at"], 3);
+  const std::string fine = Write("fine.txt", "caf\xC3\xA9\n");
+  EXPECT_EQ(run_({"data", "check", fine}).out.find("UTF-8"), std::string::npos);
+}
+
 TEST_F(DataCommandTest, WrongArgumentsAreUsageErrors) {
   EXPECT_EQ(run_({"data"}).exit, 4);
   EXPECT_EQ(run_({"data", "check"}).exit, 4);

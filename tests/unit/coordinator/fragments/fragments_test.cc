@@ -30,13 +30,14 @@ class FragmentsTest : public testing::Test {
     fragments_.Add(Job("job", kElements));
   }
   static std::shared_ptr<JobFragments> Job(const std::string& id, int64_t elements,
-                                           std::function<absl::Time()> now = SteadyTime) {
-    return *JobFragments::Create(
-        {.up = {.kind = CodecKind::kE3m0},
-         .manifest = {.id = id,
-                      .name = id,
-                      .options = {.fragment_elements = {elements}, .log_file_bytes = 1 << 20}},
-         .now = std::move(now)});
+                                           std::function<absl::Time()> now = SteadyTime,
+                                           int64_t log_file_bytes = 1 << 20) {
+    return *JobFragments::Create({.up = {.kind = CodecKind::kE3m0},
+                                  .manifest = {.id = id,
+                                               .name = id,
+                                               .options = {.fragment_elements = {elements},
+                                                           .log_file_bytes = log_file_bytes}},
+                                  .now = std::move(now)});
   }
   void RunAll() {
     opening_.RunAll();
@@ -67,12 +68,13 @@ class FragmentsTest : public testing::Test {
     RunAll();
     return result;
   }
-  // Writes initial parameters to the log as a complete contribution.
-  absl::Status Push(const std::string& id, int32_t elements = kElements) {
+  // Writes initial parameters to the log as a complete contribution of the pool.
+  absl::Status Push(const std::string& id, const std::string& pool = "a",
+                    int32_t elements = kElements) {
     std::vector<float> values(elements, 0.5f);
     const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                           values.size() * sizeof(float));
-    PartIntake intake(fragments_.Find(id), {0, 0, "a", "1"}, RoundKind::kSeed);
+    PartIntake intake(fragments_.Find(id), {0, 0, pool, "1"}, RoundKind::kSeed);
     const CodedChunk chunk{.segments = {{0, elements}},
                            .pieces = {bytes},
                            .payload_bytes = static_cast<int64_t>(bytes.size())};
@@ -172,7 +174,7 @@ TEST_F(FragmentsTest, PullsOfAWholeFragmentShareItsBytes) {
   constexpr int32_t kLarge = 20000;
   fragments_.Add(Job("large", kLarge));
   ASSERT_TRUE(Open("large", true).ok());
-  ASSERT_TRUE(Push("large", kLarge).ok());
+  ASSERT_TRUE(Push("large", "a", kLarge).ok());
   ASSERT_TRUE(Apply("large", Seed()).ok());
   v1::PullRequest request;
   request.set_job_id("large");
@@ -248,6 +250,28 @@ TEST_F(FragmentsTest, AFullDiskIsReportedUntilSomethingIsLoggedAgain) {
   EXPECT_TRUE(Push("job").ok());
   EXPECT_TRUE(fragments_.Health().ok());
   EXPECT_TRUE(arbiter_.failed.empty());
+}
+
+// A part may fit the log's file when a commit does not: it does not make the service ready.
+TEST_F(FragmentsTest, AFullDiskIsReportedUntilTheRoundIsApplied) {
+  // The file has a header and fifteen frames.
+  fragments_.Add(Job("small", kElements, SteadyTime, /*log_file_bytes=*/1 << 16));
+  ASSERT_TRUE(Open("small", true).ok());
+  bool full = true;
+  failing_.SetDecision([&](int64_t, FileOp op) {
+    return full && op == FileOp::kPreallocate ? absl::ResourceExhaustedError("no space left")
+                                              : absl::OkStatus();
+  });
+  for (char pool = 'a'; pool < 'a' + 14; ++pool)
+    ASSERT_TRUE(Push("small", std::string(1, pool)).ok()) << pool;
+  EXPECT_TRUE(fragments_.Health().ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Apply("small", Seed()).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(fragments_.Health()));
+  full = false;
+  EXPECT_TRUE(Push("small", "z").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(fragments_.Health()));
+  EXPECT_TRUE(Apply("small", Seed()).ok());
+  EXPECT_TRUE(fragments_.Health().ok()) << fragments_.Health();
 }
 
 // The pools of the job are gone, so nobody finds out that there is space again.

@@ -5,6 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/temp_dir.h"
 #include "worker/agent/pool_supervisor.h"
 
 namespace longhaul {
@@ -31,6 +33,15 @@ TEST_F(AgentMetricsTest, CountsHowRanksEnd) {
   EXPECT_THAT(Text(), HasSubstr("exits_total{reason=\"finished\"} 1"));
   EXPECT_THAT(Text(), HasSubstr("exits_total{reason=\"lost\"} 1"));
   EXPECT_THAT(Text(), HasSubstr("exits_total{reason=\"failed\"} 0"));
+}
+
+TEST_F(AgentMetricsTest, ShowsWhenTheCertificateEnds) {
+  const TempDir folder;
+  const TlsFiles files = WriteTlsFiles(folder.path(), TestAuthority("ours").certificate(),
+                                       TestAuthority("ours").Issue("east", "DNS:east"));
+  EXPECT_THAT(Text(), Not(HasSubstr("certificate")));
+  metrics_.WatchCertificate(files.certificate);
+  EXPECT_THAT(Text(), HasSubstr("longhaul_worker_certificate_expiry_timestamp_seconds "));
 }
 
 TEST_F(AgentMetricsTest, ShowsRanksWhileTheyRun) {

@@ -94,6 +94,19 @@ TEST_F(DataCheckTest, FindsDamage) {
   EXPECT_THAT(problem("byte.txt", "ab\xFF", {.vocab = 200}), HasSubstr("255 is not below"));
 }
 
+// Bytes train as they are, so this is no damage. It may be a mistake.
+TEST_F(DataCheckTest, TellsWhereTextIsNotUtf8) {
+  const std::string latin = "caf\xC3\xA9\n" + std::string(kPieceBytesMax, 'a') + " caf\xE9\n\xE9\n";
+  const DataReport report = Check("latin.txt", latin);
+  EXPECT_EQ(report.problem_count, 0);
+  EXPECT_THAT(report.not_utf8_at, Optional(latin.find('\xE9', 8)));
+  EXPECT_EQ(Check("fine.txt", "caf\xC3\xA9\n").not_utf8_at, std::nullopt);
+  const std::string model = TrainPieceModel(dir_.Join("pieces"));
+  const DataReport refused = Check("latin.txt", "ab\xE9\n", {.tokenizer = model});
+  EXPECT_EQ(refused.problem_count, 1);
+  EXPECT_EQ(refused.not_utf8_at, std::nullopt) << "it is a problem already";
+}
+
 TEST_F(DataCheckTest, CountsWhatIsBehindBrokenLinesAndShowsTheFirstProblems) {
   std::string lines;
   for (int i = 0; i < 25; ++i) lines += "{\n{\"text\": \"ab\"}\n";
