@@ -20,6 +20,12 @@
 
 namespace longhaul::session {
 
+namespace {
+
+constexpr int kAttemptsToTell = 4;
+
+}  // namespace
+
 // Decides whether another attempt may succeed.
 class Transfers::Failures {
  public:
@@ -134,6 +140,15 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
             if (again && (absl::IsDataLoss(failure) || absl::IsInternal(failure)))
               options_.log.Warning(absl::StrCat(failure.message(), "; trying again"));
             return again;
+          },
+      .on_retry =
+          [&](const absl::Status& failure, int attempt, absl::Duration) {
+            // A path may carry control calls and no bulk. Told more and more seldom.
+            const int attempts = attempt + 1;
+            if (attempts < kAttemptsToTell || (attempts & attempt) != 0) return;
+            options_.log.Warning(absl::StrCat("a transfer failed ", attempts, " times, at last by ",
+                                              absl::StatusCodeToString(failure.code()), ": ",
+                                              failure.message(), "; trying again"));
           }};
   return Retry(options, [&] {
     begun = clock_->Now();

@@ -46,7 +46,7 @@ class Transfers {
     // An attempt that the server, or its deadline, ends after so long was too slow.
     absl::Duration slow_attempt = StallLimits().pause_max;
     Backoff backoff = {.max = absl::Seconds(2)};
-    // Damage is told there.
+    // Damage is told there, and transfers that fail again and again.
     Logger log = Logger({});
   };
   explicit Transfers(Options options);

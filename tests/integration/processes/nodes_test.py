@@ -83,6 +83,20 @@ class NodesTest(ClusterTest):
         spans = {track: [event for event in events if event["ph"] == "X" and event["tid"] == track] for track in (0, 1)}
         self.assertTrue(any(overlap(a, b) for a in spans[0][:300] for b in spans[1][:300]), "collectives beside computation")
 
+    def test_two_nodes_train_over_ipv6(self):
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("no IPv6 here")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.address = "[::1]:0"
+        self.cluster.start_coordinator()
+        for number in range(2):
+            self.cluster.start_worker("site-b", 1, "--nodes", "2", "--in-pool-address", "::1", name=f"node-{number}")
+        self.assertEqual(self.cluster.submit(steps=100, pools=1).returncode, 0)
+        self.assertEqual(self.cluster.wait_job()["tokens"], 100 * 4 * 32)
+
     def test_two_nodes_train_with_a_map_of_six_bits(self):
         self.start(steps=100, sets=("train.blocks=autograd", "partition={map: {weights: {level: pool, bits: 6}, gradients: {level: pool, bits: 6, error_feedback: true}, "
                                     "optimizer: pool}, gathers_ahead: 3}",))

@@ -15,6 +15,7 @@ import time
 import unittest
 
 from cluster import ClusterTest, alive, main, wait_until
+from relay import Link
 
 # The tokens of one step of one pool.
 TOKENS = 4 * 32
@@ -184,6 +185,24 @@ class WorkersTest(ClusterTest):
         self.assertGreaterEqual(time.monotonic() - began, 2)
         self.cluster.wait_log("site-b", "rank 1 was silent")
         wait_until(lambda: len(self.cluster.ranks_of("site-b")) == 2, 20, "new ranks")
+
+    def test_a_silent_link_delays_the_others_no_longer_than_the_lease(self):
+        link = Link(self.cluster.address)
+        self.addCleanup(link.close)
+        direct, self.cluster.address = self.cluster.address, link.address
+        self.cluster.start_worker("site-a")
+        self.cluster.address = direct
+        self.cluster.start_worker("site-b")
+        self.cluster.submit(steps=100000)
+        self.cluster.wait_step(60)
+        link.hold()
+        time.sleep(2)  # Commits in progress.
+        before = self.commits()
+        # The lease, and time for the machine.
+        wait_until(lambda: self.commits() > before + 5, 10 + 6, "site-b to go on without site-a")
+        link.mend()
+        wait_until(lambda: self.participates("site-a"), 30, "site-a to take part again")
+        self.await_commits(20)
 
     def test_a_stopped_agent_comes_back(self):
         self.start(1000000, "--progress-timeout", "3")

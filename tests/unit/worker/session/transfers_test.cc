@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/io/digest.h"
 #include "common/rpc/block_proto.h"
@@ -21,6 +22,7 @@ namespace longhaul::session {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t kSentElements = 300;  // Three blocks, the last one short.
 
@@ -196,6 +198,19 @@ TEST_F(TransfersTest, AServerThatGoesDownIsNoRefusal) {
     ASSERT_TRUE(pulled.ok()) << pulled.status();
     EXPECT_EQ(*pulled, server_.values);
   }
+}
+
+TEST_F(TransfersTest, ATransferThatFailsAgainAndAgainIsToldMoreAndMoreSeldom) {
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.answers.assign(15, grpc::Status(grpc::StatusCode::UNAVAILABLE, "nothing passes"));
+  }
+  EXPECT_TRUE(Push(transfers_).ok());
+  for (const int times : {4, 8}) {
+    EXPECT_THAT(log_.str(), HasSubstr(absl::StrCat("a transfer failed ", times,
+                                                   " times, at last by UNAVAILABLE: nothing")));
+  }
+  EXPECT_THAT(log_.str(), Not(HasSubstr("failed 5 times")));
 }
 
 TEST_F(TransfersTest, ARefusalIsNotTriedAgain) {
