@@ -500,6 +500,16 @@ void CoordinatorNode::CommitPublished(const coordinator::LiveJob& job,
   }
 }
 
+std::string CoordinatorNode::StatusOf(const coordinator::LiveJob& job,
+                                      const std::optional<JobFault>&) {
+  v1::Job report;
+  for (int f = 0; f < job.fragment_count(); ++f) {
+    const std::optional<CommitRecord>& commit = job.progress.commit(f);
+    report.add_fragments()->set_rounds_committed(commit.has_value() ? commit->version : 0);
+  }
+  return report.SerializeAsString();
+}
+
 void CoordinatorNode::PoolReleased(const coordinator::LiveJob& job,
                                    const coordinator::ReleasePool& release) {
   MayDie();
