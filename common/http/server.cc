@@ -33,7 +33,7 @@ namespace longhaul {
 namespace {
 
 constexpr size_t kConnectionsMax = 256, kPagesMax = 64;
-constexpr int kThreads = 4;
+constexpr int kThreads = 4, kAcceptedAtOnce = 64;
 // A request is one short line and its headers. A client that does not send them at once is
 // disconnected.
 constexpr size_t kHeadBytesMax = 4096 + kTokenBytesMax;
@@ -215,7 +215,7 @@ class HttpServer::Loop {
   }
 
   void Accept() {
-    while (true) {
+    for (int i = 0; i < kAcceptedAtOnce; ++i) {
       const int file = accept4(*listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (file < 0) {
         if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
@@ -324,12 +324,11 @@ class HttpServer::Loop {
     return shutdown(*connection.file, SHUT_WR) == 0;
   }
 
+  // A client that sends without end does not keep the others waiting.
   static bool Drop(const Connection& connection) {
     char buffer[4096];
-    ssize_t size = 0;
-    while ((size = recv(*connection.file, buffer, sizeof(buffer), 0)) > 0) {
-    }
-    return size < 0 && errno == EAGAIN;
+    const ssize_t size = recv(*connection.file, buffer, sizeof(buffer), 0);
+    return size > 0 || (size < 0 && errno == EAGAIN);
   }
 
   void TakeMade() {
