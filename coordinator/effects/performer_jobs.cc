@@ -110,8 +110,8 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   return Submitted{record.id, true};
 }
 
-// An owner may have as many as there is room beside them (as StreamAdmission), so that none can take
-// it all: a single one half.
+// An owner may have as many as there is room beside them (as StreamAdmission), so none can take it
+// all: a single one half.
 absl::Status Performer::CheckRoom(const std::string& owner) const {
   int live = 0, of_owner = 0;
   for (const auto& [id, job] : jobs_) {
