@@ -45,6 +45,48 @@ class LyingFileSystem : public DelegatingFileSystem {
   };
 };
 
+// Takes nothing that needs space while the world's disk is full. What was prepared can be written.
+class FullFileSystem : public DelegatingFileSystem {
+ public:
+  FullFileSystem(FileSystem* base, const World* world)
+      : DelegatingFileSystem(base), world_(*world) {}
+  absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
+    LH_RETURN_IF_ERROR(Room());
+    return DelegatingFileSystem::Create(path);
+  }
+  absl::Status CreateDir(const std::string& path) override {
+    LH_RETURN_IF_ERROR(Room());
+    return DelegatingFileSystem::CreateDir(path);
+  }
+  absl::StatusOr<int64_t> FreeBytes(const std::string& path) override {
+    return world_.disk_full ? 0 : DelegatingFileSystem::FreeBytes(path);
+  }
+
+ protected:
+  std::unique_ptr<File> Wrap(std::unique_ptr<File> file) override {
+    return std::make_unique<FullFile>(std::move(file), this);
+  }
+
+ private:
+  class FullFile : public DelegatingFile {
+   public:
+    FullFile(std::unique_ptr<File> base, const FullFileSystem* fs)
+        : DelegatingFile(std::move(base)), fs_(*fs) {}
+    absl::Status Preallocate(int64_t size) override {
+      LH_RETURN_IF_ERROR(fs_.Room());
+      return DelegatingFile::Preallocate(size);
+    }
+
+   private:
+    const FullFileSystem& fs_;
+  };
+  absl::Status Room() const {
+    return world_.disk_full ? absl::ResourceExhaustedError("no space left") : absl::OkStatus();
+  }
+
+  const World& world_;
+};
+
 // Runs tasks in virtual time, each a while later, one after another as a thread would.
 class CoordinatorNode::Runner : public TaskRunner {
  public:
@@ -66,6 +108,7 @@ class CoordinatorNode::Records : public MetaLog {
   explicit Records(CoordinatorNode* node) : node_(node) {}
   absl::Status Commit(absl::Span<const MetaRecord> records) override {
     node_->MayDie();
+    if (node_->world_->disk_full) return absl::ResourceExhaustedError("no space left");
     std::vector<MetaRecord> kept = std::exchange(late_, {});
     for (const MetaRecord& record : records) {
       const bool place = std::holds_alternative<ParticipantRecord>(record);
@@ -97,6 +140,7 @@ struct CoordinatorNode::Life {
         fragment_metrics(registry),
         effect_metrics(registry),
         lying(node->disk_.get()),
+        filling(node->disk_.get(), node->world_),
         owner(node, absl::ZeroDuration()),
         apply(node, absl::Milliseconds(80), true),
         opening(node, absl::Milliseconds(300)),
@@ -105,7 +149,7 @@ struct CoordinatorNode::Life {
         fragments(
             {.data_dir = kDataDir, .tile_threads = 1},
             {.fs = node->world_->mutation == Mutation::kLyingDisk ? static_cast<FileSystem*>(&lying)
-                                                                  : node->disk_.get(),
+                                                                  : &filling,
              .arbiter = node,
              .apply = &apply,
              .opening = &opening,
@@ -138,6 +182,7 @@ struct CoordinatorNode::Life {
   coordinator::FragmentMetrics fragment_metrics;
   coordinator::EffectMetrics effect_metrics;
   LyingFileSystem lying;
+  FullFileSystem filling;
   Runner owner, apply, opening, background;
   Records records;
   coordinator::Fragments fragments;
@@ -235,7 +280,8 @@ void CoordinatorNode::MayDie() {
 }
 
 void CoordinatorNode::Step(const coordinator::Event& event, const Answer& answer) {
-  life_->performer->Step(event, [&](const std::optional<coordinator::Answer>& given) {
+  // It may be answered later: when the disk has room.
+  life_->performer->Step(event, [this, answer](const std::optional<coordinator::Answer>& given) {
     MayDie();
     if (given.has_value()) {
       if (world_->trace) world_->Trace("coordinator", ToText(*given));
@@ -283,30 +329,31 @@ bool CoordinatorNode::Cancel(const std::string& name) {
 }
 
 std::optional<coordinator::Answer> CoordinatorNode::AskCheckpoint(const std::string& name) {
-  std::optional<coordinator::Answer> answer;
+  const auto answer = std::make_shared<std::optional<coordinator::Answer>>();
   const bool alive = Enter([&] {
     const absl::StatusOr<JobRecord> job = meta_->GetJob(name);
     Step(coordinator::AskCheckpoint{job.ok() ? job->id : name},
-         [&](const coordinator::Answer& given) { answer = given; });
+         [answer](const coordinator::Answer& given) { *answer = given; });
   });
   if (!alive) return std::nullopt;
-  return answer;
+  return *answer;
 }
 
 std::optional<absl::StatusOr<coordinator::Performer::Deleted>> CoordinatorNode::Delete(
     const std::string& name) {
-  std::optional<absl::StatusOr<coordinator::Performer::Deleted>> answer;
+  const auto answer =
+      std::make_shared<std::optional<absl::StatusOr<coordinator::Performer::Deleted>>>();
   if (const absl::StatusOr<JobRecord> job = meta_->GetJob(name); job.ok())
     world_->checker.MayBeDeleted(job->id);
   const bool alive = Enter([&] {
-    life_->performer->Delete(name, [&](auto deleted) {
+    life_->performer->Delete(name, [this, answer](auto deleted) {
       MayDie();
-      answer = std::move(deleted);
+      *answer = std::move(deleted);
       MayDie();
     });
   });
   if (!alive) return std::nullopt;
-  return answer;
+  return *answer;
 }
 
 void CoordinatorNode::Join(coordinator::JoinPool join, const Answer& answer) {
@@ -319,7 +366,7 @@ void CoordinatorNode::Join(coordinator::JoinPool join, const Answer& answer) {
       life_->performer->Tick();
       before = NodesOf(join.pool);
     }
-    Step(join, [&](const coordinator::Answer& given) {
+    Step(join, [this, join, before, answer](const coordinator::Answer& given) {
       const coordinator::Answer granted = Granted(given);
       const auto* grant = std::get_if<coordinator::GrantLease>(&granted);
       if (grant != nullptr && grant->node.has_value())
@@ -330,8 +377,9 @@ void CoordinatorNode::Join(coordinator::JoinPool join, const Answer& answer) {
 }
 
 void CoordinatorNode::Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer) {
-  Enter(
-      [&] { Step(heartbeat, [&](const coordinator::Answer& given) { answer(Granted(given)); }); });
+  Enter([&] {
+    Step(heartbeat, [this, answer](const coordinator::Answer& given) { answer(Granted(given)); });
+  });
 }
 
 coordinator::Answer CoordinatorNode::Granted(const coordinator::Answer& given) {
@@ -370,13 +418,19 @@ void CoordinatorNode::Leave(const coordinator::LeavePool& leave) {
 void CoordinatorNode::Watch(const RankId& who, Stream stream) {
   Enter([&] {
     Step(coordinator::RankReady{who.job, who.pool, who.incarnation, who.rank},
-         [&](const coordinator::Answer& answer) {
+         [this, who, stream](const coordinator::Answer& answer) {
            if (const auto* refuse = std::get_if<coordinator::Refuse>(&answer))
              return stream(session::PlanRefused{refuse->status, refuse->reason});
            const auto& admitted = std::get<coordinator::AdmitRank>(answer);
+           const auto view = life_->performer->View(who.job);
+           // As SyncService: it ended while the admission waited for the disk.
+           if (!view.has_value()) {
+             return stream(session::PlanRefused{absl::FailedPreconditionError("the job has ended"),
+                                                "JOB_ENDED"});
+           }
            world_->checker.Placed(who.job, admitted.ordinal, who.pool);
-           const v1::PlanEvent event = coordinator::MakePlan(
-               *life_->performer->Find(who.job), *life_->performer->View(who.job), admitted);
+           const v1::PlanEvent event =
+               coordinator::MakePlan(*life_->performer->Find(who.job), *view, admitted);
            absl::StatusOr<session::Plan> plan = session::PlanFromProto(event.plan(), who.pool);
            LH_CHECK(plan.ok(), "the coordinator's plans can be read");
            stream(session::PlanReceived{*std::move(plan)});
@@ -464,11 +518,18 @@ absl::Status CoordinatorNode::CheckReader(const std::string& job, const std::str
 }
 
 absl::Status CoordinatorNode::Complete(const coordinator::ContributionId& contribution) {
-  absl::Status status;
-  Step(coordinator::ToEvent(contribution), [&](const coordinator::Answer& answer) {
-    status = coordinator::ToStatus(std::get<coordinator::Refuse>(answer));
-  });
-  return status;
+  const auto verdict = std::make_shared<std::optional<absl::Status>>();
+  life_->performer->Step(coordinator::ToEvent(contribution),
+                         [this, verdict](const std::optional<coordinator::Answer>& answer) {
+                           MayDie();
+                           *verdict =
+                               answer.has_value()
+                                   ? coordinator::ToStatus(std::get<coordinator::Refuse>(*answer))
+                                   : absl::OkStatus();
+                           MayDie();
+                         });
+  // It waits for the disk.
+  return verdict->value_or(absl::UnavailableError("the coordinator could not decide in time"));
 }
 
 void CoordinatorNode::StoreFailed(const std::string& job, const absl::Status& status) {
