@@ -97,7 +97,7 @@ bool NamesThisMachine(const std::string& host) {
 // A socket that listens, or -1.
 int ListenAt(const HttpServer::Options& options) {
   addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+  hints.ai_flags = AI_NUMERICSERV | AI_PASSIVE;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const std::string host(WithoutBrackets(options.address)), port = absl::StrCat(options.port);

@@ -18,74 +18,10 @@
 #include "coordinator/store/data_folder.h"
 #include "coordinator/sync/round_plan.h"
 #include "tests/scenarios/core_text.h"
-#include "tests/testing/delegating_filesystem.h"
+#include "tests/simulation/faulty_disk.h"
 #include "worker/session/plan_conversion.h"
 
 namespace longhaul::simulation {
-// The caller syncs files; the disk does so the first time, when a file is made, and then no more.
-class LyingFileSystem : public DelegatingFileSystem {
- public:
-  using DelegatingFileSystem::DelegatingFileSystem;
-
- protected:
-  std::unique_ptr<File> Wrap(std::unique_ptr<File> file) override {
-    return std::make_unique<LyingFile>(std::move(file));
-  }
-
- private:
-  class LyingFile : public DelegatingFile {
-   public:
-    using DelegatingFile::DelegatingFile;
-    absl::Status SyncData() override {
-      return syncs_++ == 0 ? DelegatingFile::SyncData() : absl::OkStatus();
-    }
-
-   private:
-    int syncs_ = 0;
-  };
-};
-
-// Takes nothing that needs space while the world's disk is full. What was prepared can be written.
-class FullFileSystem : public DelegatingFileSystem {
- public:
-  FullFileSystem(FileSystem* base, const World* world)
-      : DelegatingFileSystem(base), world_(*world) {}
-  absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
-    LH_RETURN_IF_ERROR(Room());
-    return DelegatingFileSystem::Create(path);
-  }
-  absl::Status CreateDir(const std::string& path) override {
-    LH_RETURN_IF_ERROR(Room());
-    return DelegatingFileSystem::CreateDir(path);
-  }
-  absl::StatusOr<int64_t> FreeBytes(const std::string& path) override {
-    return world_.disk_full ? 0 : DelegatingFileSystem::FreeBytes(path);
-  }
-
- protected:
-  std::unique_ptr<File> Wrap(std::unique_ptr<File> file) override {
-    return std::make_unique<FullFile>(std::move(file), this);
-  }
-
- private:
-  class FullFile : public DelegatingFile {
-   public:
-    FullFile(std::unique_ptr<File> base, const FullFileSystem* fs)
-        : DelegatingFile(std::move(base)), fs_(*fs) {}
-    absl::Status Preallocate(int64_t size) override {
-      LH_RETURN_IF_ERROR(fs_.Room());
-      return DelegatingFile::Preallocate(size);
-    }
-
-   private:
-    const FullFileSystem& fs_;
-  };
-  absl::Status Room() const {
-    return world_.disk_full ? absl::ResourceExhaustedError("no space left") : absl::OkStatus();
-  }
-
-  const World& world_;
-};
 
 // Runs tasks in virtual time, each a while later, one after another as a thread would.
 class CoordinatorNode::Runner : public TaskRunner {
