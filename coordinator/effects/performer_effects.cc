@@ -14,6 +14,8 @@ namespace {
 
 // The time between two tries to remove the log of a job that has ended.
 constexpr absl::Duration kRemoveLogDelay = absl::Seconds(10);
+// The same if its store must be opened again for that, which may take long.
+constexpr absl::Duration kOpenAgainDelay = absl::Minutes(1);
 
 JobFault FaultOf(const absl::Status& status, absl::string_view what) {
   return {.code = absl::StatusCodeToString(status.code()),
@@ -344,7 +346,8 @@ void Performer::LeftTried(const LiveJob& job, const absl::Status& status) {
   }
   if (const auto tried = logs_of_ended_.find(job.id()); tried != logs_of_ended_.end()) {
     const bool again = Passes(status) || absl::IsUnavailable(status);
-    tried->second = {.at = now() + kRemoveLogDelay, .checkpoint_tried = !again};
+    tried->second = {.at = now() + (again ? kOpenAgainDelay : kRemoveLogDelay),
+                     .checkpoint_tried = !again};
   }
   removing_log_ = false;
   RemoveLogs();

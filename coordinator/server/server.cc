@@ -46,6 +46,8 @@ constexpr int kTicksPerSecond = 5;
 // A large limit: the submitted jobs bound the tasks. Each fragment of a job has a round, and each
 // job has a snapshot and some checkpoints.
 constexpr int kQueueMax = 1 << 20;
+// A stream has one task there, and a pool at most half of them.
+constexpr int kBulkQueueMax = 4096;
 // How many points of curves may wait for the disk.
 constexpr int kTrackQueueMax = 1 << 14;
 
@@ -139,7 +141,7 @@ class CoordinatorServer::Impl {
     background_ =
         std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
     bulk_ = std::make_unique<Executor>(
-        Executor::Options{.threads = options.bulk_threads, .queue_max = 1024});
+        Executor::Options{.threads = options.bulk_threads, .queue_max = kBulkQueueMax});
     beside_ = std::make_unique<Executor>(Executor::Options{.threads = 4, .queue_max = 1024});
     fragments_ = std::make_unique<Fragments>(Fragments::Options{.data_dir = options.data_dir},
                                              Fragments::Parts{.fs = fs_,

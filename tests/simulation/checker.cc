@@ -11,12 +11,27 @@
 #include "coordinator/fragments/fragments.h"
 #include "coordinator/store/checkpoint.h"
 #include "coordinator/store/data_folder.h"
+#include "coordinator/store/job_log_removal.h"
+#include "longhaul/v1/job.pb.h"
 
 namespace longhaul::simulation {
 namespace {
 
 std::string NameOf(const RankId& who) {
   return absl::StrFormat("%s/%s rank %d", who.pool, who.incarnation, who.rank);
+}
+
+// Whether a job was cancelled when every fragment was synchronised, and has no checkpoint of that.
+bool LacksLast(const JobRecord& job, FileSystem& disk) {
+  v1::Job report;
+  if (job.state != static_cast<int>(JobState::kCancelled) || !report.ParseFromString(job.status) ||
+      report.fragments().empty() ||
+      std::any_of(report.fragments().begin(), report.fragments().end(),
+                  [](const auto& fragment) { return fragment.rounds_committed() < 1; })) {
+    return false;
+  }
+  const auto last = LastCheckpoint(disk, JobFolder(kDataDir, job.id));
+  return !last.ok() || !last->has_value();
 }
 
 }  // namespace
@@ -226,7 +241,8 @@ bool Checker::Settled(MetaStore& meta, FileSystem& disk) const {
       continue;
     }
     const absl::StatusOr<JobRecord> job = meta.GetJob(id);
-    if (job.ok() && !IsEnded(static_cast<JobState>(job->state))) return false;
+    if (job.ok() && (!IsEnded(static_cast<JobState>(job->state)) || LacksLast(*job, disk)))
+      return false;
   }
   return true;
 }
@@ -246,6 +262,12 @@ void Checker::Finally(MetaStore& meta, FileSystem& disk, bool faulty) {
     } else if (state != JobState::kCancelled || !cancelled_.contains(id)) {
       Violation(
           absl::StrFormat("liveness: %s is %s after the faults ended", id, JobStateName(state)));
+    } else if (LacksLast(*job, disk)) {
+      Violation(absl::StrCat("liveness: no last checkpoint of the cancelled ", id));
+    } else {
+      const auto checkpoints = ListCheckpoints(disk, JobFolder(kDataDir, id));
+      for (const auto& checkpoint : checkpoints.value_or(std::vector<v1::CheckpointManifest>()))
+        CheckCheckpoint(checkpoint, disk, JobFolder(kDataDir, id));
     }
   }
 }

@@ -170,6 +170,13 @@ void Cluster::PlanUsersOf(const v1::JobSpec& job) {
 void Cluster::PlanFaults() {
   const int64_t count = Pick(1, 12);
   for (int64_t i = 0; i < count; ++i) PlanFault();
+  if (!world_.Chance(0.3)) return;
+  const absl::Duration lasts = world_.Between(absl::Milliseconds(100), 4 * world_.lease);
+  world_.loop.At(Sometime(), [this, lasts] {
+    world_.Trace("coordinator", "its disk is full");
+    world_.disk_full = true;
+    world_.loop.After(lasts, [this] { world_.disk_full = false; });
+  });
 }
 
 void Cluster::PlanFault() {
@@ -272,7 +279,7 @@ void Cluster::Part(const std::vector<int>& ends, int machine, absl::Duration las
 
 void Cluster::RepairAll() {
   world_.Trace("cluster", "the faults are over");
-  world_.faults = false;
+  world_.faults = world_.disk_full = false;
   for (int machine = 1; machine <= machines_; ++machine) {
     for (int other = 0; other < machine; ++other) world_.network.Heal(other, machine);
     world_.network.SetLink(

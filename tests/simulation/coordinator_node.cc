@@ -18,32 +18,10 @@
 #include "coordinator/store/data_folder.h"
 #include "coordinator/sync/round_plan.h"
 #include "tests/scenarios/core_text.h"
-#include "tests/testing/delegating_filesystem.h"
+#include "tests/simulation/faulty_disk.h"
 #include "worker/session/plan_conversion.h"
 
 namespace longhaul::simulation {
-// The caller syncs files; the disk does so the first time, when a file is made, and then no more.
-class LyingFileSystem : public DelegatingFileSystem {
- public:
-  using DelegatingFileSystem::DelegatingFileSystem;
-
- protected:
-  std::unique_ptr<File> Wrap(std::unique_ptr<File> file) override {
-    return std::make_unique<LyingFile>(std::move(file));
-  }
-
- private:
-  class LyingFile : public DelegatingFile {
-   public:
-    using DelegatingFile::DelegatingFile;
-    absl::Status SyncData() override {
-      return syncs_++ == 0 ? DelegatingFile::SyncData() : absl::OkStatus();
-    }
-
-   private:
-    int syncs_ = 0;
-  };
-};
 
 // Runs tasks in virtual time, each a while later, one after another as a thread would.
 class CoordinatorNode::Runner : public TaskRunner {
@@ -66,6 +44,7 @@ class CoordinatorNode::Records : public MetaLog {
   explicit Records(CoordinatorNode* node) : node_(node) {}
   absl::Status Commit(absl::Span<const MetaRecord> records) override {
     node_->MayDie();
+    if (node_->world_->disk_full) return absl::ResourceExhaustedError("no space left");
     std::vector<MetaRecord> kept = std::exchange(late_, {});
     for (const MetaRecord& record : records) {
       const bool place = std::holds_alternative<ParticipantRecord>(record);
@@ -97,6 +76,7 @@ struct CoordinatorNode::Life {
         fragment_metrics(registry),
         effect_metrics(registry),
         lying(node->disk_.get()),
+        filling(node->disk_.get(), node->world_),
         owner(node, absl::ZeroDuration()),
         apply(node, absl::Milliseconds(80), true),
         opening(node, absl::Milliseconds(300)),
@@ -105,7 +85,7 @@ struct CoordinatorNode::Life {
         fragments(
             {.data_dir = kDataDir, .tile_threads = 1},
             {.fs = node->world_->mutation == Mutation::kLyingDisk ? static_cast<FileSystem*>(&lying)
-                                                                  : node->disk_.get(),
+                                                                  : &filling,
              .arbiter = node,
              .apply = &apply,
              .opening = &opening,
@@ -138,6 +118,7 @@ struct CoordinatorNode::Life {
   coordinator::FragmentMetrics fragment_metrics;
   coordinator::EffectMetrics effect_metrics;
   LyingFileSystem lying;
+  FullFileSystem filling;
   Runner owner, apply, opening, background;
   Records records;
   coordinator::Fragments fragments;
@@ -235,7 +216,8 @@ void CoordinatorNode::MayDie() {
 }
 
 void CoordinatorNode::Step(const coordinator::Event& event, const Answer& answer) {
-  life_->performer->Step(event, [&](const std::optional<coordinator::Answer>& given) {
+  // It may be answered later: when the disk has room.
+  life_->performer->Step(event, [this, answer](const std::optional<coordinator::Answer>& given) {
     MayDie();
     if (given.has_value()) {
       if (world_->trace) world_->Trace("coordinator", ToText(*given));
@@ -283,30 +265,31 @@ bool CoordinatorNode::Cancel(const std::string& name) {
 }
 
 std::optional<coordinator::Answer> CoordinatorNode::AskCheckpoint(const std::string& name) {
-  std::optional<coordinator::Answer> answer;
+  const auto answer = std::make_shared<std::optional<coordinator::Answer>>();
   const bool alive = Enter([&] {
     const absl::StatusOr<JobRecord> job = meta_->GetJob(name);
     Step(coordinator::AskCheckpoint{job.ok() ? job->id : name},
-         [&](const coordinator::Answer& given) { answer = given; });
+         [answer](const coordinator::Answer& given) { *answer = given; });
   });
   if (!alive) return std::nullopt;
-  return answer;
+  return *answer;
 }
 
 std::optional<absl::StatusOr<coordinator::Performer::Deleted>> CoordinatorNode::Delete(
     const std::string& name) {
-  std::optional<absl::StatusOr<coordinator::Performer::Deleted>> answer;
+  const auto answer =
+      std::make_shared<std::optional<absl::StatusOr<coordinator::Performer::Deleted>>>();
   if (const absl::StatusOr<JobRecord> job = meta_->GetJob(name); job.ok())
     world_->checker.MayBeDeleted(job->id);
   const bool alive = Enter([&] {
-    life_->performer->Delete(name, [&](auto deleted) {
+    life_->performer->Delete(name, [this, answer](auto deleted) {
       MayDie();
-      answer = std::move(deleted);
+      *answer = std::move(deleted);
       MayDie();
     });
   });
   if (!alive) return std::nullopt;
-  return answer;
+  return *answer;
 }
 
 void CoordinatorNode::Join(coordinator::JoinPool join, const Answer& answer) {
@@ -319,7 +302,7 @@ void CoordinatorNode::Join(coordinator::JoinPool join, const Answer& answer) {
       life_->performer->Tick();
       before = NodesOf(join.pool);
     }
-    Step(join, [&](const coordinator::Answer& given) {
+    Step(join, [this, join, before, answer](const coordinator::Answer& given) {
       const coordinator::Answer granted = Granted(given);
       const auto* grant = std::get_if<coordinator::GrantLease>(&granted);
       if (grant != nullptr && grant->node.has_value())
@@ -330,8 +313,9 @@ void CoordinatorNode::Join(coordinator::JoinPool join, const Answer& answer) {
 }
 
 void CoordinatorNode::Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer) {
-  Enter(
-      [&] { Step(heartbeat, [&](const coordinator::Answer& given) { answer(Granted(given)); }); });
+  Enter([&] {
+    Step(heartbeat, [this, answer](const coordinator::Answer& given) { answer(Granted(given)); });
+  });
 }
 
 coordinator::Answer CoordinatorNode::Granted(const coordinator::Answer& given) {
@@ -370,13 +354,19 @@ void CoordinatorNode::Leave(const coordinator::LeavePool& leave) {
 void CoordinatorNode::Watch(const RankId& who, Stream stream) {
   Enter([&] {
     Step(coordinator::RankReady{who.job, who.pool, who.incarnation, who.rank},
-         [&](const coordinator::Answer& answer) {
+         [this, who, stream](const coordinator::Answer& answer) {
            if (const auto* refuse = std::get_if<coordinator::Refuse>(&answer))
              return stream(session::PlanRefused{refuse->status, refuse->reason});
            const auto& admitted = std::get<coordinator::AdmitRank>(answer);
+           const auto view = life_->performer->View(who.job);
+           // As SyncService: it ended while the admission waited for the disk.
+           if (!view.has_value()) {
+             return stream(session::PlanRefused{absl::FailedPreconditionError("the job has ended"),
+                                                "JOB_ENDED"});
+           }
            world_->checker.Placed(who.job, admitted.ordinal, who.pool);
-           const v1::PlanEvent event = coordinator::MakePlan(
-               *life_->performer->Find(who.job), *life_->performer->View(who.job), admitted);
+           const v1::PlanEvent event =
+               coordinator::MakePlan(*life_->performer->Find(who.job), *view, admitted);
            absl::StatusOr<session::Plan> plan = session::PlanFromProto(event.plan(), who.pool);
            LH_CHECK(plan.ok(), "the coordinator's plans can be read");
            stream(session::PlanReceived{*std::move(plan)});
@@ -464,11 +454,18 @@ absl::Status CoordinatorNode::CheckReader(const std::string& job, const std::str
 }
 
 absl::Status CoordinatorNode::Complete(const coordinator::ContributionId& contribution) {
-  absl::Status status;
-  Step(coordinator::ToEvent(contribution), [&](const coordinator::Answer& answer) {
-    status = coordinator::ToStatus(std::get<coordinator::Refuse>(answer));
-  });
-  return status;
+  const auto verdict = std::make_shared<std::optional<absl::Status>>();
+  life_->performer->Step(coordinator::ToEvent(contribution),
+                         [this, verdict](const std::optional<coordinator::Answer>& answer) {
+                           MayDie();
+                           *verdict =
+                               answer.has_value()
+                                   ? coordinator::ToStatus(std::get<coordinator::Refuse>(*answer))
+                                   : absl::OkStatus();
+                           MayDie();
+                         });
+  // It waits for the disk.
+  return verdict->value_or(absl::UnavailableError("the coordinator could not decide in time"));
 }
 
 void CoordinatorNode::StoreFailed(const std::string& job, const absl::Status& status) {
@@ -498,6 +495,16 @@ void CoordinatorNode::CommitPublished(const coordinator::LiveJob& job,
     watcher.stream(
         session::CommitPublished{commit.fragment, *session::CommitFromProto(message, pool)});
   }
+}
+
+std::string CoordinatorNode::StatusOf(const coordinator::LiveJob& job,
+                                      const std::optional<JobFault>&) {
+  v1::Job report;
+  for (int f = 0; f < job.fragment_count(); ++f) {
+    const std::optional<CommitRecord>& commit = job.progress.commit(f);
+    report.add_fragments()->set_rounds_committed(commit.has_value() ? commit->version : 0);
+  }
+  return report.SerializeAsString();
 }
 
 void CoordinatorNode::PoolReleased(const coordinator::LiveJob& job,

@@ -88,9 +88,7 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   void JobEnded(const coordinator::LiveJob& job, const coordinator::EndJob& end) override;
   void JobChanged(const coordinator::LiveJob& job) override {}
   std::string StatusOf(const coordinator::LiveJob& job,
-                       const std::optional<JobFault>& fault) override {
-    return "";
-  }
+                       const std::optional<JobFault>& fault) override;
 
   // Arbiter. The simulation has one thread.
   absl::Status Judge(const coordinator::ContributionId& contribution) const override;

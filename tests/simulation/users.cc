@@ -61,6 +61,7 @@ void Users::SubmitAgain(const v1::JobSpec& spec, const std::string& id) {
 }
 
 bool Users::IsRefused(const v1::JobSpec& spec, const std::string& id, const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) return false;  // The disk is full.
   world_->Trace("user", absl::StrCat("submits ", id, ": ", status.message()));
   const auto source = ParseCheckpointName(spec.init().checkpoint());
   const absl::StatusOr<JobRecord> job = coordinator_->meta().FindJobByToken(id);
@@ -96,7 +97,10 @@ void Users::Delete(const std::string& name, std::function<void()> then) {
   Repeat([this, name, then = std::move(then)] {
     const auto answer = coordinator_->Delete(name);
     if (!answer.has_value()) return false;
-    if (absl::IsFailedPrecondition(answer->status())) return false;
+    if (absl::IsFailedPrecondition(answer->status()) ||
+        absl::IsResourceExhausted(answer->status())) {
+      return false;
+    }
     if (answer->ok()) {
       world_->checker.Deleted(answer->value().job);
       then();

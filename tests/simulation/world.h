@@ -70,6 +70,8 @@ struct World {
   bool faults = true;
   // Called before and after each effect.
   double coordinator_crash_chance = 0;
+  // The coordinator's disk takes no new files, and its database nothing.
+  bool disk_full = false;
   absl::Duration lease = absl::Seconds(3);
 };
 

@@ -1,5 +1,7 @@
 """Real processes killed with SIGKILL, in the middle of a job."""
 
+import shutil
+
 from cluster import ClusterTest, alive, kill, main, wait_until
 
 
@@ -28,6 +30,17 @@ class FaultsTest(ClusterTest):
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
         # No pool lost its place: all tokens of both pools count once.
         self.assertEqual(job["tokens"], 2 * 500 * 4 * 32)
+
+    def test_a_cancelled_job_has_its_checkpoint_though_the_coordinator_is_killed_at_once(self):
+        self.start()
+        self.assertEqual(self.cluster.cli("cancel", "tiny").returncode, 0)
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        # As if the kill had come before the checkpoint: most often it came later.
+        for folder in self.cluster.data_dir.glob("jobs/*/checkpoints/step-*"):
+            shutil.rmtree(folder)
+        self.cluster.start_coordinator()
+        wait_until(lambda: '"last": true' in self.cluster.cli("checkpoints", "tiny", "-o", "json").stdout, 30, "the last checkpoint")
 
     def test_a_killed_rank_brings_its_pool_back(self):
         self.start()
