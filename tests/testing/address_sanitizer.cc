@@ -8,3 +8,6 @@ extern "C" const char* __lsan_default_suppressions() {
       // What gloo has looked up of an address at which it then cannot listen.
       "leak:gloo::transport::tcp::CreateDevice\n";
 }
+
+// Memory that cannot be had is an error that tests look for.
+extern "C" const char* __asan_default_options() { return "allocator_may_return_null=1"; }
