@@ -45,7 +45,8 @@ class CountingMovement : public EmulatedMovement {
     return std::shared_ptr<std::byte>(
         begin, [memory = std::move(memory), freed = freed_](std::byte*) { ++*freed; });
   }
-  int freed() const { return *freed_; }
+  // Outlives the movement, since its last works run while it ends.
+  const std::shared_ptr<std::atomic<int>>& freed() const { return freed_; }
 
  private:
   const std::shared_ptr<std::atomic<int>> freed_ = std::make_shared<std::atomic<int>>(0);
@@ -57,9 +58,9 @@ TEST(UpdateRatesTest, ADeviceThatHangsKeepsItsMemory) {
   {
     CountingMovement movement(
         {.mode = EmulatedMovement::Mode::kThreads, .timeout = absl::Milliseconds(100)});
-    const auto hangs = [&](const DeviceUpdate& update, void* stream) {
+    const auto hangs = [&, freed = movement.freed()](const DeviceUpdate& update, void* stream) {
       goes_on.WaitForNotification();
-      freed_before_its_end = movement.freed();
+      freed_before_its_end = *freed;
       return absl::OkStatus();
     };
     EXPECT_EQ(MeasureUpdateRates(movement, hangs, nullptr,
