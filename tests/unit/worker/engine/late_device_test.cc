@@ -76,6 +76,19 @@ class ForgetfulQueue : public CollectiveQueue {
   const std::unique_ptr<CollectiveQueue> queue_ = MakeCollectiveQueue(kLateDevice);
 };
 
+std::unique_ptr<Model> LateModel(int64_t layers, bool tied) {
+  return TransformerLm::Create({.layers = layers,
+                                .dim = 16,
+                                .heads = 2,
+                                .kv_heads = 2,
+                                .ff_dim = 24,
+                                .context = kLateWindow,
+                                .vocab = kLateTokens,
+                                .tie_embeddings = tied},
+                               kLateDevice)
+      .value();
+}
+
 struct LateRun {
   std::string preset;
   std::vector<int> nodes = {2, 2};
@@ -109,16 +122,7 @@ std::vector<double> TrainLate(const LateRun& run) {
     std::unique_ptr<CollectiveQueue> forgetful;
     if (run.forgotten != Forgotten::kNothing)
       forgetful = std::make_unique<ForgetfulQueue>(run.forgotten);
-    Engine::Options options{.model = TransformerLm::Create({.layers = 2,
-                                                            .dim = 16,
-                                                            .heads = 2,
-                                                            .kv_heads = 2,
-                                                            .ff_dim = 24,
-                                                            .context = kLateWindow,
-                                                            .vocab = kLateTokens,
-                                                            .tie_embeddings = run.tied},
-                                                           kLateDevice)
-                                         .value(),
+    Engine::Options options{.model = LateModel(2, run.tied),
                             .link = {.communicator = &communicator,
                                      .ranks_of_node = run.nodes,
                                      .on_device = !run.staged},
@@ -157,15 +161,7 @@ std::vector<double> TrainLate(const LateRun& run) {
 absl::StatusOr<std::unique_ptr<Engine>> SmallEngine(
     std::unique_ptr<GraphRecorder> graphs, absl::Duration patience = absl::Milliseconds(50),
     Communicator* communicator = nullptr) {
-  return Engine::Create({.model = TransformerLm::Create({.layers = 1,
-                                                         .dim = 16,
-                                                         .heads = 2,
-                                                         .kv_heads = 2,
-                                                         .ff_dim = 24,
-                                                         .context = kLateWindow,
-                                                         .vocab = kLateTokens},
-                                                        kLateDevice)
-                                      .value(),
+  return Engine::Create({.model = LateModel(1, /*tied=*/false),
                          .link = {.communicator = communicator},
                          .partition = PartitionPreset("ddp").value(),
                          .device = kLateDevice,
