@@ -177,8 +177,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
             "device (partition preset ddp or zero1, no offload)");
       }
       engine->graphed_ = std::make_unique<GraphedPass>(
-          *engine->model_, engine->weights_, std::move(graphs),
-          [raw = engine.get()] { return raw->AwaitOwnWork("recording a pass"); });
+          *engine->model_, engine->weights_, std::move(graphs), [raw = engine.get()] {
+            // Where ranks meet on the device, it may be in a collective, which has a deadline.
+            return raw->exchange_->works_on_device() ? absl::OkStatus()
+                                                     : raw->AwaitOwnWork("recording a pass");
+          });
     }
     LH_RETURN_IF_ERROR(engine->MakeOptimizer(options.optimizer, options.offload));
     if (options.initial != nullptr) {
