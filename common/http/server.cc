@@ -39,9 +39,9 @@ absl::string_view WithoutBrackets(absl::string_view host) {
   return host;
 }
 
-// Whether a Host header names this machine as only it can be named. Null: there is none.
+// Whether the name in a Host header can mean this machine alone. Null: there is no header.
 bool NamesThisMachine(const char* host) {
-  // Browsers always say it.
+  // Browsers always send it.
   if (host == nullptr) return true;
   const absl::string_view text = host;
   const bool has_port = absl::StrContains(text.substr(text.rfind(']') + 1), ':');
@@ -124,7 +124,7 @@ class HttpServer::Impl {
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
             (found->ai_family == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG),
         0, nullptr, nullptr, &Impl::OnRequest, this, MHD_OPTION_SOCK_ADDR, found->ai_addr,
-        // More than there may be: those that OnConnection closes are there for a moment.
+        // More than are kept: one that OnConnection closes still counts for a moment.
         MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(2 * connections_max_),
         MHD_OPTION_CONNECTION_TIMEOUT, kRequestSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         kConnectionBytes, MHD_OPTION_NOTIFY_CONNECTION, &Impl::OnConnection, this,

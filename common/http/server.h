@@ -16,8 +16,8 @@
 
 namespace longhaul {
 
-// Has 1,000 connections at one time: for a further one the oldest is closed. 64 may wait for pages:
-// further ones get 503. A client is disconnected if it sends nothing for a second before its
+// Keeps at most 1,000 connections: when one more comes, the oldest is closed. At most 64 wait for
+// pages; others get 503. A client is disconnected if it sends nothing for a second before its
 // request is complete, or takes nothing of its answer for 10 seconds.
 //
 // Without a gate and at an address that only this machine can reach, a request must name it as its

@@ -32,8 +32,8 @@ struct ClientAccess {
 // No attempt to connect takes longer: gRPC waits up to 2 minutes for the address of a name, and
 // 10 s for each address (common/rpc/channel.cc). The Python client has the same.
 inline constexpr absl::Duration kConnectMax = absl::Minutes(3);
-// A stream is opened again after this time: the server takes no longer ones, and none waits for
-// ever for a peer that forgot it.
+// A stream is opened again after this time. The server refuses longer ones, so that none waits for
+// ever for a peer that has forgotten it.
 inline constexpr absl::Duration kStreamMax = absl::Minutes(30);
 // Whether a stream that ended after this time was open, even if nothing came.
 inline bool WasOpen(absl::Duration lasted) { return lasted > kConnectMax; }

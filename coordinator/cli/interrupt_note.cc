@@ -9,7 +9,7 @@
 namespace longhaul::cli {
 namespace {
 
-// Of the living note. Set before the handler is.
+// The text of the note that exists. It is set before the handler.
 const char* note_text = nullptr;
 
 void OnInterrupt(int number) {

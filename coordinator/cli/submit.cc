@@ -40,7 +40,7 @@ Outcome WaitForEnd(const Arguments& arguments, const std::string& job, const std
   }
   const std::string goes_on = absl::StrCat("job ", name, " goes on: `longhaul watch ", name,
                                            "` shows it, `longhaul cancel ", name, "` ends it");
-  // It begins behind the bar, if there is one.
+  // If there is a progress bar, the note begins on the next line.
   const InterruptNote note(absl::StrCat(environment.draws() ? "\n" : "", goes_on, "\n"));
   Progress progress(environment.err, environment.draws() ? environment.terminal : nullptr);
   const absl::StatusOr<v1::Job> ended =

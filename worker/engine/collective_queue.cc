@@ -19,7 +19,7 @@
 namespace longhaul {
 namespace {
 
-// So often a wait looks at the device while its patience lasts.
+// How often a wait looks at the device within its patience.
 constexpr int kLooks = 10;
 
 absl::Status Run(const std::string& name, const std::function<absl::Status()>& work) {

@@ -15,8 +15,8 @@ namespace {
 class CudaGraph : public DeviceGraph {
  public:
   CudaGraph(const at::cuda::MempoolId_t& pool, const std::function<void()>& work) {
-    // Other threads of this process go on meanwhile, and may do what nobody may while the mode is
-    // global: allocate, wait for an event.
+    // Only this thread must not allocate or wait meanwhile. In the global mode, no thread of the
+    // process may.
     graph_.capture_begin(pool, cudaStreamCaptureModeThreadLocal);
     try {
       work();
@@ -29,7 +29,7 @@ class CudaGraph : public DeviceGraph {
   void Launch() override { graph_.replay(); }
 
  private:
-  // After an error, of which it is another consequence that the capture is invalid.
+  // After an error. It made the capture invalid, too, which need not be told again.
   void End() {
     try {
       graph_.capture_end();

@@ -14,9 +14,9 @@
 namespace longhaul {
 namespace {
 
-// By so much the losses of two passes may differ that have the same kernels, in part with other
-// scratch memory, which may have other orders of sums. A graph that computes something else is far
-// away.
+// How much the losses of a pass and of its graphs may differ, relatively. Their kernels are the
+// same, but some may sum in another order if they have other scratch memory. A graph that computes
+// something else differs by far more.
 constexpr double kLossTolerance = 1e-3;
 
 absl::Status CheckLoss(const at::Tensor& recorded, const at::Tensor& expected) {

@@ -19,7 +19,6 @@
 #include "worker/session/error_reason.h"
 
 namespace longhaul::session {
-
 namespace {
 
 constexpr int kAttemptsToTell = 4;
