@@ -151,6 +151,13 @@ void FillFragments(v1::JobSpec& spec) {
   }
 }
 
+void FillQuorum(v1::JobSpec& spec) {
+  if (spec.sync().mode() != v1::QUORUM) return;
+  v1::QuorumSpec& quorum = *spec.mutable_sync()->mutable_quorum();
+  if (quorum.pools() == 0) quorum.set_pools(spec.pools().min());
+  if (!quorum.has_grace_seconds()) quorum.set_grace_seconds(30);
+}
+
 void FillCodec(v1::CodecSpec& spec) {
   const v1::Codec codec = spec.codec();
   if (!spec.has_error_feedback()) spec.set_error_feedback(codec == v1::SIGN1 || codec == v1::TOPK2);
@@ -197,6 +204,7 @@ void FillComputed(v1::JobSpec& spec) {
   FillCodec(*spec.mutable_sync()->mutable_up());
   FillCodec(down);
   FillFragments(spec);
+  FillQuorum(spec);
   FillOuterOptimizer(spec);
 }
 

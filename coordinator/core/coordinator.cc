@@ -39,7 +39,8 @@ void Coordinator::Recover(const RecoveredJob& recovered) {
     return;
   }
   const JobOptions& options = job.options;
-  job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round));
+  job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round),
+                       options.rounds);
   job.final_evaluation = recovered.final_evaluation;
   job.checkpoint_asked = recovered.checkpoint_asked;
   for (const RecoveredPlace& place : recovered.places) {
@@ -104,6 +105,7 @@ void Coordinator::Reschedule(Job& job) {
     moment = AwaitsPoolsUntil(job);
   for (const RetriedWork& retry : job.retries) moment = std::min(moment, retry.at);
   if (job.exchange.has_value()) {
+    if (job.store == StoreState::kOpen) moment = std::min(moment, job.exchange->NextDue());
     for (const Participant& p : job.exchange->participants().all()) {
       if (p.presence == Presence::kAway) moment = std::min(moment, p.return_until);
     }

@@ -23,7 +23,8 @@ void Coordinator::On(const SubmitJob& event) {
   }
   const JobOptions& options = event.options;
   Job& job = AddJob(event.job, options, JobState::kPending);
-  job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round));
+  job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round),
+                       options.rounds);
   placement_due_ = true;
   Touch(job);
 }

@@ -173,6 +173,7 @@ class Performer {
   // In performer_effects.cc.
   void Tell(const RequestSeed& notice);
   void Tell(const PublishCommit& notice);
+  void Tell(const CallRound& notice);
   void Tell(const ReleasePool& notice);
   void Tell(const PoolPresence& notice);
   void Tell(const PoolSetAside& notice);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -103,9 +104,11 @@ void SetFragments(const LiveJob& job, v1::Job* report) {
 
 void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* report) {
   std::set<std::string> live;
+  std::map<std::string, int64_t> late;
   if (view.has_value()) {
     for (const ParticipantView& participant : view->participants) {
       if (participant.live) live.insert(participant.pool);
+      late[participant.pool] = participant.late_rounds;
     }
   }
   int64_t tokens = 0, contributed = 0, steps = 0;
@@ -114,6 +117,7 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
     v1::PoolProgress* pool = report->add_pools();
     *pool = history.Total();
     pool->set_live(live.contains(name));
+    pool->set_late_rounds(late[name]);
     if (const EvaluationRecord* evaluation = job.progress.PoolEvaluation(name)) {
       pool->set_evaluation_step(evaluation->step);
       for (const NamedValue& metric : evaluation->metrics) {

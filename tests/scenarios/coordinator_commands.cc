@@ -76,6 +76,8 @@ Lines CoordinatorScenario::Submit(const Command& c) {
                      .schedule = MakeSchedule(schedule),
                      .steps = schedule.steps,
                      .final_round = !c.Has("no-final"),
+                     .rounds = {.quorum = static_cast<int>(c.Number("quorum")),
+                                .grace = absl::Seconds(c.Number("grace"))},
                      .checkpoint_every_cycles = c.Number("checkpoint"),
                      .evaluation_every_cycles = c.Number("evaluate", 1),
                      .from_checkpoint = c.Has("from") || !c.Text("from").empty(),

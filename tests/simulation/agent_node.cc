@@ -35,7 +35,7 @@ void AgentNode::Start() {
   const bool several = options_.nodes > 1;
   coordinator::JoinPool join{.pool = options_.pool,
                              .ranks = options_.ranks,
-                             .capabilities = {"model:synthetic", "codec:fp32"}};
+                             .capabilities = {"model:synthetic", "codec:fp32", "sync:quorum"}};
   if (several || options_.ranks > 1) {
     token_ = absl::StrCat(name_, " ", incarnations_);
     rendezvous_ = std::make_unique<RendezvousNode>(world_, process_, options_.machine, token_);

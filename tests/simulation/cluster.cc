@@ -124,10 +124,19 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
   spec.mutable_evaluation()->set_every_cycles(world_.Chance(0.3) ? -1 : Pick(1, 2));
   spec.mutable_checkpoint()->set_every_cycles(Pick(-1, 2));
   spec.mutable_checkpoint()->set_keep(world_.Chance(0.7) ? kKeepAll : 1);
-  absl::StrAppendFormat(&shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s ", name,
+  if (world_.Chance(0.5)) {
+    sync.set_mode(v1::QUORUM);
+    sync.mutable_quorum()->set_pools(static_cast<int>(Pick(1, spec.pools().min())));
+    sync.mutable_quorum()->set_grace_seconds(static_cast<int>(Pick(0, 3)));
+  }
+  absl::StrAppendFormat(&shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s%s ", name,
                         spec.model().synthetic().units(), sync.h(), sync.tau(),
                         spec.train().steps(), spec.pools().min(), spec.pools().max(),
-                        sync.final_round() ? "" : " no final round");
+                        sync.final_round() ? "" : " no final round",
+                        sync.has_quorum() ? absl::StrFormat(" quorum=%d grace=%ds",
+                                                            sync.quorum().pools(),
+                                                            sync.quorum().grace_seconds())
+                                          : "");
   return spec;
 }
 

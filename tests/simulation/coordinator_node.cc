@@ -388,7 +388,7 @@ std::optional<absl::Status> CoordinatorNode::Push(const PushRequest& push) {
     header.set_version(push.version);
     header.set_kind(ToProto(push.kind));
     header.set_codec(v1::FP32);
-    header.set_weight(1);
+    header.set_weight(static_cast<double>(push.weight));
     status = handler.on_header(header).status();
     CodedChunk chunk;
     std::vector<float> values;
@@ -497,6 +497,15 @@ void CoordinatorNode::CommitPublished(const coordinator::LiveJob& job,
   }
 }
 
+void CoordinatorNode::RoundCalled(const coordinator::LiveJob& job,
+                                  const coordinator::CallRound& call) {
+  MayDie();
+  for (const auto& [key, watcher] : streams_) {
+    if (std::get<0>(key) == job.id())
+      watcher.stream(session::RoundCalled{call.fragment, call.version});
+  }
+}
+
 std::string CoordinatorNode::StatusOf(const coordinator::LiveJob& job,
                                       const std::optional<JobFault>&) {
   v1::Job report;
@@ -571,7 +580,8 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
     const RoundPlan plan(resolved.schedule, resolved.spec.train().steps(),
                          resolved.spec.sync().final_round());
     world_->checker.Applies(view->second, fragment, commit.version, commit.kind, commit.pools,
-                            plan.PushStep(fragment, commit.version));
+                            plan.PushStep(fragment, commit.version),
+                            resolved.spec.sync().quorum().pools());
   }
   world_->checker.Committed(job.id(), fragment, commit, rules_.at(job.id()));
 }

@@ -179,7 +179,7 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
   header.set_version(version);
   header.set_kind(ToProto(kind));
   header.set_codec(static_cast<v1::Codec>(codec.kind()));
-  header.set_weight(1);
+  header.set_weight(static_cast<double>(contribution->weight));
   header.set_nmse(contribution->nmse);
   header.set_inner_step(inner_step);
   const CodedBlocks* blocks = &contribution->blocks;

@@ -60,7 +60,8 @@ absl::StatusOr<v1::JoinResponse> HandPool::Join() {
   request.set_pool(name_);
   request.set_incarnation(incarnation_);
   request.set_ranks(1);
-  for (const char* capability : {"model:synthetic", "codec:fp32", "codec:e3m0", "codec:topk2"})
+  for (const char* capability :
+       {"model:synthetic", "codec:fp32", "codec:e3m0", "codec:topk2", "sync:quorum"})
     request.add_capabilities(capability);
   v1::JoinResponse response;
   grpc::ClientContext context;

@@ -102,6 +102,9 @@ class RecordingPublisher : public Publisher {
     EXPECT_EQ(job.progress.commit(commit.fragment)->version, commit.version);
     trace_->push_back(absl::StrCat("publish ", job.id(), " version ", commit.version));
   }
+  void RoundCalled(const LiveJob& job, const CallRound& call) override {
+    trace_->push_back(absl::StrCat("call ", job.id(), " version ", call.version));
+  }
   void PoolReleased(const LiveJob& job, const ReleasePool& release) override {
     trace_->push_back("release " + release.pool);
     if (on_release) std::exchange(on_release, nullptr)();
