@@ -77,15 +77,14 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
       int fragment = 0;
       const Round* round = OldestOpened(rounds, &fragment);
       if (round == nullptr) return std::nullopt;
-      const std::string names =
-          NamesOf(round->Owing(participants, Presence::kLive), participants);
+      const std::string names = NamesOf(round->Owing(participants, Presence::kLive), participants);
       const std::string quorum_lacks =
           round->called() || rounds.policy().lockstep()
               ? ""
               : absl::StrFormat("%d more of ",
                                 quorum - static_cast<int>(round->contributors().size()));
-      return Waiting{absl::StrFormat("fragment %d version %d from %s%s", fragment,
-                                     round->version(), quorum_lacks, names),
+      return Waiting{absl::StrFormat("fragment %d version %d from %s%s", fragment, round->version(),
+                                     quorum_lacks, names),
                      round->opened_at(), round->due_at()};
     }
     case JobState::kFinishing:

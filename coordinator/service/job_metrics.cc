@@ -56,7 +56,7 @@ void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const Jo
   for (const v1::PoolProgress& pool : report.pools()) {
     pool_.Show(job, pool, shown_);
     if (report.spec().sync().mode() != v1::QUORUM) continue;
-    RaiseTo(shown_.Show(late_rounds_, {{kJobLabel, job}, {kPoolLabel, pool.pool()}}),
+    RaiseTo(shown_.Show(late_rounds_, {{kJobLabel, job}, {"pool", pool.pool()}}),
             static_cast<double>(pool.late_rounds()));
   }
 }

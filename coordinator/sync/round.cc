@@ -18,8 +18,7 @@ void Round::Add(int ordinal, std::string incarnation, absl::Time now) {
 void Round::Remove(int ordinal) {
   LH_CHECK(!applying_, "a round that is applied is closed");
   contributors_.erase(ordinal);
-  if (static_cast<int>(contributors_.size()) < policy_.quorum)
-    called_at_ = absl::InfiniteFuture();
+  if (static_cast<int>(contributors_.size()) < policy_.quorum) called_at_ = absl::InfiniteFuture();
 }
 
 RoundVerdict Round::Decide(const Participants& participants, absl::Time now) const {

@@ -40,8 +40,7 @@ session::Event Plan(const Command& c) {
     session::Commit newest{versions[f], versions[f] > 0 ? RoundKind::kOuter : RoundKind::kSeed,
                            false, c.Has("counted")};
     const bool here = f < contributed.size() && contributed[f] != 0;
-    plan.fragments.push_back(
-        {schedule[f], newest, here, f < called.size() && called[f] != 0});
+    plan.fragments.push_back({schedule[f], newest, here, f < called.size() && called[f] != 0});
   }
   return session::PlanReceived{std::move(plan)};
 }

@@ -129,14 +129,13 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
     sync.mutable_quorum()->set_pools(static_cast<int>(Pick(1, spec.pools().min())));
     sync.mutable_quorum()->set_grace_seconds(static_cast<int>(Pick(0, 3)));
   }
-  absl::StrAppendFormat(&shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s%s ", name,
-                        spec.model().synthetic().units(), sync.h(), sync.tau(),
-                        spec.train().steps(), spec.pools().min(), spec.pools().max(),
-                        sync.final_round() ? "" : " no final round",
-                        sync.has_quorum() ? absl::StrFormat(" quorum=%d grace=%ds",
-                                                            sync.quorum().pools(),
-                                                            sync.quorum().grace_seconds())
-                                          : "");
+  absl::StrAppendFormat(
+      &shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s%s ", name,
+      spec.model().synthetic().units(), sync.h(), sync.tau(), spec.train().steps(),
+      spec.pools().min(), spec.pools().max(), sync.final_round() ? "" : " no final round",
+      sync.has_quorum() ? absl::StrFormat(" quorum=%d grace=%ds", sync.quorum().pools(),
+                                          sync.quorum().grace_seconds())
+                        : "");
   return spec;
 }
 

@@ -244,8 +244,8 @@ void RankNode::Do(const session::AgreeOnMerge& action) {
   const std::string name =
       absl::StrFormat("agree to merge %d version %d", action.fragment, action.version);
   Together(name, {action.here}, absl::Milliseconds(1), [this](const Communicator::Gathered& ranks) {
-    Feed(session::MergeAgreed{std::all_of(ranks.begin(), ranks.end(),
-                                          [](const auto& rank) { return rank[0] != 0; })});
+    Feed(session::MergeAgreed{
+        std::all_of(ranks.begin(), ranks.end(), [](const auto& rank) { return rank[0] != 0; })});
   });
 }
 

@@ -76,7 +76,7 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) 
                                    .tau = plan.tau(),
                                    .rounds = fragment.rounds()},
                       .contributed = fragment.contributed(),
-                    .called = fragment.called()};
+                      .called = fragment.called()};
     if (fragment.version() >= 0) {
       LH_ASSIGN_OR_RETURN(item.newest, CommitFromProto(fragment.commit(), pool));
       if (item.newest.version != fragment.version()) return Bad("a version and its commit differ");

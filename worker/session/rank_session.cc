@@ -484,9 +484,8 @@ absl::Status RankSession::Impl::DoPush(const Push& action) {
 }
 
 absl::Status RankSession::Impl::PushFragment(const Push& action) {
-  LH_RETURN_IF_ERROR(
-      exchange_.TakeSnapshot(*replica_, action.fragment, action.version, action.kind,
-                             action.weight));
+  LH_RETURN_IF_ERROR(exchange_.TakeSnapshot(*replica_, action.fragment, action.version, action.kind,
+                                            action.weight));
   absl::MutexLock lock(&mutex_);
   CheckBegun(exchange_.Push(connection_, {action.fragment, action.version, core_.step()}));
   return absl::OkStatus();

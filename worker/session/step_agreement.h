@@ -1,7 +1,7 @@
 // Makes the ranks of a pool agree, after a step, whether any of them was asked to stop, and how far
-// the other pools are. It takes a collective. With sync.mode QUORUM they do it after each step, else
-// about once a second: each time they also agree on the number of steps until the next time. Called
-// from the training thread.
+// the other pools are. It takes a collective. With sync.mode QUORUM they do it after each step,
+// else about once a second: each time they also agree on the number of steps until the next time.
+// Called from the training thread.
 #pragma once
 
 #include <cstdint>

@@ -352,9 +352,8 @@ class QuorumFlowTest : public ExchangeFixture {
   }
   static absl::Status Push(HandMember& member, int fragment, int64_t version, double weight,
                            float delta) {
-    HandPool::Outgoing outgoing =
-        member.pool.Encode(fragment, version, v1::OUTER, CodecKind::kFp32,
-                           std::vector<float>(kElements, delta));
+    HandPool::Outgoing outgoing = member.pool.Encode(fragment, version, v1::OUTER, CodecKind::kFp32,
+                                                     std::vector<float>(kElements, delta));
     outgoing.header.set_weight(weight);
     return member.pool.Send(outgoing, CodecKind::kFp32).status();
   }

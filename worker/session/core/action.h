@@ -1,11 +1,11 @@
 // What a rank's session asks its shell to do.
 //
 // The training thread performs foreground actions one after another, in the order in which Step
-// returned them: SeedPush and Push (their snapshots), AgreeOnVersions, RunStep, AgreeOnMerge, Merge,
-// Evaluate, Draining, Finish, Restart. All ranks of a pool get the same sequence of those that are
-// collective, so the collectives inside match. Background actions begin at once and never delay
-// training: PullWhole, Pull, PushAgain, and the coding and sending of SeedPush and Push. Wait is
-// information for people.
+// returned them: SeedPush and Push (their snapshots), AgreeOnVersions, RunStep, AgreeOnMerge,
+// Merge, Evaluate, Draining, Finish, Restart. All ranks of a pool get the same sequence of those
+// that are collective, so the collectives inside match. Background actions begin at once and never
+// delay training: PullWhole, Pull, PushAgain, and the coding and sending of SeedPush and Push. Wait
+// is information for people.
 #pragma once
 
 #include <cstdint>

@@ -119,8 +119,9 @@ struct PullRefused {
 struct VersionsAgreed {
   std::vector<std::vector<int64_t>> versions;
 };
-// The same on all ranks. `drain`: one of the ranks was asked to stop, and the ranks agreed that this
-// step is their last. `called`: the furthest called_step() of all ranks; 0 without Plan::quorum.
+// The same on all ranks. `drain`: one of the ranks was asked to stop, and the ranks agreed that
+// this step is their last. `called`: the furthest called_step() of all ranks; 0 without
+// Plan::quorum.
 struct StepDone {
   int64_t step = 0;
   bool drain = false;
@@ -140,9 +141,8 @@ struct Drain {
   bool stopped = false;
 };
 
-using Event =
-    std::variant<PlanReceived, PlanRefused, SeedRequested, CommitPublished, RoundCalled, Ended,
-                 Disconnected, PulledWhole, Pulled, PushDone, PushRefused, PullRefused,
-                 VersionsAgreed, StepDone, MergeAgreed, Drain>;
+using Event = std::variant<PlanReceived, PlanRefused, SeedRequested, CommitPublished, RoundCalled,
+                           Ended, Disconnected, PulledWhole, Pulled, PushDone, PushRefused,
+                           PullRefused, VersionsAgreed, StepDone, MergeAgreed, Drain>;
 
 }  // namespace longhaul::session

@@ -186,8 +186,7 @@ void Session::End(Action last, Actions& out) {
   state_ = SessionState::kEnded;
   waiting_.reset();
   auto* finish = std::get_if<Finish>(&last);
-  if (finish != nullptr && finish->done != Extent::kAll &&
-      (steps_run_ > 0 || step_ > begin_step_))
+  if (finish != nullptr && finish->done != Extent::kAll && (steps_run_ > 0 || step_ > begin_step_))
     finish->done = Extent::kPart;
   out.push_back(std::move(last));
 }

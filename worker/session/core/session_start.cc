@@ -108,7 +108,8 @@ void Session::On(const VersionsAgreed& event, Actions& out) {
   }
   // With a quorum it goes on where the outer parameters are.
   for (Fragment& fragment : fragments_) {
-    if (plan_.quorum && fragment.held > 0) step_ = std::max(step_, PushStep(fragment, fragment.held));
+    if (plan_.quorum && fragment.held > 0)
+      step_ = std::max(step_, PushStep(fragment, fragment.held));
     fragment.steps_before = steps_run_;
   }
   begin_step_ = step_;

@@ -82,8 +82,7 @@ void Session::PushRound(int index, int64_t version, RoundKind kind, Actions& out
   fragment.pushed = true;
   fragment.sent = false;
   const int64_t steps = steps_run_ - std::exchange(fragment.steps_before, steps_run_);
-  const int64_t weight =
-      plan_.quorum ? std::clamp<int64_t>(steps, 1, fragment.schedule.period) : 1;
+  const int64_t weight = plan_.quorum ? std::clamp<int64_t>(steps, 1, fragment.schedule.period) : 1;
   out.push_back(Push{index, version, kind, weight});
 }
 
