@@ -388,7 +388,8 @@ std::optional<absl::Status> CoordinatorNode::Push(const PushRequest& push) {
     header.set_version(push.version);
     header.set_kind(ToProto(push.kind));
     header.set_codec(v1::FP32);
-    header.set_weight(static_cast<double>(push.weight));
+    const bool weighted = world_->mutation != Mutation::kLostWeight;
+    header.set_weight(weighted ? static_cast<double>(push.weight) : 1);
     status = handler.on_header(header).status();
     CodedChunk chunk;
     std::vector<float> values;

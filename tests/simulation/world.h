@@ -41,6 +41,8 @@ enum class Mutation {
   kLateRecords,
   // A new group of nodes gets the name of the pool's previous group.
   kReusedGroup,
+  // Contributions arrive without their weights.
+  kLostWeight,
   // A machine keeps the first number and ranks that it got, and ignores later ones.
   kStaleNumber,
 };

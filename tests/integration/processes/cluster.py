@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -261,3 +262,32 @@ def peak_mb(pid):
 
 def kill(pid):
     os.kill(pid, signal.SIGKILL)
+
+
+def signal_all(pids, number):
+    """Those that have ended get nothing."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+class Slowed:
+    """Lets processes run only for a share of the time, in turns of a quarter of a second."""
+
+    def __init__(self, pids, share=0.2):
+        self.pids, self.share = pids, share
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        while not self.ended.is_set():
+            for number, share in ((signal.SIGSTOP, 1 - self.share), (signal.SIGCONT, self.share)):
+                signal_all(self.pids, number)
+                time.sleep(0.25 * share)
+
+    def end(self):
+        self.ended.set()
+        self.thread.join()

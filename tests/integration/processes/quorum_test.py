@@ -1,39 +1,8 @@
 """Pools of different speed in one job, with sync.mode QUORUM."""
 
-import os
 import signal
-import threading
-import time
 
-from cluster import ClusterTest, main, wait_until
-
-
-def send(pids, number):
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            pass
-
-
-class Slowed:
-    """Lets processes run for 50 ms of every 250."""
-
-    def __init__(self, pids):
-        self.pids = pids
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.run)
-        self.thread.start()
-
-    def run(self):
-        while not self.ended.is_set():
-            for number, seconds in ((signal.SIGSTOP, 0.2), (signal.SIGCONT, 0.05)):
-                send(self.pids, number)
-                time.sleep(seconds)
-
-    def end(self):
-        self.ended.set()
-        self.thread.join()
+from cluster import ClusterTest, Slowed, main, signal_all, wait_until
 
 
 class QuorumTest(ClusterTest):
@@ -68,11 +37,11 @@ class QuorumTest(ClusterTest):
     def test_a_pool_that_stood_still_delays_nobody_and_goes_on_without_a_restart(self):
         self.start(steps=1500, grace=1)
         ranks = self.cluster.ranks_of("slow")
-        send(ranks, signal.SIGSTOP)
+        signal_all(ranks, signal.SIGSTOP)
         step = self.cluster.job()["inner_step"]
         wait_until(lambda: self.pool(self.cluster.job(), "fast")["inner_step"] >= step + 60, 60, "the fast pool to go on")
         self.assertGreater(self.pool(self.cluster.job(), "slow")["late_rounds"], 0)
-        send(ranks, signal.SIGCONT)
+        signal_all(ranks, signal.SIGCONT)
         self.cluster.wait_log("slow", "begins again from the outer parameters", 60)
         self.assertEqual(self.cluster.ranks_of("slow"), ranks)
         contributed = self.pool(self.cluster.job(), "slow")["contributed_tokens"]
