@@ -258,7 +258,7 @@ void AgentNode::Do(const Supervisor::DrainRanks&) { ranks_->Drain(); }
 void AgentNode::Do(const Supervisor::Rejoin& action) {
   world_->Trace(name_, absl::StrCat("comes back as a new incarnation: ", action.reason));
   CheckBlame(action.reason);
-  membership_->Rejoin(action.delay);
+  membership_->Rejoin(Subject(), action.delay);
 }
 
 // A rank is said to stand still only if it did.

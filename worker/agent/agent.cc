@@ -317,7 +317,7 @@ void Agent::Do(const PoolSupervisor::Rejoin& action) {
                        ? " now"
                        : absl::StrCat(" in ", absl::FormatDuration(action.delay))));
   metrics_.Rejoined();
-  membership_->Rejoin(action.reason, action.delay);
+  membership_->Rejoin(Subject(), action.reason, action.delay);
 }
 
 void Agent::Do(const PoolSupervisor::Done& action) {

@@ -410,7 +410,9 @@ void MembershipClient::TellMissing(const v1::NodePlace& node) {
 
 std::optional<MembershipClient::RejoinRequest> MembershipClient::TakeRejoin() {
   absl::MutexLock lock(&mutex_);
-  return std::exchange(rejoin_, std::nullopt);
+  std::optional<RejoinRequest> rejoin = std::exchange(rejoin_, std::nullopt);
+  if (rejoin.has_value() && !membership_.Rejoins(rejoin->of)) rejoin.reset();
+  return rejoin;
 }
 
 void MembershipClient::Pause(absl::Duration duration, const std::stop_token& stop) {
@@ -471,9 +473,9 @@ void MembershipClient::SetFarewell(const std::string& reason, absl::Duration ret
   farewell_ = {reason, return_within};
 }
 
-void MembershipClient::Rejoin(const std::string& reason, absl::Duration delay) {
+void MembershipClient::Rejoin(const Subject& of, const std::string& reason, absl::Duration delay) {
   absl::MutexLock lock(&mutex_);
-  rejoin_ = RejoinRequest{reason, delay};
+  rejoin_ = RejoinRequest{of, reason, delay};
 }
 
 }  // namespace longhaul

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/rpc/fragment_server.h"
@@ -381,9 +382,9 @@ TEST_F(PushReactorTest, APushWhosePeerMakesNoProgressIsEndedAndGivesItsShareBack
 
 // The handler is slow, not the peer.
 TEST_F(PushReactorTest, APeerThatWaitsForTheHandlerIsNotBlamed) {
-  stall_ = {.pause_max = absl::Milliseconds(20), .pace_min = 1 << 30};
-  service_.push.on_chunk = [](const v1::PushHeader&, const CodedChunk&) {
-    absl::SleepFor(absl::Milliseconds(60));
+  stall_ = {.pause_max = absl::Milliseconds(300), .pace_min = 1 << 30};
+  service_.push.on_chunk = [first = true](const v1::PushHeader&, const CodedChunk&) mutable {
+    if (std::exchange(first, false)) absl::SleepFor(absl::Milliseconds(900));
     return absl::OkStatus();
   };
   service_.push.on_complete = [](const v1::PushHeader&) { return v1::PushResponse(); };
