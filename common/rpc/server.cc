@@ -5,10 +5,10 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/host_port.h"
 #include "common/base/listen_fault.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "grpc/compression.h"
@@ -153,7 +153,7 @@ void Server::SetServing(bool serving) {
 void Server::Shutdown(absl::Duration grace) {
   listener_->Stop();
   server_->GetHealthCheckService()->Shutdown();
-  server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+  server_->Shutdown(GrpcDeadline(SteadyTime() + grace));
 }
 
 }  // namespace longhaul

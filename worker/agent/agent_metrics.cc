@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/metrics/process_metrics.h"
 #include "common/rpc/certificate_dates.h"
 #include "worker/agent/pool_supervisor.h"
@@ -65,7 +66,7 @@ AgentMetrics::AgentMetrics()
 
 void AgentMetrics::AddPages(Pages& pages) {
   AddMetricsPage(pages, registry_);
-  AddProbes(pages, [this] { return Ready(absl::Now()); });
+  AddProbes(pages, [this] { return Ready(SteadyTime()); });
 }
 
 void AgentMetrics::WatchCertificate(const std::string& path) {
@@ -75,7 +76,7 @@ void AgentMetrics::WatchCertificate(const std::string& path) {
 }
 
 void AgentMetrics::CoordinatorAnswered(absl::Time now, absl::Duration lease) {
-  last_answer_.With().Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
+  last_answer_.With().Set(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
   absl::MutexLock lock(&mutex_);
   answered_ = now;
   lease_ = lease;

@@ -6,7 +6,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "common/base/checked_math.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
@@ -151,7 +150,7 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
           }};
   return Retry(options, [&] {
     begun = clock_->Now();
-    return call(BulkCall{.deadline = absl::Now() + options_.attempt,
+    return call(BulkCall{.deadline = SteadyTime() + options_.attempt,
                          .stop = stop,
                          .pacer = pacer_ ? &*pacer_ : nullptr});
   });
