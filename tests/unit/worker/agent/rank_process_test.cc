@@ -149,7 +149,7 @@ TEST(RankProcessTest, KillDoesNotWaitForeverForTheEnd) {
 }
 
 TEST(RankProcessTest, ReportsItsStatus) {
-  ShellRank run("echo 'status 7 0.5 1 fragment 1 version 3' >&3");
+  ShellRank run("echo 'status 7 0.5 1 0 fragment 1 version 3' >&3");
   run.exited.WaitForNotification();
   ASSERT_EQ(run.statuses.size(), 1u);
   EXPECT_EQ(run.statuses[0], (RankStatus{.step = 7,
