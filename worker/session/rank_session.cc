@@ -373,6 +373,7 @@ void RankSession::Impl::OnDisconnected() {
     connection_ = {.number = connection_.number + 1};
     for (const Action& action : core_.Step(Disconnected{}, clock_->Now())) Dispatch(action);
   }
+  exchange_.Redial();
   // Without the lock, since it runs callbacks that cancel calls.
   old.request_stop();
 }

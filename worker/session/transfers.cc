@@ -95,6 +95,11 @@ void Transfers::SetEndpoint(int fragment, const std::string& endpoint) {
   }
 }
 
+void Transfers::Redial() {
+  absl::MutexLock lock(&mutex_);
+  channels_.clear();
+}
+
 std::shared_ptr<const Transfers::Channels> Transfers::Dial(const std::string& endpoint) const {
   auto channels = std::make_shared<Channels>();
   for (int i = 0; i < std::max(1, options_.channels); ++i) {

@@ -59,6 +59,9 @@ class Transfers {
   // have begun keep their endpoint.
   void SetEndpoint(int fragment, const std::string& endpoint);
 
+  // Later transfers use new connections: those of now may be as silent as one that was lost.
+  void Redial() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Sends a contribution. The first attempt sends all of it; later attempts, and later calls for
   // the same version, send what the coordinator lacks. Retries until `stop` when the connection is
   // lost, or the server shuts down or is full; and after damaged bytes or broken streams, unless
