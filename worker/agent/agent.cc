@@ -6,7 +6,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/http/openness.h"
@@ -173,7 +172,7 @@ absl::Status Agent::Run() {
 
 void Agent::On(const Assigned& event) {
   const MembershipClient::Standing& standing = event.standing;
-  metrics_.CoordinatorAnswered(absl::Now(), standing.lease);
+  metrics_.CoordinatorAnswered(SteadyTime(), standing.lease);
   incarnation_ = standing.incarnation;
   assignment_ = incarnation_.empty() ? v1::Assignment() : standing.assignment;
   if (standing.node.nodes() > 1 && log_server_ != nullptr)

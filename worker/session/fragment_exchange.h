@@ -78,6 +78,9 @@ class FragmentExchange {
   // snapshots, merges and installs on them by itself.
   const std::vector<std::unique_ptr<OuterFragment>>& fragments() const { return fragments_; }
 
+  // See Transfers. Thread-safe.
+  void Redial() { transfers_.Redial(); }
+
   // Takes the snapshot of a contribution (OuterFragment::TakeSnapshot) to the round of this kind
   // that makes this version. Training thread. Errors: those of the replica.
   absl::Status TakeSnapshot(Replica& replica, int fragment, int64_t version, RoundKind kind,

@@ -62,7 +62,8 @@ class RankSession::Impl {
                                  .tls = options_.tls,
                                  .channels = options_.bulk_channels,
                                  .push_bytes_per_second = options_.push_bytes_per_second,
-                                 .log = log_},
+                                 .log = log_,
+                                 .on_damaged_pull = options_.observer.on_damaged_pull},
                    .device_codec = options_.device_codec,
                    .team = options_.team,
                    .log = log_},
@@ -386,6 +387,7 @@ void RankSession::Impl::OnDisconnected() {
     connection_ = {.number = connection_.number + 1};
     for (const Action& action : core_.Step(Disconnected{}, clock_->Now())) Dispatch(action);
   }
+  exchange_.Redial();
   // Without the lock, since it runs callbacks that cancel calls.
   old.request_stop();
 }

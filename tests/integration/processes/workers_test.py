@@ -204,6 +204,22 @@ class WorkersTest(ClusterTest):
         wait_until(lambda: self.participates("site-a"), 30, "site-a to take part again")
         self.await_commits(20)
 
+    def test_lost_answers_delay_the_others_not_much_longer(self):
+        link = Link(self.cluster.address)
+        self.addCleanup(link.close)
+        direct, self.cluster.address = self.cluster.address, link.address
+        self.cluster.start_worker("site-a")
+        self.cluster.address = direct
+        self.cluster.start_worker("site-b")
+        self.cluster.submit(steps=100000)
+        self.cluster.wait_step(60)
+        # Heartbeats arrive, so the lease does not end.
+        link.forget_answers()
+        time.sleep(2)
+        before = self.commits()
+        wait_until(lambda: self.commits() > before + 5, 15 + 4, "both to go on")
+        self.assertNotIn("new incarnation", self.cluster.log("site-a"))
+
     def test_a_stopped_agent_comes_back(self):
         self.start(1000000, "--progress-timeout", "3")
         agent = self.cluster.workers["site-b"]

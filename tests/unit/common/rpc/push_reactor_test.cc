@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/rpc/fragment_server.h"
 #include "common/rpc/retry.h"
 #include "common/rpc/status_details.h"
@@ -161,7 +162,7 @@ TEST_F(PushReactorTest, PushesBeyondAdmissionAreToldWhenToReturn) {
   WireBytes wire;
   const absl::Status status =
       PushBlocks(OneChannel(), {}, SourceOf(MakeFragment(1000), FourBytesEach),
-                 {.deadline = absl::Now() + absl::Seconds(60), .wire = &wire})
+                 {.deadline = SteadyTime() + absl::Seconds(60), .wire = &wire})
           .status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(RetryDelayOf(status), absl::Seconds(7));
@@ -267,7 +268,7 @@ TEST_F(PushReactorTest, ASlowHandlerDelaysOnlyItsOwnStream) {
     v1::PushHeader header;
     header.set_fragment(fragment);
     return PushBlocks(OneChannel(), header, SourceOf(blocks, FourBytesEach),
-                      {.deadline = absl::Now() + absl::Seconds(60), .wire = wire});
+                      {.deadline = SteadyTime() + absl::Seconds(60), .wire = wire});
   };
   absl::Notification stalled_ended;
   std::jthread stalled([&] {
@@ -317,7 +318,7 @@ TEST_F(PushReactorTest, ManySmallPushesAreAllAdmittedAndShareTheThreads) {
     pushes.emplace_back([&] {
       WireBytes wire;
       const auto pushed = PushBlocks(OneChannel(), {}, SourceOf(blocks, FourBytesEach),
-                                     {.deadline = absl::Now() + absl::Seconds(60), .wire = &wire});
+                                     {.deadline = SteadyTime() + absl::Seconds(60), .wire = &wire});
       EXPECT_TRUE(pushed.ok()) << pushed.status();
     });
   }
@@ -356,7 +357,7 @@ TEST_F(PushReactorTest, UnfinishedPushesOfOnePoolLeaveRoomForOthers) {
   for (int i = 0; i < 5; ++i) {
     WireBytes wire;
     const auto pushed = PushBlocks(OneChannel(), header, SourceOf(blocks, FourBytesEach),
-                                   {.deadline = absl::Now() + absl::Seconds(60), .wire = &wire});
+                                   {.deadline = SteadyTime() + absl::Seconds(60), .wire = &wire});
     EXPECT_TRUE(pushed.ok()) << pushed.status();
   }
   EXPECT_LE(admission_->bytes(), 32 << 20);
