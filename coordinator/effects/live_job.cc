@@ -69,14 +69,10 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
   return job;
 }
 
-namespace {
-
 std::string FromJobOf(const v1::InitSpec& init) {
   const auto name = ParseCheckpointName(init.checkpoint());
   return name.has_value() ? name->job : "";
 }
-
-}  // namespace
 
 JobOptions JobOptionsOf(const ResolvedJob& resolved) {
   const v1::JobSpec& spec = resolved.spec;

@@ -10,6 +10,9 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
                            "1: decisions take effect; 0: they wait, for disk space.")),
       live_pools(registry.Gauge("longhaul_coordinator_live_pools", "Pools that hold a lease.")),
       jobs(registry.Gauge("longhaul_coordinator_jobs", "Jobs that are stored, by state.")),
+      deleted_jobs(registry.Counter("longhaul_coordinator_deleted_jobs_total",
+                                    "Jobs that were deleted: by a user, or since they had ended "
+                                    "for --ended-job-keep.")),
       pools(registry.Gauge("longhaul_coordinator_pools", "Pools that are known, by state.")),
       commit_seconds(registry.Histogram(
           "longhaul_coordinator_commit_seconds",

@@ -23,6 +23,7 @@ constexpr double kGib = int64_t{1} << 30;
 struct Words {
   std::string lease = absl::FormatDuration(CoordinatorServerOptions().core.lease);
   double upload_gib = static_cast<double>(CoordinatorServerOptions().upload_bytes_max) / kGib;
+  std::string ended_job_keep = absl::FormatDuration(CoordinatorServerOptions().core.ended_job_keep);
   std::string upload_keep = absl::FormatDuration(CoordinatorServerOptions().upload_keep);
   std::string log_level = "info", log_format = "auto";
 };
@@ -32,6 +33,7 @@ void Convert(const Words& words, Flags& flags) {
   server.core.lease = CheckedTime(words.lease);
   server.upload_bytes_max = static_cast<int64_t>(words.upload_gib * kGib);
   server.upload_keep = CheckedTime(words.upload_keep);
+  server.core.ended_job_keep = CheckedTime(words.ended_job_keep);
   server.log.level = *ParseLogLevel(words.log_level);
   server.log.format = *ParseLogFormat(words.log_format);
 }
@@ -64,6 +66,11 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
       .Setting("upload-keep", "TIME", words.upload_keep,
                "How long such a folder stays after its last use, when no job needs it")
       ->check(TimeSpan(absl::ZeroDuration(), absl::InfiniteDuration()));
+  config
+      .Setting("ended-job-keep", "TIME", words.ended_job_keep,
+               "How long after its end a job is deleted, with its checkpoints, as 720h; not while "
+               "another job will begin with one of them. inf: when a user deletes it")
+      ->check(TimeSpan(absl::Seconds(1), absl::InfiniteDuration()));
   config.Setting("ready-file", "FILE", flags.ready_file,
                  "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT");
   config
