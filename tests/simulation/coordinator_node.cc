@@ -61,9 +61,11 @@ class CoordinatorNode::Records : public MetaLog {
       }
     }
     for (const MetaRecord& record : kept) {
-      if (const auto* deleted = std::get_if<DeletedJob>(&record))
-        node_->world_->checker.Deletes(deleted->job_id, *node_->meta_, node_->world_->loop.now(),
-                                       node_->world_->ended_job_keep);
+      const auto* deleted = std::get_if<DeletedJob>(&record);
+      if (deleted == nullptr) continue;
+      node_->world_->Trace("coordinator", "deletes " + deleted->job_id);
+      node_->world_->checker.Deletes(deleted->job_id, *node_->meta_, node_->world_->loop.now(),
+                                     node_->world_->ended_job_keep);
     }
     const absl::Status written = kept.empty() ? absl::OkStatus() : node_->meta_->Commit(kept);
     node_->MayDie();
