@@ -101,7 +101,8 @@ void AddFolderFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
                  "write a timeline of each rank's engine to FILE.RANK (Chrome trace format)");
   config.Setting("track-dir", "DIR", agent.track_dir,
                  "folder for the curves of this pool's jobs, for TensorBoard and as JSON lines: "
-                 "JOB-ID/pool-NAME below it (default: none; the coordinator has them, too)");
+                 "JOB-ID/pool-NAME below it (default: none; the coordinator has them, too); made "
+                 "if it is not there");
   config.Setting("update-rates", "FILE", agent.update_rates,
                  "keeps the rates that offloaded updates are scheduled by, so that ranks "
                  "measure them once (at most 2 s) and not at every start");
@@ -115,7 +116,8 @@ void AddFolderFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
       "state-dir", "DIR", agent.state_dir,
       "folder for what the inner optimizers of this pool remember (moments and the like), "
       "saved beside training: ranks that begin again go on with it (default: none; they "
-      "begin at zero). It takes a copy of that state in memory and three on disk");
+      "begin at zero); made if it is not there. It takes a copy of that state in memory and three "
+      "on disk");
   config
       .Setting("state-every", "TIME", words.state_every,
                "with --state-dir: how often it is saved, as 1m or 30s; less often where writing "

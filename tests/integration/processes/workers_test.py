@@ -267,8 +267,8 @@ class WorkersTest(ClusterTest):
         self.assertEqual(re.search(r"^RestartPreventExitStatus=(.*)", unit, re.MULTILINE)[1].split(), ["2", "4"])
         self.refused("is no folder", "--data-dir", "/nowhere/at/all", code=1)
         self.refused("is no program", "--rank-program", "/nowhere/longhaul-rank", code=1)
-        self.refused("is no folder that can be written", "--track-dir", "/nowhere/at/all", code=1)
-        self.refused("is no folder that can be written", "--state-dir", "/nowhere/at/all", code=1)
+        self.refused("is no folder that can be written", "--track-dir", "/etc/hostname/at/all", code=1)
+        self.refused("is no folder that can be written", "--state-dir", "/etc/hostname/at/all", code=1)
         self.refused("--trace: /nowhere/at is no folder that can be written", "--trace", "/nowhere/at/all", code=1)
         if not os.path.exists("/dev/nvidiactl"):
             self.refused("no CUDA device", "--device", "cuda", code=1)
