@@ -258,8 +258,8 @@ class WorkersTest(ClusterTest):
         address, self.cluster.address = self.cluster.address, "localhost"
         self.refused("is not HOST:PORT")
         self.cluster.address = address
-        self.refused("is not a time", "--state-every", "often")
-        self.refused("is not a time", "--return-within", "soon")
+        self.refused("is no time from", "--state-every", "often")
+        self.refused("is no time from", "--return-within", "soon")
 
     def test_what_may_pass_has_a_code_after_which_the_unit_starts_it_again(self):
         """A mount that comes late, a driver that is not loaded yet."""
