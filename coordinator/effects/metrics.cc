@@ -35,6 +35,8 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
       downlink_nmse(registry.Gauge("longhaul_coordinator_downlink_nmse_ratio",
                                    "Normalised mean squared error of the newest downlink.")) {
   ready.With().Set(1);
+  // Zeros, so that the first deletion is seen as a change.
+  for (const char* by : {"user", "age"}) deleted_jobs.With({{"by", by}});
 }
 
 void EffectMetrics::Published(const std::string& job, const CommitRecord& commit, absl::Time now) {
