@@ -293,9 +293,17 @@ class CliTest(ClusterTest):
             (self.cluster.folder / "wrong.yaml").write_text(text)
             result = self.shell("longhaul-worker --config wrong.yaml")
             self.assertEqual(result.returncode, 4, result.stderr)
-            self.assertIn(f"--config: wrong.yaml", result.stderr)
+            self.assertIn("--config: wrong.yaml", result.stderr)
             self.assertIn(fault, result.stderr)
         self.assertEqual(self.shell("longhaul-coordinator --config nowhere.yaml").returncode, 4)
+        # And the programs go by it.
+        (self.cluster.folder / "check.yaml").write_text("data-dir: stored\n")
+        checked = self.shell("longhaul-coordinator --config check.yaml --check")
+        self.assertIn("stored/coordinator.db is missing", checked.stdout)
+        (self.cluster.folder / "start.yaml").write_text("pool: a\nrank-program: /nowhere/longhaul-rank\nlog-format: json\n")
+        started = self.shell("longhaul-worker --config start.yaml")
+        self.assertEqual(started.returncode, 1, started.stderr)
+        self.assertIn("--rank-program: /nowhere/longhaul-rank", json.loads(started.stderr.splitlines()[-1])["message"])
 
     def test_every_program_says_that_its_output_cannot_be_written(self):
         told = "error: standard output could not be written (DATA_LOSS)\nhint: is its disk full, or its reader gone?\n"
