@@ -89,7 +89,7 @@ absl::Status UnknownMethodError(absl::string_view method) {
 
 absl::Status RefuseNonLoopback(absl::string_view address) {
   LH_ASSIGN_OR_RETURN(const HostPort parsed, ParseAddress(address));
-  if (IsLoopback(parsed.host)) return absl::OkStatus();
+  if (IsReachedFromHereAlone(parsed.host)) return absl::OkStatus();
   return BadRequestError(
       {{"address", absl::StrCat("\"", address,
                                 "\" is reachable from other machines, in plaintext. Configure TLS, "

@@ -27,6 +27,11 @@ std::string Took(const v1::Job& job, absl::Time now) {
                       ToTime(job.started_at()));
 }
 
+std::string KeptFor(absl::Time until, absl::Time now) {
+  if (until <= now) return "being deleted, unless another job begins with its checkpoint";
+  return absl::StrCat(DurationText(until - now), ", until it is deleted");
+}
+
 std::string EvalText(const v1::EvalLoss& loss) {
   if (!loss.has_last()) return "none yet";
   return absl::StrFormat("%.4f at step %d (first %.4f, best %.4f)", loss.last(), loss.last_step(),
@@ -165,6 +170,7 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
       {"exchanged", WireText(job)},
       {"utilization", absl::StrFormat("%.1f %%", 100 * job.utilization())}};
   if (!job.owner().empty()) pairs.push_back({"owner", job.owner()});
+  if (job.has_kept_until()) pairs.push_back({"kept for", KeptFor(ToTime(job.kept_until()), now)});
   if (!job.waiting_for().empty()) pairs.push_back({"waiting for", job.waiting_for()});
   if (job.has_error()) {
     const v1::JobError& error = job.error();

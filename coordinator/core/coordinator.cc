@@ -16,6 +16,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const Recovery& reco
       nodes_({.lease = options.lease, .pools_max = options.pools_max}),
       now_(now) {
   for (const RecoveredJob& job : recovery.jobs) Recover(job);
+  for (const EndedJobTime& job : recovery.ended) Keep(job);
   for (const std::string& id : recovery.removing) removing_[id] = now_;
 }
 
@@ -85,6 +86,7 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
       Reschedule(*job);
     }
   }
+  DeleteExpired();
   RemoveDue();
   if (placement_at_ <= now_) placement_due_ = true;
   if (std::exchange(placement_due_, false)) PlacePools();

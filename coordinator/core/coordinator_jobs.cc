@@ -174,6 +174,7 @@ void Coordinator::Retire() {
       for (const Participant& p : exchange->participants().all()) ended.pools.insert(p.pool);
     }
     ended_order_.push_back(id);
+    Keep({id, ended.state, found->second->changed_at});
     Reschedule(*found->second);
     in_order_.erase(found->second->order);
     jobs_.erase(found);

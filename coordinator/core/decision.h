@@ -56,6 +56,8 @@ struct StoreDeleted {
   std::string job;
   // The state in which the job ended.
   JobState state = JobState::kCompleted;
+  // Nobody asked: it had ended for CoordinatorOptions::ended_job_keep.
+  bool expired = false;
 };
 struct StoreRemoved {
   std::string job;

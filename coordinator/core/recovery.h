@@ -52,13 +52,21 @@ struct RecoveredJob {
   // The cycle of a checkpoint that was requested and is not written yet, or 0.
   int64_t checkpoint_asked = 0;
   // Why this program cannot use the job, which is therefore quarantined. Then `options` has only
-  // the name.
+  // the name and from_job.
   std::optional<JobFault> unusable;
 };
 
-// Jobs in the order of their submission. Jobs that ended may be left out.
+struct EndedJobTime {
+  std::string job;
+  // The state in which it ended.
+  JobState state = JobState::kCompleted;
+  absl::Time ended;
+};
+
+// Jobs in the order of their submission. Those that ended are in `ended` alone.
 struct Recovery {
   std::vector<RecoveredJob> jobs;
+  std::vector<EndedJobTime> ended;
   // Deleted jobs whose files may still exist.
   std::vector<std::string> removing;
 };

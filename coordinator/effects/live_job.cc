@@ -70,12 +70,12 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
   return job;
 }
 
-namespace {
-
 std::string FromJobOf(const v1::InitSpec& init) {
   const auto name = ParseCheckpointName(init.checkpoint());
   return name.has_value() ? name->job : "";
 }
+
+namespace {
 
 RoundPolicy PolicyOf(const v1::SyncSpec& sync) {
   if (sync.mode() != v1::QUORUM) return {};

@@ -188,20 +188,27 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
   return report;
 }
 
+v1::Job ReportEndedWith(const Performer& performer, const JobRecord& record) {
+  v1::Job report = ReportEnded(record);
+  const absl::Time until = record.ended + performer.ended_job_keep();
+  if (until != absl::InfiniteFuture()) *report.mutable_kept_until() = ToProto(until);
+  return report;
+}
+
 v1::Job Report(const Performer& performer, const std::string& id) {
   const std::shared_ptr<LiveJob> job = performer.Find(id);
   if (!job) return {};
   // The core has forgotten an ended job. Its record has the reason.
   if (job->record.ended != absl::InfinitePast()) {
     const absl::StatusOr<JobRecord> record = performer.meta().GetJob(id);
-    if (record.ok()) return ReportEnded(*record);
+    if (record.ok()) return ReportEndedWith(performer, *record);
   }
   return ReportLive(*job, performer.View(id), performer.now());
 }
 
 v1::Job Report(const Performer& performer, const JobRecord& record) {
   const std::shared_ptr<LiveJob> job = performer.Find(record.id);
-  if (!job || record.ended != absl::InfinitePast()) return ReportEnded(record);
+  if (!job || record.ended != absl::InfinitePast()) return ReportEndedWith(performer, record);
   return ReportLive(*job, performer.View(record.id), performer.now());
 }
 

@@ -78,7 +78,7 @@ std::string Text(const coordinator::StoreCheckpointRequest& a) {
              : absl::StrFormat("store %s a checkpoint of cycle %d is wanted", a.job, a.cycle);
 }
 std::string Text(const coordinator::StoreDeleted& a) {
-  return absl::StrCat("store ", a.job, " is deleted");
+  return absl::StrCat("store ", a.job, " is deleted", a.expired ? ", it ended long ago" : "");
 }
 std::string Text(const coordinator::StoreRemoved& a) {
   return absl::StrCat("store ", a.job, " has no files");

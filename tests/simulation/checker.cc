@@ -197,6 +197,19 @@ void Checker::Ended(const std::string& job, JobState state) {
   if (!ended_.emplace(job, state).second) Violation(absl::StrCat("3: ended twice: ", job));
 }
 
+void Checker::Deletes(const std::string& job, MetaStore& meta, absl::Time now,
+                      absl::Duration keep) {
+  const absl::StatusOr<JobRecord> record = meta.GetJob(job);
+  if (!record.ok() || !IsEnded(static_cast<JobState>(record->state)))
+    return Violation(absl::StrCat("3: deleted before its end: ", job));
+  if (may_be_deleted_.contains(job)) return;
+  // Its end may have waited for a full disk before it was stored.
+  if (now + absl::Seconds(12) < record->ended + keep)
+    return Violation(absl::StrCat("3: deleted too early: ", job));
+  MayBeDeleted(job);
+  Deleted(job);
+}
+
 void Checker::Restarted(MetaStore& meta) {
   std::set<std::string> gone;
   for (const std::string& job : acknowledged_) {

@@ -62,6 +62,8 @@ class Checker {
   void MayBeCancelled(const std::string& job) { cancelled_.insert(job); }
   void MayBeDeleted(const std::string& job) { may_be_deleted_.insert(job); }
   void Deleted(const std::string& job) { deleted_.insert(job); }
+  // The record of it is being made durable. A user may want it; otherwise the job ended `keep` ago.
+  void Deletes(const std::string& job, MetaStore& meta, absl::Time now, absl::Duration keep);
   void Published(const std::string& job, int fragment, int64_t version);
   void Placed(const std::string& job, int ordinal, const std::string& pool);
   void Ended(const std::string& job, JobState state);

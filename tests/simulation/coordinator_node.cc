@@ -60,6 +60,13 @@ class CoordinatorNode::Records : public MetaLog {
         kept.push_back(record);
       }
     }
+    for (const MetaRecord& record : kept) {
+      const auto* deleted = std::get_if<DeletedJob>(&record);
+      if (deleted == nullptr) continue;
+      node_->world_->Trace("coordinator", "deletes " + deleted->job_id);
+      node_->world_->checker.Deletes(deleted->job_id, *node_->meta_, node_->world_->loop.now(),
+                                     node_->world_->ended_job_keep);
+    }
     const absl::Status written = kept.empty() ? absl::OkStatus() : node_->meta_->Commit(kept);
     node_->MayDie();
     return written;
@@ -97,7 +104,9 @@ struct CoordinatorNode::Life {
     LH_CHECK(recovered.ok(), "the database is whole");
     performer = std::make_unique<coordinator::Performer>(
         coordinator::PerformerOptions{
-            .core = {.lease = node->world_->lease, .finish = absl::Seconds(60)},
+            .core = {.lease = node->world_->lease,
+                     .finish = absl::Seconds(60),
+                     .ended_job_keep = node->world_->ended_job_keep},
             .on_fatal =
                 [](const absl::Status& status) { LH_CHECK(false, "no fatal errors here"); }},
         coordinator::PerformerParts{.meta = node->meta_.get(),

@@ -75,6 +75,7 @@ struct World {
   // The coordinator's disk takes no new files, and its database nothing.
   bool disk_full = false;
   absl::Duration lease = absl::Seconds(3);
+  absl::Duration ended_job_keep = absl::InfiniteDuration();
 };
 
 inline constexpr int kCoordinatorNode = 0;

@@ -274,8 +274,8 @@ class WorkersTest(ClusterTest):
         address, self.cluster.address = self.cluster.address, "localhost"
         self.refused("is not HOST:PORT")
         self.cluster.address = address
-        self.refused("is not a time", "--state-every", "often")
-        self.refused("is not a time", "--return-within", "soon")
+        self.refused("is no time from", "--state-every", "often")
+        self.refused("is no time from", "--return-within", "soon")
 
     def test_what_may_pass_has_a_code_after_which_the_unit_starts_it_again(self):
         """A mount that comes late, a driver that is not loaded yet."""
@@ -283,8 +283,8 @@ class WorkersTest(ClusterTest):
         self.assertEqual(re.search(r"^RestartPreventExitStatus=(.*)", unit, re.MULTILINE)[1].split(), ["2", "4"])
         self.refused("is no folder", "--data-dir", "/nowhere/at/all", code=1)
         self.refused("is no program", "--rank-program", "/nowhere/longhaul-rank", code=1)
-        self.refused("is no folder that can be written", "--track-dir", "/nowhere/at/all", code=1)
-        self.refused("is no folder that can be written", "--state-dir", "/nowhere/at/all", code=1)
+        self.refused("is no folder that can be written", "--track-dir", "/etc/hostname/at/all", code=1)
+        self.refused("is no folder that can be written", "--state-dir", "/etc/hostname/at/all", code=1)
         self.refused("--trace: /nowhere/at is no folder that can be written", "--trace", "/nowhere/at/all", code=1)
         if not os.path.exists("/dev/nvidiactl"):
             self.refused("no CUDA device", "--device", "cuda", code=1)

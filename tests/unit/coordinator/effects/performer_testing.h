@@ -153,8 +153,9 @@ class PerformerTest : public testing::Test {
     tracker_ = std::make_unique<Tracker>(&disk_, &track_, log_);
     tracks_ = std::make_unique<JobTracks>(tracker_.get(), "data");
     performer_ = std::make_unique<Performer>(
-        PerformerOptions{.core = {.lease = absl::Seconds(10)},
+        PerformerOptions{.core = {.lease = absl::Seconds(10), .ended_job_keep = keep_},
                          .linger = absl::Seconds(60),
+                         .on_expired = [this](const std::string& id) { expired_.push_back(id); },
                          .on_fatal = [this](const absl::Status&) { ++fatal_; }},
         PerformerParts{.meta = meta_.get(),
                        .records = &records_,
@@ -254,6 +255,9 @@ class PerformerTest : public testing::Test {
   absl::Time now_ = absl::FromUnixSeconds(1000);
   std::optional<Answer> answer_;
   int fatal_ = 0, ids_ = 0;
+  // From the next restart on.
+  absl::Duration keep_ = absl::InfiniteDuration();
+  std::vector<std::string> expired_;
   std::ostringstream log_text_;
   Logger log_{{.format = LogFormat::kText, .stream = &log_text_}};
   MetricRegistry registry_;
