@@ -42,11 +42,18 @@ void Coordinator::Recover(const RecoveredJob& recovered) {
   job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round));
   job.final_evaluation = recovered.final_evaluation;
   job.checkpoint_asked = recovered.checkpoint_asked;
+  job.pause = recovered.pause;
+  const bool pausing = job.pause == PauseStage::kPausing;
+  if (pausing) {
+    job.paused_at = now_;
+    job.stop_until = now_ + options_.stop;
+  }
   for (const RecoveredPlace& place : recovered.places) {
     Participant participant{.pool = place.pool,
                             .incarnation = place.incarnation,
                             .ordinal = place.ordinal,
                             .start_step = place.start_step,
+                            .stopping = pausing,
                             .return_until = place.return_until};
     // A pool has one place. If a job before this one has it already, the place in this job is given
     // up.
@@ -103,6 +110,7 @@ void Coordinator::Reschedule(Job& job) {
   if (job.finish_until != absl::InfiniteFuture() && job.final_checkpoint == FinalCheckpoint::kNone)
     moment = AwaitsPoolsUntil(job);
   for (const RetriedWork& retry : job.retries) moment = std::min(moment, retry.at);
+  if (now_ < job.stop_until) moment = std::min(moment, job.stop_until);
   if (job.exchange.has_value()) {
     for (const Participant& p : job.exchange->participants().all()) {
       if (p.presence == Presence::kAway) moment = std::min(moment, p.return_until);
