@@ -12,6 +12,9 @@ inline constexpr int kRanksMax = 256;
 // The secret that the ranks of a pool show at their rendezvous.
 inline constexpr int kRendezvousTokenBytesMin = 16, kRendezvousTokenBytesMax = 64;
 
+// A capability of pools (JoinRequest.capabilities): they stop when Assignment.stop says so.
+inline constexpr char kStopsWhenAsked[] = "assignment:stop";
+
 // Used in messages after "is not".
 inline constexpr char kNameForm[] = "1 to 63 of [a-z0-9-], beginning with a letter";
 inline constexpr char kIncarnationForm[] = "16 to 64 of [0-9a-f]";

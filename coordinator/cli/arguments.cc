@@ -16,6 +16,7 @@
 #include "common/command_line/value_checks.h"
 #include "coordinator/cli/certificate_authority.h"
 #include "coordinator/cli/help_examples.h"
+#include "coordinator/cli/pause.h"
 #include "coordinator/cli/results.h"
 #include "coordinator/cli/spec_init.h"
 
@@ -252,6 +253,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   AddLogs(app, arguments);
   AddJobCommand(app, arguments, "cancel", "Stop a job for good; its last commit stays")
       ->add_option("--reason", arguments.reason, "Recorded with the job");
+  AddPauseCommands(app, arguments);
   app.add_subcommand("pools", "List pools");
   AddJobCommand(app, arguments, "checkpoints", "List the checkpoints of a job");
   AddCerts(app, arguments);

@@ -46,7 +46,7 @@ struct Arguments {
 
   // --- For some commands.
 
-  // get, watch, wait, logs, cancel, checkpoints, and those of results.h; export: a job or the
+  // get, watch, wait, logs, cancel, pause, resume, checkpoints, and those of results.h; export: a job or the
   // folder of a checkpoint.
   std::string job;
   bool wait = false, follow = false;
@@ -63,7 +63,7 @@ struct Arguments {
   int limit = 1000;
   // --- logs
   int tail = 100;
-  // --- cancel
+  // --- cancel, pause
   std::string reason;
   // --- spec explain, spec init
   std::string path, spec_template = "quickstart";

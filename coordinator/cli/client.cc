@@ -138,6 +138,23 @@ absl::StatusOr<v1::Job> Client::CancelJob(const std::string& job, const std::str
   return std::move(*response.mutable_job());
 }
 
+absl::StatusOr<v1::Job> Client::PauseJob(const std::string& job, const std::string& reason) {
+  v1::PauseJobRequest request;
+  request.set_job(job);
+  request.set_reason(reason);
+  LH_ASSIGN_OR_RETURN(v1::PauseJobResponse response,
+                      Call(*jobs_, request, &v1::JobService::Stub::PauseJob));
+  return std::move(*response.mutable_job());
+}
+
+absl::StatusOr<v1::Job> Client::ResumeJob(const std::string& job) {
+  v1::ResumeJobRequest request;
+  request.set_job(job);
+  LH_ASSIGN_OR_RETURN(v1::ResumeJobResponse response,
+                      Call(*jobs_, request, &v1::JobService::Stub::ResumeJob));
+  return std::move(*response.mutable_job());
+}
+
 absl::StatusOr<v1::ListCheckpointsResponse> Client::ListCheckpoints(const std::string& job) {
   v1::ListCheckpointsRequest request;
   request.set_job(job);

@@ -52,6 +52,8 @@ class Client {
   // again in smaller ones.
   absl::StatusOr<v1::ListJobsResponse> ListJobs(int limit);
   absl::StatusOr<v1::Job> CancelJob(const std::string& job, const std::string& reason);
+  absl::StatusOr<v1::Job> PauseJob(const std::string& job, const std::string& reason);
+  absl::StatusOr<v1::Job> ResumeJob(const std::string& job);
   absl::StatusOr<v1::ListCheckpointsResponse> ListCheckpoints(const std::string& job);
   absl::StatusOr<v1::ListPoolsResponse> ListPools();
   absl::StatusOr<v1::DescribeResponse> Describe();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/names.h"
 #include "coordinator/cli/export.h"
+#include "coordinator/cli/pause.h"
 #include "coordinator/cli/results.h"
 #include "coordinator/cli/spec_explain.h"
 #include "coordinator/cli/spec_init.h"
@@ -80,6 +81,8 @@ Outcome RunCommand(const Arguments& arguments, Client& client, const Environment
   if (arguments.command == "pools") return Pools(client, environment);
   if (arguments.command == "export") return Export(arguments, &client, environment);
   if (arguments.command == "checkpoints") return Checkpoints(arguments, client, environment);
+  if (std::optional<Outcome> outcome = RunPauseCommand(arguments, client, environment))
+    return *std::move(outcome);
   if (std::optional<Outcome> outcome = RunResultCommand(arguments, client, environment))
     return *std::move(outcome);
   return CliError{.code = "INTERNAL",

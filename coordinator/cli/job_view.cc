@@ -32,6 +32,13 @@ std::string KeptFor(absl::Time until, absl::Time now) {
   return absl::StrCat(DurationText(until - now), ", until it is deleted");
 }
 
+std::string PauseText(const v1::Job& job, absl::Time now) {
+  const v1::JobPause& pause = job.pause();
+  return absl::StrCat(DurationText(now - ToTime(pause.at())), " ago",
+                      pause.by().empty() ? "" : absl::StrCat(", by ", pause.by()),
+                      pause.reason().empty() ? "" : absl::StrCat(": ", pause.reason()));
+}
+
 std::string EvalText(const v1::EvalLoss& loss) {
   if (!loss.has_last()) return "none yet";
   return absl::StrFormat("%.4f at step %d (first %.4f, best %.4f)", loss.last(), loss.last_step(),
@@ -172,6 +179,7 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
   if (!job.owner().empty()) pairs.push_back({"owner", job.owner()});
   if (job.has_kept_until()) pairs.push_back({"kept for", KeptFor(ToTime(job.kept_until()), now)});
   if (!job.waiting_for().empty()) pairs.push_back({"waiting for", job.waiting_for()});
+  if (job.has_pause()) pairs.push_back({"paused", PauseText(job, now)});
   if (job.has_error()) {
     const v1::JobError& error = job.error();
     pairs.push_back({"error", absl::StrCat(error.code(), ": ", error.message())});

@@ -44,11 +44,18 @@ void Coordinator::Recover(const RecoveredJob& recovered) {
                        options.rounds);
   job.final_evaluation = recovered.final_evaluation;
   job.checkpoint_asked = recovered.checkpoint_asked;
+  job.pause = recovered.pause;
+  const bool pausing = job.pause == PauseStage::kPausing;
+  if (pausing) {
+    job.paused_at = now_;
+    job.stop_until = now_ + options_.stop;
+  }
   for (const RecoveredPlace& place : recovered.places) {
     Participant participant{.pool = place.pool,
                             .incarnation = place.incarnation,
                             .ordinal = place.ordinal,
                             .start_step = place.start_step,
+                            .stopping = pausing,
                             .return_until = place.return_until};
     // A pool has one place. If a job before this one has it already, the place in this job is given
     // up.
@@ -106,6 +113,7 @@ void Coordinator::Reschedule(Job& job) {
   if (job.finish_until != absl::InfiniteFuture() && job.final_checkpoint == FinalCheckpoint::kNone)
     moment = AwaitsPoolsUntil(job);
   for (const RetriedWork& retry : job.retries) moment = std::min(moment, retry.at);
+  if (now_ < job.stop_until) moment = std::min(moment, job.stop_until);
   if (job.exchange.has_value()) {
     if (job.store == StoreState::kOpen) moment = std::min(moment, job.exchange->NextDue());
     for (const Participant& p : job.exchange->participants().all()) {

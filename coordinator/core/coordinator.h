@@ -45,6 +45,9 @@ struct CoordinatorOptions {
   // How long after the first final evaluation the job waits for pools that have merged and only
   // evaluate. It has what it needs; within this time pools of the same speed come to their end.
   absl::Duration evaluate = absl::Seconds(5);
+  // After so long a pool that was asked to stop is released from a job that is being paused.
+  // Workers have a shorter limit of their own (--drain-seconds).
+  absl::Duration stop = absl::Minutes(10);
   // The place of a pool that drained is kept at most so long.
   absl::Duration return_within = absl::Hours(1);
   // A job is deleted when it ended so long ago, as by DeleteJob.
@@ -95,6 +98,8 @@ class Coordinator {
 
   void On(const SubmitJob& event);
   void On(const CancelJob& event);
+  void On(const PauseJob& event);
+  void On(const ResumeJob& event);
   void On(const AskCheckpoint& event);
   void On(const DeleteJob& event);
   void On(const JoinPool& event);
@@ -127,10 +132,20 @@ class Coordinator {
   void Unblock(Job& job);
   void Retire();
 
+  // coordinator_pause.cc: how jobs are paused.
+  void SetPause(Job& job, PauseStage stage, const std::string& by = "",
+                const std::string& reason = "");
+  void KeepPools(Job& job);
+  // Releases the pools that have stopped, or need not be awaited. Returns whether there were any.
+  bool ReleaseStopped(Job& job);
+  void SettlePause(Job& job);
+  std::optional<Waiting> WaitingToPause(const Job& job) const;
+
   // coordinator_checkpoints.cc: when checkpoints are written; how jobs are deleted, by users or by
   // time, and their files removed.
   void CheckpointDue(const Job& job, int64_t version);
-  void CheckpointLeft(const Job& job);
+  // Returns whether there is one.
+  bool CheckpointLeft(const Job& job, bool last);
   void ClearRequest(Job& job);
   // The job that has not begun and will begin with a checkpoint of this one, or null.
   const Job* BeginsWith(const std::string& job) const;
@@ -179,6 +194,7 @@ class Coordinator {
   Participant* Admit(const RankReady& event, Job& job);
   void Touch(const Job& job) { touched_.insert(job.id); }
   void Advance(Job& job);
+  void Proceed(Job& job);
   void Seed(Job& job);
   void ApplyDue(Job& job);
   std::string ChooseEvaluator(const Job& job, const DueRound& round) const;

@@ -43,23 +43,34 @@ void Coordinator::CheckpointDue(const Job& job, int64_t version) {
   out_.works.push_back(OfCycle(job.id, rounds.plan(), version));
 }
 
-// The checkpoint of a job that ends early: its parameters, if every fragment was synchronised. A
-// round that is still being applied is not in it: that would have another step.
-void Coordinator::CheckpointLeft(const Job& job) {
-  if (job.store != StoreState::kOpen || job.final_checkpoint != FinalCheckpoint::kNone) return;
+// The checkpoint of a job that ends early or is being paused: its parameters, if every fragment was
+// synchronised. A round that is still being applied is not in it: that would have another step.
+bool Coordinator::CheckpointLeft(const Job& job, bool last) {
+  if (job.store != StoreState::kOpen || job.final_checkpoint != FinalCheckpoint::kNone)
+    return false;
   const Exchange& rounds = *job.exchange;
-  if (rounds.WholeVersion() < 1) return;
-  WriteCheckpoint left{.job = job.id};
+  if (rounds.WholeVersion() < 1) return false;
+  WriteCheckpoint left{.job = job.id, .last = last};
   for (int p = 0; p < rounds.plan().fragments(); ++p)
     left.versions.push_back(rounds.fragment(p).version);
   left.step = rounds.plan().StepOf(left.versions);
   out_.works.push_back(std::move(left));
+  return true;
 }
 
 void Coordinator::On(const AskCheckpoint& event) {
   if (auto refusal = JobRefusal(event.job)) return Answer(*std::move(refusal));
   Job& job = *Find(event.job);
   const RoundPlan& plan = job.exchange->plan();
+  if (IsPaused(job.pause)) {
+    return Answer(Refuse{.status = absl::FailedPreconditionError(absl::StrFormat(
+                             "job %s is %s: nothing is committed until it is resumed",
+                             job.options.name, JobStateName(ShownState(job.state(), job.pause)))),
+                         .reason = "JOB_PAUSED",
+                         .hint =
+                             "its newest checkpoint has what it committed, if every fragment was "
+                             "synchronised"});
+  }
   // Until the store is open, the committed versions are not known.
   if (auto refusal = OpeningRefusal(job)) return Answer(*std::move(refusal));
   // One is under way, or will be. A second request must not take its place: a failure or a restart
@@ -88,6 +99,7 @@ void Coordinator::On(const CheckpointWritten& event) {
   Touch(*job);
   if (!event.final) {
     if (event.cycle == job->checkpoint_asked) ClearRequest(*job);
+    if (event.cycle == 0) job->pause_checkpoint = FinalCheckpoint::kWritten;
     return;
   }
   LH_CHECK(job->final_checkpoint == FinalCheckpoint::kWriting, "a checkpoint that was asked for");
@@ -105,16 +117,22 @@ void Coordinator::BlockCheckpoint(Job& job, const std::string& what, WriteCheckp
 }
 
 // A job does not end without its final checkpoint, so that is tried until it succeeds. A requested
-// checkpoint is tried again if that may help, but not after the final one. Any other is left out.
+// checkpoint is tried again if that may help, but not after the final one. Any other is left out: a
+// job that is being paused has everything in its log.
 void Coordinator::On(const CheckpointFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->store != StoreState::kOpen) return;
   const RoundPlan& plan = job->exchange->plan();
   if (event.final) {
-    return BlockCheckpoint(*job, event.fault.fault.message,
-                           WriteCheckpoint{.job = job->id, .step = plan.steps(), .final = true});
+    return BlockCheckpoint(
+        *job, event.fault.fault.message,
+        WriteCheckpoint{.job = job->id, .step = plan.steps(), .final = true, .last = true});
   }
-  if (event.cycle == 0 || event.cycle != job->checkpoint_asked) return;
+  if (event.cycle == 0) {
+    job->pause_checkpoint = FinalCheckpoint::kWritten;
+    return Touch(*job);
+  }
+  if (event.cycle != job->checkpoint_asked) return;
   if (!event.fault.retry || job->final_checkpoint == FinalCheckpoint::kWritten) {
     ClearRequest(*job);
     return Touch(*job);
@@ -124,9 +142,9 @@ void Coordinator::On(const CheckpointFailed& event) {
 
 void Coordinator::On(const DeleteJob& event) {
   if (const Job* job = Find(event.job); job != nullptr) {
-    return Answer(Refuse{absl::FailedPreconditionError(
-                             absl::StrFormat("job %s has not ended: it is %s; cancel it first",
-                                             job->options.name, JobStateName(job->state()))),
+    return Answer(Refuse{absl::FailedPreconditionError(absl::StrFormat(
+                             "job %s has not ended: it is %s; cancel it first", job->options.name,
+                             JobStateName(ShownState(job->state(), job->pause)))),
                          "JOB_LIVE"});
   }
   if (const Job* job = BeginsWith(event.job); job != nullptr) {

@@ -129,7 +129,7 @@ void Coordinator::MoveTo(Job& job, JobState state) {
 }
 
 void Coordinator::End(Job& job, JobState state) {
-  if (state != JobState::kCompleted) CheckpointLeft(job);
+  if (state != JobState::kCompleted) CheckpointLeft(job, /*last=*/true);
   MoveTo(job, state);
   out_.notices.push_back(EndJob{job.id, state, job.fault});
   if (job.exchange.has_value()) {

@@ -13,6 +13,7 @@ PoolDevice DeviceOf(bool cuda) { return cuda ? PoolDevice::kCuda : PoolDevice::k
 
 // Whether a pool that comes now could still contribute.
 bool Coordinator::TakesPools(const Job& job) {
+  if (IsPaused(job.pause)) return false;
   switch (job.state()) {
     case JobState::kPending:
     case JobState::kSeeding:
@@ -40,8 +41,10 @@ JobDemand Coordinator::DemandOf(const Job& job) const {
   const JobOptions& options = job.options;
   const Participants& participants = job.exchange->participants();
   const int live = participants.live_count();
-  // A job that runs needs only one pool.
-  const int wanted = job.state() == JobState::kPending ? options.pools_min : 1;
+  // A job that runs needs only one pool, but to begin again after a pause as many as at first.
+  const bool begins =
+      job.state() == JobState::kPending || (job.pause == PauseStage::kResumed && live == 0);
+  const int wanted = begins ? options.pools_min : 1;
   JobDemand demand{.job = job.id,
                    .name = options.name,
                    .missing_min = std::max(0, wanted - live),

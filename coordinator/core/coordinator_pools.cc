@@ -47,6 +47,10 @@ bool Coordinator::Enter(const std::string& pool, const std::string& incarnation,
   // Whoever holds the lease is not outdated.
   outdated_.erase(pool);
   if (!was_live) TakeBack(pool, incarnation);
+  // Now it is known whether the pool stops when it is asked to.
+  Job* job = nullptr;
+  const Participant* place = PlaceOf(pool, &job);
+  if (place != nullptr && place->stopping) Touch(*job);
   placement_due_ = true;
   return true;
 }
@@ -73,15 +77,19 @@ void Coordinator::Report(const Heartbeat& event, Job& job, Participant& particip
     participant.inner_step = event.inner_step;
     if (event.merged && !std::exchange(participant.merged, true)) Touch(job);
   }
-  if (event.draining && !participant.last_step.has_value()) {
+  if ((event.draining || event.stopping) && !participant.last_step.has_value()) {
     participant.last_step = event.inner_step;
     job.exchange->PoolsChanged();
     Touch(job);
   }
-  if (event.finished &&
-      participant.nodes_finished.insert(node.has_value() ? node->node : 0).second) {
-    participant.finished =
-        static_cast<int>(participant.nodes_finished.size()) == (node.has_value() ? node->nodes : 1);
+  const int number = node.has_value() ? node->node : 0;
+  const size_t nodes = node.has_value() ? node->nodes : 1;
+  if (event.finished && participant.nodes_finished.insert(number).second) {
+    participant.finished = participant.nodes_finished.size() == nodes;
+    Touch(job);
+  }
+  if (event.stopped && participant.nodes_stopped.insert(number).second) {
+    participant.stopped = participant.nodes_stopped.size() == nodes;
     Touch(job);
   }
   for (const Evaluation& evaluation : event.evaluations) {
@@ -215,6 +223,7 @@ void Coordinator::Seat(Job& job, const std::string& pool, const std::string& inc
   const Participant& participant = job.exchange->participants().Take(pool, incarnation);
   places_[pool] = {job.id, participant.ordinal};
   Persist(job, participant);
+  if (job.pause == PauseStage::kResumed) SetPause(job, PauseStage::kNone);
   job.exchange->PoolsChanged();
 }
 
@@ -254,8 +263,8 @@ GrantLease Coordinator::Grant(std::string_view pool, std::string_view incarnatio
   const auto found = places_.find(pool);
   if (found == places_.end() || GroupOf(pool, incarnation).empty()) return grant;
   const auto& [job, ordinal] = found->second;
-  if (Find(job)->exchange->participants().at(ordinal).live())
-    grant.assignment = Assignment{job, ordinal};
+  const Participant& participant = Find(job)->exchange->participants().at(ordinal);
+  if (participant.live()) grant.assignment = Assignment{job, ordinal, participant.stopping};
   return grant;
 }
 

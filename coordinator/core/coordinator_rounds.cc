@@ -114,6 +114,14 @@ void Coordinator::On(const RoundApplied& event) {
 
 void Coordinator::Advance(Job& job) {
   if (job.ended() || job.state() == JobState::kQuarantined) return;
+  Proceed(job);
+  if (job.ended()) return;
+  // Rounds do not wait any more for the pools that have stopped.
+  if (ReleaseStopped(job)) Proceed(job);
+  if (!job.ended()) SettlePause(job);
+}
+
+void Coordinator::Proceed(Job& job) {
   const auto due = std::stable_partition(job.retries.begin(), job.retries.end(),
                                          [&](const RetriedWork& retry) { return retry.at > now_; });
   for (auto it = due; it != job.retries.end(); ++it) out_.works.push_back(std::move(it->work));
@@ -126,7 +134,8 @@ void Coordinator::Advance(Job& job) {
       rounds.participants().ready_count() >= job.options.pools_min) {
     MoveTo(job, JobState::kSeeding);
   }
-  if (job.state() != JobState::kPending && job.store == StoreState::kClosed) {
+  if (job.state() != JobState::kPending && job.store == StoreState::kClosed &&
+      job.pause != PauseStage::kPaused) {
     job.store = StoreState::kOpening;
     out_.works.push_back(OpenStore{.job = job.id, .create = job.state() == JobState::kSeeding});
   }
@@ -140,6 +149,9 @@ void Coordinator::Advance(Job& job) {
   }
   if (job.state() == JobState::kRunning && rounds.Complete()) {
     MoveTo(job, JobState::kFinishing);
+    // It had done its last step before its pools could stop.
+    if (job.pause != PauseStage::kNone) SetPause(job, PauseStage::kNone);
+    KeepPools(job);
     placement_due_ = true;
   }
   if (job.state() == JobState::kFinishing) FinishWhenReady(job);
@@ -232,8 +244,8 @@ void Coordinator::FinishWhenReady(Job& job) {
   if (job.final_checkpoint == FinalCheckpoint::kWriting) return;
   if (now_ < AwaitsPoolsUntil(job)) return;
   job.final_checkpoint = FinalCheckpoint::kWriting;
-  out_.works.push_back(
-      WriteCheckpoint{.job = job.id, .step = job.exchange->plan().steps(), .final = true});
+  out_.works.push_back(WriteCheckpoint{
+      .job = job.id, .step = job.exchange->plan().steps(), .final = true, .last = true});
 }
 
 }  // namespace longhaul::coordinator

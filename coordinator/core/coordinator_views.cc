@@ -48,6 +48,7 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
   if (!job.lacks.empty()) return Waiting{job.lacks, *job.lacks_since, forever};
   if (job.store == StoreState::kOpening)
     return Waiting{"the coordinator to open the job's store", job.changed_at, forever};
+  if (IsPaused(job.pause)) return WaitingToPause(job);
   switch (job.state()) {
     case JobState::kPending: {
       const int ready = participants.ready_count(), loading = participants.live_count() - ready;
@@ -115,7 +116,9 @@ SetAsideView SetAsideViewOf(const std::string& pool, const longhaul::SetAside& e
 std::optional<JobView> Coordinator::job(std::string_view id) const {
   const Job* job = Find(id);
   if (job == nullptr) return std::nullopt;
-  JobView view{.state = job->state(), .fault = job->fault, .waiting = WaitingFor(*job)};
+  JobView view{.state = ShownState(job->state(), job->pause),
+               .fault = job->fault,
+               .waiting = WaitingFor(*job)};
   for (const auto& [pool, entry] : job->set_asides.all())
     view.set_aside.push_back(SetAsideViewOf(pool, entry, *job));
   if (!job->exchange.has_value()) return view;
@@ -152,6 +155,7 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
 PoolStanding Coordinator::StandingOf(const Member& member) const {
   if (member.live && member.draining) return PoolStanding::kDraining;
   const Participant* p = PlaceOf(member.pool);
+  if (p != nullptr && p->live() && p->stopping) return PoolStanding::kDraining;
   if (p != nullptr && p->live())
     return p->ready() ? PoolStanding::kParticipating : PoolStanding::kAssigned;
   if (member.live) return PoolStanding::kIdle;

@@ -50,6 +50,12 @@ struct StoreCheckpointRequest {
   std::string job;
   int64_t cycle = 0;
 };
+// The job's pause. `by` and `reason` come with kPausing, `by` with kResumed.
+struct StorePause {
+  std::string job;
+  PauseStage stage = PauseStage::kNone;
+  std::string by = {}, reason = {};
+};
 // Removes the job. Only the fact that it was deleted is kept. StoreRemoved follows when its files
 // are removed.
 struct StoreDeleted {
@@ -63,12 +69,12 @@ struct StoreRemoved {
   std::string job;
 };
 using Record = std::variant<StoreJobState, StorePlace, StoreEvaluation, StoreCheckpointRequest,
-                            StoreDeleted, StoreRemoved>;
+                            StorePause, StoreDeleted, StoreRemoved>;
 
 // --- Answers.
 
 // The event is refused. `reason` is the stable name in ErrorInfo: JOB_UNKNOWN, JOB_EXISTS,
-// JOB_ENDED, JOB_FINISHING, JOB_QUARANTINED, JOB_LIVE, CHECKPOINT_IN_USE, STORE_OPENING,
+// JOB_ENDED, JOB_FINISHING, JOB_QUARANTINED, JOB_PAUSED, JOB_LIVE, CHECKPOINT_IN_USE, STORE_OPENING,
 // POOL_UNKNOWN, POOL_LIVE, POOL_REPLACED, POOL_LOST, POOLS_FULL, NODES_DISAGREE, NODE_LIVE,
 // NOT_ASSIGNED, NOT_READY, NOT_SEEDER, NOT_REQUIRED, FRAGMENT_UNKNOWN, KIND_MISMATCH,
 // VERSION_MISMATCH (with `have`), ROUND_CLOSED.
@@ -79,11 +85,15 @@ struct Refuse {
   std::optional<int64_t> have = std::nullopt;
   // With POOL_LIVE, until the lease ends. With STORE_OPENING, a short time.
   absl::Duration retry_after = absl::ZeroDuration();
+  // What to do about it, for people.
+  std::string hint = {};
 };
 
 struct Assignment {
   std::string job;
   int ordinal = 0;
+  // The pool's ranks are to stop, since the job is being paused.
+  bool stop = false;
 };
 struct GrantLease {
   std::string pool, incarnation;
@@ -179,14 +189,15 @@ struct ApplyRound {
   std::string evaluator;
 };
 // Writes the outer parameters of all fragments. cycle: the completed cycle; 0 for the final
-// checkpoint, and for that of a job that was cancelled or failed. step: the inner step of the
-// newest push in it. versions: by fragment; each is taken at its version if that can still be made,
+// checkpoint, and for that of a job that was cancelled, failed or is being paused. last: no later
+// one follows. step: the inner step of the newest push in it. versions: by fragment; each is taken at its version if that can still be made,
 // otherwise at its newest. Ends in CheckpointWritten or CheckpointFailed.
 struct WriteCheckpoint {
   std::string job;
   int64_t cycle = 0;
   int64_t step = 0;
   bool final = false;
+  bool last = false;
   std::vector<int64_t> versions = {};
 };
 // Removes the files of a deleted job. Ends in FilesRemoved or RemoveFailed.

@@ -29,6 +29,15 @@ struct CancelJob {
   std::string job;
   std::string reason;
 };
+// A user gives the job's pools back, until ResumeJob. `by`: who it is, or empty.
+struct PauseJob {
+  std::string job;
+  std::string by, reason;
+};
+struct ResumeJob {
+  std::string job;
+  std::string by;
+};
 // A user requests a checkpoint of the next version that all fragments reach, or the one that was
 // requested and is not written yet.
 struct AskCheckpoint {
@@ -87,6 +96,10 @@ struct Heartbeat {
   bool finished = false;
   // The pool merged the last commits; it may still evaluate them. Said by its node 0.
   bool merged = false;
+  // The pool does no step after inner_step.
+  bool stopping = false;
+  // The ranks have ended, since the assignment said so (GrantLease).
+  bool stopped = false;
   std::vector<Evaluation> evaluations = {};
   // The pool cannot continue with the job.
   std::optional<JobFault> fault = std::nullopt;
@@ -173,9 +186,9 @@ struct StoreFailed {
 // --- Clock. Comes at least once a second.
 struct Tick {};
 
-using Event = std::variant<SubmitJob, CancelJob, AskCheckpoint, DeleteJob, JoinPool, Heartbeat,
-                           LeavePool, RankReady, ContributionComplete, StoreOpened, RoundApplied,
-                           CheckpointWritten, OpenFailed, ApplyFailed, CheckpointFailed,
-                           StoreFailed, FilesRemoved, RemoveFailed, Tick>;
+using Event = std::variant<SubmitJob, CancelJob, PauseJob, ResumeJob, AskCheckpoint, DeleteJob,
+                           JoinPool, Heartbeat, LeavePool, RankReady, ContributionComplete,
+                           StoreOpened, RoundApplied, CheckpointWritten, OpenFailed, ApplyFailed,
+                           CheckpointFailed, StoreFailed, FilesRemoved, RemoveFailed, Tick>;
 
 }  // namespace longhaul::coordinator

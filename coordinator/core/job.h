@@ -16,6 +16,7 @@
 namespace longhaul::coordinator {
 
 enum class StoreState { kClosed, kOpening, kOpen };
+// How far the checkpoint is that ends a job, or with which it pauses.
 enum class FinalCheckpoint { kNone, kWriting, kWritten };
 
 // The time after which a work is tried again that a full disk, or another passing fault, held up.
@@ -54,6 +55,12 @@ struct Job {
   absl::Time finish_until = absl::InfiniteFuture();
   absl::Time evaluate_until = absl::InfiniteFuture();
   FinalCheckpoint final_checkpoint = FinalCheckpoint::kNone;
+  // The job's pause, beside its state. While it is PAUSING: since when; and the checkpoint that is
+  // written once its pools have stopped. Pools that do not stop are released at stop_until.
+  PauseStage pause = PauseStage::kNone;
+  absl::Time paused_at;
+  absl::Time stop_until = absl::InfiniteFuture();
+  FinalCheckpoint pause_checkpoint = FinalCheckpoint::kNone;
   // The cycle of which a checkpoint was requested, or 0.
   int64_t checkpoint_asked = 0;
   // The time after which the next checkpoint that fails is tried again.

@@ -51,6 +51,7 @@ struct RecoveredJob {
   std::vector<RecoveredPlace> places;
   // The cycle of a checkpoint that was requested and is not written yet, or 0.
   int64_t checkpoint_asked = 0;
+  PauseStage pause = PauseStage::kNone;
   // Why this program cannot use the job, which is therefore quarantined. Then `options` has only
   // the name and from_job.
   std::optional<JobFault> unusable;

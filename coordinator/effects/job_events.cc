@@ -119,6 +119,15 @@ v1::JobEvent EventOf(const StoreJobState& record) {
   return event;
 }
 
+v1::JobEvent EventOf(const StorePause& record) {
+  std::string words = "was resumed";
+  if (record.stage == PauseStage::kPausing) words = "is PAUSING";
+  if (record.stage == PauseStage::kPaused) words = "is PAUSED";
+  if (!record.by.empty()) absl::StrAppend(&words, ", by ", record.by);
+  if (!record.reason.empty()) absl::StrAppend(&words, ": ", record.reason);
+  return MakeEvent(v1::STATE_CHANGED, v1::INFO, std::move(words));
+}
+
 v1::JobEvent EventOf(const StorePlace& record) {
   const RecoveredPlace& place = record.place;
   v1::JobEvent event;

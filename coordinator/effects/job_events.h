@@ -63,6 +63,8 @@ class NormWatch {
 // --- The events of a decision. Pure.
 
 v1::JobEvent EventOf(const StoreJobState& record);
+// Not of kNone.
+v1::JobEvent EventOf(const StorePause& record);
 v1::JobEvent EventOf(const StorePlace& record);
 v1::JobEvent EventOf(const PoolPresence& notice);
 v1::JobEvent EventOf(const PoolSetAside& notice);

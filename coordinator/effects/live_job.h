@@ -36,6 +36,8 @@ struct LiveJob {
   NormWatch norms;
   // Why the job is quarantined.
   std::optional<JobFault> quarantine;
+  // As it is stored. Its report is that of the time when the job became PAUSED.
+  PauseRecord pause;
   // What was told of checkpoints that failed since the last one that was written: one that waits
   // for the disk fails again and again, and would drive all other events out.
   std::string checkpoint_trouble;
@@ -48,7 +50,8 @@ struct LiveJob {
   const std::string& id() const { return record.id; }
   const std::string& name() const { return record.name; }
   JobState state() const {
-    return quarantine.has_value() ? JobState::kQuarantined : static_cast<JobState>(record.state);
+    if (quarantine.has_value()) return JobState::kQuarantined;
+    return ShownState(static_cast<JobState>(record.state), static_cast<PauseStage>(pause.stage));
   }
   int fragment_count() const { return fragments ? fragments->count() : 0; }
   // Requires `fragments`.

@@ -22,6 +22,14 @@ EvaluationRecord RecordOf(const StoreEvaluation& record) {
           .metrics = e.metrics};
 }
 
+PauseRecord Changed(PauseRecord pause, const StorePause& change, absl::Time now) {
+  if (change.stage == PauseStage::kNone) return {.job_id = change.job};
+  if (change.stage == PauseStage::kPausing)
+    pause = {.job_id = change.job, .at = now, .by = change.by, .reason = change.reason};
+  pause.stage = static_cast<int>(change.stage);
+  return pause;
+}
+
 }  // namespace
 
 Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredState recovered)
@@ -57,6 +65,7 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
   const bool waits = full();
   if (waits &&
       (std::holds_alternative<JoinPool>(event) || std::holds_alternative<CancelJob>(event) ||
+       std::holds_alternative<PauseJob>(event) || std::holds_alternative<ResumeJob>(event) ||
        std::holds_alternative<AskCheckpoint>(event) || std::holds_alternative<DeleteJob>(event))) {
     return on_answer(DiskFullRefusal("nothing new can be stored", absl::Seconds(5)));
   }
@@ -144,6 +153,7 @@ bool Performer::MakeDurable(const Decision& decision) {
 
 std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
   std::vector<MetaRecord> records;
+  std::map<std::string, PauseRecord> pauses;
   for (const Record& record : decision.records) {
     if (const auto* state = std::get_if<StoreJobState>(&record)) {
       // The stored report must be that of the new state, so the record has that state while the
@@ -165,6 +175,14 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
       records.push_back(RecordOf(*evaluation));
     } else if (const auto* request = std::get_if<StoreCheckpointRequest>(&record)) {
       records.push_back(CheckpointRequestRecord{request->job, request->cycle});
+    } else if (const auto* pause = std::get_if<StorePause>(&record)) {
+      const LiveJob& job = *Find(pause->job);
+      // A job that has not begun is paused in one decision.
+      PauseRecord& changed = pauses.try_emplace(job.id(), job.pause).first->second;
+      changed = Changed(changed, *pause, now());
+      if (pause->stage == PauseStage::kPaused)
+        changed.report = parts_.publisher->StatusOf(job, std::nullopt);
+      records.push_back(changed);
     } else if (const auto* deleted = std::get_if<StoreDeleted>(&record)) {
       records.push_back(DeletedJob{deleted->job, now()});
     } else {
@@ -199,6 +217,8 @@ void Performer::TakeOver(const Record& record) {
     TakeOver(job, *state);
   } else if (const auto* place = std::get_if<StorePlace>(&record)) {
     TakeOver(job, *place);
+  } else if (const auto* pause = std::get_if<StorePause>(&record)) {
+    TakeOver(job, *pause);
   } else {
     TakeOver(job, std::get<StoreEvaluation>(record));
   }
@@ -215,6 +235,7 @@ void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
   if (IsEnded(state.state)) {
     job.record.ended = now();
     job.quarantine.reset();
+    job.pause = {};
   }
   job.events.Add(EventOf(state), now());
   parts_.log->With({.job = job.name(), .job_id = job.id()})
@@ -226,6 +247,22 @@ void Performer::TakeOver(LiveJob& job, const StorePlace& place) {
   parts_.log->With({.job = job.name(), .pool = place.place.pool, .job_id = job.id()})
       .Info(event.message());
   job.events.Add(std::move(event), now());
+}
+
+void Performer::TakeOver(LiveJob& job, const StorePause& pause) {
+  job.pause = Changed(job.pause, pause, now());
+  if (pause.stage == PauseStage::kPaused) CloseStore(job);
+  if (pause.stage == PauseStage::kNone) return;
+  v1::JobEvent event = EventOf(pause);
+  parts_.log->With({.job = job.name(), .job_id = job.id()}).Info(event.message());
+  job.events.Add(std::move(event), now());
+}
+
+void Performer::CloseStore(LiveJob& job) {
+  parts_.fragments->Reset(job.id());
+  job.fragments = parts_.fragments->Find(job.id());
+  parts_.metrics->last_commit.RemoveWhere(kJobLabel, job.name());
+  if (parts_.tracks != nullptr) parts_.tracks->Ended(job);
 }
 
 void Performer::TakeOver(LiveJob& job, const StoreEvaluation& stored) {
@@ -388,12 +425,11 @@ void Performer::ShowGauges() {
   parts_.metrics->ready.With().Set(health().ok() && parts_.fragments->Health().ok());
   std::map<int, int64_t> states = jobs_by_state_;
   for (const auto& [id, job] : jobs_) {
-    if (!job->quarantine.has_value()) continue;
     --states[job->record.state];
-    ++states[static_cast<int>(JobState::kQuarantined)];
+    ++states[static_cast<int>(job->state())];
   }
   for (int state = static_cast<int>(JobState::kPending);
-       state <= static_cast<int>(JobState::kQuarantined); ++state) {
+       state <= static_cast<int>(JobState::kPaused); ++state) {
     const std::string name(JobStateName(static_cast<JobState>(state)));
     parts_.metrics->jobs.With({{"state", name}}).Set(static_cast<double>(states[state]));
   }

@@ -167,7 +167,10 @@ class Performer {
   void TakeOver(const Record& record);
   void TakeOver(LiveJob& job, const StoreJobState& state);
   void TakeOver(LiveJob& job, const StorePlace& place);
+  void TakeOver(LiveJob& job, const StorePause& pause);
   void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
+  // Closes the store of a job that is paused, and gives its memory back.
+  void CloseStore(LiveJob& job);
   // A job that has not begun yet keeps the checkpoint that it begins with from being removed.
   void PinInitial(const LiveJob& job, bool pinned);
   // RESOURCE_EXHAUSTED, JOBS_FULL.

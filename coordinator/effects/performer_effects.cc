@@ -44,7 +44,7 @@ v1::CheckpointManifest ManifestOf(const LiveJob& job, const WriteCheckpoint& wor
   manifest.set_job_name(job.name());
   manifest.set_step(work.step);
   manifest.set_final(work.final);
-  manifest.set_last(work.cycle == 0);
+  manifest.set_last(work.last);
   manifest.mutable_created_at()->set_seconds(absl::ToUnixSeconds(now));
   manifest.set_longhaul_version(LONGHAUL_VERSION);
   *manifest.mutable_model() = job.resolved->spec.model();
@@ -322,7 +322,7 @@ bool Performer::WriteLeft(const std::string& id) {
   parts_.fragments->Open(
       id, /*create=*/false, Ended<OpenedStore>([this, job](absl::StatusOr<OpenedStore> opened) {
         if (!opened.ok()) return LeftTried(*job, opened.status());
-        WriteCheckpoint work{.job = job->id()};
+        WriteCheckpoint work{.job = job->id(), .last = true};
         for (const OpenedFragment& fragment : opened->fragments)
           work.versions.push_back(fragment.version);
         if (*std::min_element(work.versions.begin(), work.versions.end()) < 1)

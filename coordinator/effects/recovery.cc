@@ -72,6 +72,8 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
   LH_RETURN_IF_ERROR(RecoverCounters(meta, *job));
   job->commits_unread = recovered->state != JobState::kPending;
   LH_ASSIGN_OR_RETURN(recovered->checkpoint_asked, meta.GetCheckpointRequest(record.id));
+  LH_ASSIGN_OR_RETURN(job->pause, meta.GetPause(record.id));
+  recovered->pause = static_cast<PauseStage>(job->pause.stage);
   LH_RETURN_IF_ERROR(ReadEvaluations(meta, record.id, job->progress));
   recovered->final_evaluation = job->progress.HasFinalEvaluation();
   return job;

@@ -8,6 +8,7 @@ namespace longhaul::coordinator {
 absl::Status ToStatus(const Refuse& refusal) {
   ErrorDetail detail{.reason = refusal.reason};
   if (refusal.have.has_value()) detail.metadata["have"] = absl::StrCat(*refusal.have);
+  if (!refusal.hint.empty()) detail.metadata["hint"] = refusal.hint;
   absl::Status status = WithErrorInfo(refusal.status, detail);
   if (refusal.retry_after > absl::ZeroDuration()) {
     status = WithRetryDelay(std::move(status), refusal.retry_after);

@@ -62,12 +62,26 @@ void Fragments::Add(std::shared_ptr<JobFragments> job) {
 
 void Fragments::Close(const std::string& id) {
   absl::MutexLock lock(&mutex_);
-  std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
   found->second->Close();
-  closed_[id] = found->second;
+  closed_.emplace(id, found->second);
   jobs_.erase(found);
+}
+
+void Fragments::Reset(const std::string& id) {
+  const std::shared_ptr<JobFragments> job = Find(id);
+  if (!job) return;
+  job->Close();
+  std::shared_ptr<JobFragments> closed = job->WithoutStore();
+  absl::MutexLock lock(&mutex_);
+  closed_.emplace(id, job);
+  jobs_[id] = std::move(closed);
+}
+
+bool Fragments::IsHeld(const std::string& job) {
+  std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
+  return closed_.contains(job);
 }
 
 void Fragments::Retire(const std::string& id) {
@@ -132,6 +146,11 @@ absl::StatusOr<OpenedStore> Fragments::OpenNow(JobFragments& job, bool create) {
 void Fragments::Open(const std::string& id, bool create, Done<OpenedStore> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job) return done(NoJob(id));
+  {
+    absl::MutexLock lock(&mutex_);
+    // Two stores of one folder would write the same files.
+    if (IsHeld(id)) return done(StillHeld());
+  }
   RunThen(*parts_.opening, std::move(done), [this, job, create] {
     absl::StatusOr<OpenedStore> opened = OpenNow(*job, create);
     Note(*job, opened.status());
@@ -211,10 +230,9 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
 
 std::shared_ptr<const void> Fragments::Hold(const std::string& job) {
   absl::MutexLock lock(&mutex_);
-  std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
-  if (jobs_.contains(job) || closed_.contains(job)) return nullptr;
+  if (IsHeld(job) || jobs_.contains(job)) return nullptr;
   const auto holder = std::make_shared<const int>();
-  closed_[job] = holder;
+  closed_.emplace(job, holder);
   return holder;
 }
 

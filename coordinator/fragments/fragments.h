@@ -103,6 +103,9 @@ class Fragments {
 
   // Makes the job known to streams; its store is opened later.
   void Add(std::shared_ptr<JobFragments> job);
+  // Closes the store, and gives its memory back once its last works and streams have ended. The
+  // counters go on. UNAVAILABLE of Open: they have not ended yet.
+  void Reset(const std::string& job);
   // Opens the store and recovers it. This takes as long as applying the rounds since the last
   // snapshots again. `create`: makes the store if it was never made. Other errors: those of
   // JobStore, and IsBadSeed.
@@ -184,8 +187,10 @@ class Fragments {
   const Parts parts_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<JobFragments>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
+  // Whether works or streams still hold what was closed.
+  bool IsHeld(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Closed ones, with what works and streams hold of them.
-  std::map<std::string, std::weak_ptr<const void>> closed_ ABSL_GUARDED_BY(mutex_);
+  std::multimap<std::string, std::weak_ptr<const void>> closed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::multiset<int64_t>> pinned_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -30,6 +30,13 @@ absl::StatusOr<std::shared_ptr<JobFragments>> JobFragments::Create(FragmentsOfJo
 JobFragments::JobFragments(FragmentsOfJob job)
     : job_(std::move(job)), contributions_(BlockCounts(job_.manifest.options)) {}
 
+std::shared_ptr<JobFragments> JobFragments::WithoutStore() const {
+  std::shared_ptr<JobFragments> job = *Create(job_);  // This one has the codecs.
+  job->bytes_up_.Add(bytes_up_.Value());
+  job->bytes_down_.Add(bytes_down_.Value());
+  return job;
+}
+
 JobStore* JobFragments::store() const {
   absl::MutexLock lock(&mutex_);
   return store_.get();

@@ -73,6 +73,9 @@ class JobFragments {
   // The codec of contributions to a round of this kind.
   const Codec& CodecFor(RoundKind kind) const { return kind == RoundKind::kSeed ? *exact_ : *up_; }
 
+  // The same job with its counters, and without a store.
+  std::shared_ptr<JobFragments> WithoutStore() const;
+
   // Null until it is opened. Set once.
   JobStore* store() const;
   void set_store(std::unique_ptr<JobStore> store);

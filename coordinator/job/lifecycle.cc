@@ -38,13 +38,17 @@ const char* JobStateName(JobState state) {
       return "CANCELLED";
     case JobState::kQuarantined:
       return "QUARANTINED";
+    case JobState::kPausing:
+      return "PAUSING";
+    case JobState::kPaused:
+      return "PAUSED";
   }
   return "UNKNOWN";
 }
 
 bool IsLegal(JobState from, JobState to) {
   if (to == JobState::kCancelled) return !IsEnded(from);
-  if (from == JobState::kQuarantined) return false;
+  if (from > JobState::kCancelled) return false;
   if (to == JobState::kFailed || to == JobState::kQuarantined) return !IsEnded(from);
   for (const Transition& t : kForward) {
     if (t.from == from && t.to == to) return true;

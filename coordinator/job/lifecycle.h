@@ -6,6 +6,12 @@
 //
 // QUARANTINED holds only for this run of the coordinator: it is not stored, so the next start tries
 // again from the state before.
+//
+// A job may be paused in the states before FINISHING. It keeps its state, and has a PauseStage
+// beside it; people see PAUSING or PAUSED in its place.
+//
+//   kNone, kResumed --pause--> kPausing --all pools have stopped--> kPaused
+//   kPausing, kPaused --resume--> kResumed --a pool gets the job--> kNone
 #pragma once
 
 namespace longhaul {
@@ -20,7 +26,30 @@ enum class JobState {
   kFailed = 6,
   kCancelled = 7,
   kQuarantined = 8,
+  // Shown only; no Lifecycle has them.
+  kPausing = 9,
+  kPaused = 10,
 };
+
+// The numbers are stored.
+enum class PauseStage {
+  kNone = 0,
+  // Its pools are asked to stop.
+  kPausing = 1,
+  // It has no pools, and its store is closed.
+  kPaused = 2,
+  // It needs as many pools as at its beginning.
+  kResumed = 3,
+};
+
+constexpr bool IsPaused(PauseStage stage) {
+  return stage == PauseStage::kPausing || stage == PauseStage::kPaused;
+}
+// The state that people see.
+constexpr JobState ShownState(JobState state, PauseStage stage) {
+  if (!IsPaused(stage) || state == JobState::kQuarantined) return state;
+  return stage == PauseStage::kPausing ? JobState::kPausing : JobState::kPaused;
+}
 
 // The name in job.proto: "PENDING".
 const char* JobStateName(JobState state);

@@ -31,6 +31,13 @@ void SetRecord(const JobRecord& record, v1::Job* report) {
   if (record.ended != absl::InfinitePast()) *report->mutable_ended_at() = ToProto(record.ended);
 }
 
+void SetPause(const LiveJob& job, v1::Job* report) {
+  if (job.state() != JobState::kPausing && job.state() != JobState::kPaused) return;
+  *report->mutable_pause()->mutable_at() = ToProto(job.pause.at);
+  report->mutable_pause()->set_by(job.pause.by);
+  report->mutable_pause()->set_reason(job.pause.reason);
+}
+
 void SetView(const LiveJob& job, const JobView& view, absl::Time now, v1::Job* report) {
   if (view.fault.has_value()) *report->mutable_error() = ToProto(*view.fault);
   for (const SetAsideView& set_aside : view.set_aside)
@@ -171,11 +178,14 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
   *report.mutable_spec() = job.resolved->spec;
   SetRecord(job.record, &report);
   report.set_state(static_cast<v1::JobState>(job.state()));
+  SetPause(job, &report);
   AddFragments(*job.resolved, &report);
   if (view.has_value()) SetView(job, *view, now, &report);
-  // No counts are better than counts of zero.
-  if (job.commits_unread) {
+  // No counts are better than counts of zero. The store of a paused job stays closed.
+  if (v1::Job paused; job.commits_unread) {
     report.clear_fragments();
+    if (job.state() == JobState::kPaused && paused.ParseFromString(job.pause.report))
+      *report.mutable_fragments() = std::move(*paused.mutable_fragments());
   } else {
     SetFragments(job, &report);
   }
@@ -243,6 +253,7 @@ std::string KeptStatus(v1::Job report) {
   report.clear_spec();
   report.clear_waiting_for();
   report.clear_set_aside();
+  report.clear_pause();
   for (v1::PoolProgress& pool : *report.mutable_pools()) pool.set_live(false);
   return report.SerializeAsString();
 }

@@ -1,6 +1,9 @@
 // JobService of job.proto: what people and their tools call. The contract is in the .proto.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "coordinator/service/service_context.h"
 #include "longhaul/v1/job.grpc.pb.h"
 
@@ -33,6 +36,13 @@ class JobService final : public RawJobService {
   grpc::ServerUnaryReactor* CancelJob(grpc::CallbackServerContext* context,
                                       const v1::CancelJobRequest* request,
                                       v1::CancelJobResponse* response) override;
+  // job_pause.cc.
+  grpc::ServerUnaryReactor* PauseJob(grpc::CallbackServerContext* context,
+                                     const v1::PauseJobRequest* request,
+                                     v1::PauseJobResponse* response) override;
+  grpc::ServerUnaryReactor* ResumeJob(grpc::CallbackServerContext* context,
+                                      const v1::ResumeJobRequest* request,
+                                      v1::ResumeJobResponse* response) override;
   grpc::ServerUnaryReactor* ListCheckpoints(grpc::CallbackServerContext* context,
                                             const v1::ListCheckpointsRequest* request,
                                             v1::ListCheckpointsResponse* response) override;
@@ -54,6 +64,12 @@ class JobService final : public RawJobService {
   void Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
               v1::SubmitJobResponse* response, ResolvedJob resolved, const std::string& owner);
   absl::Status Get(const std::string& name_or_id, v1::Job* job);
+  // Steps the core with an event about the job, and answers with the job. `if_ended`: the hint if it
+  // has ended.
+  using MakePauseEvent = std::function<Event(const std::string& id, const std::string& who)>;
+  grpc::ServerUnaryReactor* ChangePause(grpc::CallbackServerContext* context,
+                                        const std::string& name_or_id, v1::Job* job,
+                                        const std::string& if_ended, MakePauseEvent make);
   // NOT_FOUND; PERMISSION_DENIED: it is somebody else's. Owner thread.
   absl::StatusOr<JobRecord> FindJobToChange(const std::string& name_or_id, const JobCaller& caller);
 

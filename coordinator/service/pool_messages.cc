@@ -153,6 +153,8 @@ Heartbeat EventOf(const v1::HeartbeatRequest& request) {
                   .draining = request.draining(),
                   .finished = request.finished(),
                   .merged = request.merged(),
+                  .stopping = request.stopping(),
+                  .stopped = request.stopped(),
                   .running = request.running()};
   for (const v1::Evaluation& e : request.evaluations()) {
     Evaluation& evaluation = event.evaluations.emplace_back();

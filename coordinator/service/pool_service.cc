@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/config/capabilities.h"
 #include "common/rpc/status_details.h"
@@ -61,6 +62,7 @@ void PoolService::Assign(const GrantLease& grant, const std::string& has_spec_of
   assignment->set_job_id(job->id());
   if (job->id() != has_spec_of) *assignment->mutable_spec() = job->resolved->spec;
   assignment->set_ordinal(grant.assignment->ordinal);
+  assignment->set_stop(grant.assignment->stop);
 }
 
 void PoolService::Remember(const v1::JoinRequest& request) {
@@ -89,6 +91,7 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
                       *response->mutable_lease() = ToProto(grant.lease);
                       response->set_version(LONGHAUL_VERSION);
                       response->add_capabilities(kPoolEvaluations);
+                      response->add_capabilities(kStopsWhenAsked);
                       Assign(grant, /*has_spec_of=*/"", response->mutable_assignment());
                       TellEnded(service_.performer->meta(), *request, response);
                       std::string as;

@@ -96,6 +96,18 @@ struct CheckpointRequestRecord {
   int64_t cycle = 0;
 };
 
+// That a job is paused, or was resumed and has no pool yet. Replaces the record of the same job.
+struct PauseRecord {
+  std::string job_id;
+  // Number of PauseStage. 0: removes the record.
+  int stage = 0;
+  // Who paused it, when and why.
+  absl::Time at = absl::InfinitePast();
+  std::string by = {}, reason = {};
+  // Once it is paused: bytes of the caller's message.
+  std::string report = {};
+};
+
 // Removes the job and all records of it. Its id and name stay known as those of a deleted job.
 struct DeletedJob {
   std::string job_id;
@@ -106,8 +118,9 @@ struct RemovedJob {
   std::string job_id;
 };
 
-using MetaRecord = std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters,
-                                EventRecord, CheckpointRequestRecord, DeletedJob, RemovedJob>;
+using MetaRecord =
+    std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters, EventRecord,
+                 CheckpointRequestRecord, PauseRecord, DeletedJob, RemovedJob>;
 
 // Makes records durable. Implementations are thread-safe and block on the disk.
 class MetaLog {

@@ -127,6 +127,18 @@ absl::Status Write(SqliteDatabase& database, const CheckpointRequestRecord& requ
       .status();
 }
 
+absl::Status Write(SqliteDatabase& database, const PauseRecord& pause) {
+  if (pause.stage == 0)
+    return database.Query("DELETE FROM pause WHERE job = ?", {pause.job_id}).status();
+  return database
+      .Query(
+          "INSERT OR REPLACE INTO pause (job, stage, at, by, reason, report)"
+          " VALUES (?, ?, ?, ?, ?, ?)",
+          {pause.job_id, int64_t{pause.stage}, TimeValue(pause.at), pause.by, pause.reason,
+           pause.report})
+      .status();
+}
+
 absl::Status Write(SqliteDatabase& database, const DeletedJob& job) {
   LH_RETURN_IF_ERROR(database
                          .Query("INSERT INTO deleted (id, name, at, removed)"

@@ -76,6 +76,8 @@ class MetaStore : public MetaLog {
   absl::StatusOr<std::vector<std::string>> ListEvents(const std::string& job_id);
   // The cycle of the open checkpoint request of one job, or 0.
   absl::StatusOr<int64_t> GetCheckpointRequest(const std::string& job_id);
+  // Stage 0: the job is not paused.
+  absl::StatusOr<PauseRecord> GetPause(const std::string& job_id);
   // The id of the newest deleted job with this name or id. NOT_FOUND: no such job; only the newest
   // deleted jobs are remembered.
   absl::StatusOr<std::string> FindDeleted(const std::string& name_or_id);

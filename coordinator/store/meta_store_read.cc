@@ -236,6 +236,22 @@ absl::StatusOr<int64_t> MetaStore::GetCheckpointRequest(const std::string& job_i
   return rows.empty() ? 0 : IntegerOf(rows[0][0]);
 }
 
+absl::StatusOr<PauseRecord> MetaStore::GetPause(const std::string& job_id) {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      database_->Query("SELECT stage, at, by, reason, report FROM pause WHERE job = ?", {job_id}));
+  PauseRecord pause{.job_id = job_id};
+  if (rows.empty()) return pause;
+  const SqlRow& row = rows[0];
+  pause.stage = static_cast<int>(IntegerOf(row[0]));
+  pause.at = TimeOf(row[1]);
+  pause.by = BlobOf(row[2]);
+  pause.reason = BlobOf(row[3]);
+  pause.report = BlobOf(row[4]);
+  return pause;
+}
+
 absl::StatusOr<std::string> MetaStore::FindDeleted(const std::string& name_or_id) {
   absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,

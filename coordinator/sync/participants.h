@@ -37,7 +37,12 @@ struct Participant {
   Presence presence = Presence::kLive;
   // As the pool reported it.
   int64_t inner_step = 0;
-  // Set when the pool drains: rounds pushed after this step do not wait for it.
+  // It was asked to stop, since the job is being paused; and its nodes that have stopped, and
+  // whether all have done so.
+  bool stopping = false;
+  std::set<int> nodes_stopped = {};
+  bool stopped = false;
+  // Set when the pool drains or stops: rounds pushed after this step do not wait for it.
   std::optional<int64_t> last_step = std::nullopt;
   // Rounds that went on without it although it was live. Not stored.
   int64_t late_rounds = 0;

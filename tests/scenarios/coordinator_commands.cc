@@ -28,6 +28,8 @@ Lines CoordinatorScenario::Run(const Command& command) {
       {"at", &CoordinatorScenario::At},
       {"submit", &CoordinatorScenario::Submit},
       {"cancel", &CoordinatorScenario::Cancel},
+      {"pause", &CoordinatorScenario::Pause},
+      {"resume", &CoordinatorScenario::Resume},
       {"ask", &CoordinatorScenario::Ask},
       {"delete", &CoordinatorScenario::Delete},
       {"removed", &CoordinatorScenario::Removed},
@@ -92,6 +94,14 @@ Lines CoordinatorScenario::Cancel(const Command& c) {
   return Step(coordinator::CancelJob{c.word(0), c.Text("reason")});
 }
 
+Lines CoordinatorScenario::Pause(const Command& c) {
+  return Step(coordinator::PauseJob{c.word(0), c.Text("by"), c.Text("reason")});
+}
+
+Lines CoordinatorScenario::Resume(const Command& c) {
+  return Step(coordinator::ResumeJob{c.word(0), c.Text("by")});
+}
+
 Lines CoordinatorScenario::Ask(const Command& c) {
   return Step(coordinator::AskCheckpoint{c.word(0)});
 }
@@ -136,6 +146,8 @@ Lines CoordinatorScenario::Heartbeat(const Command& c) {
                                   .draining = c.Number("draining") != 0,
                                   .finished = c.Number("finished") != 0,
                                   .merged = c.Number("merged") != 0,
+                                  .stopping = c.Number("stopping") != 0,
+                                  .stopped = c.Number("stopped") != 0,
                                   .running = c.Text("running")};
   };
   return ForEachPool(c, 0, make, [this](const coordinator::Event& e) { return Step(e); });
@@ -328,6 +340,8 @@ void CoordinatorScenario::Save(const coordinator::Record& record) {
     stored_.at(evaluation->job).final_evaluation |= evaluation->evaluation.final;
   } else if (const auto* request = std::get_if<coordinator::StoreCheckpointRequest>(&record)) {
     stored_.at(request->job).checkpoint_asked = request->cycle;
+  } else if (const auto* pause = std::get_if<coordinator::StorePause>(&record)) {
+    stored_.at(pause->job).pause = pause->stage;
   } else if (const auto* deleted = std::get_if<coordinator::StoreDeleted>(&record)) {
     std::erase(order_, deleted->job);
     removing_.push_back(deleted->job);

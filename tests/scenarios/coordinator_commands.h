@@ -5,11 +5,13 @@
 //   submit JOB fragments=1 h=4 tau=1 steps=8 [min=1] [max=64] [names=a,b] [evaluate=1]
 //          [checkpoint=0] [no-final] [cuda] [needs=codec:e3m0] [from=JOB]
 //   cancel JOB [reason=R]
+//   pause JOB [by=U] [reason=R]
+//   resume JOB [by=U]
 //   ask JOB                                 a checkpoint is wanted
 //   delete JOB
 //   removed JOB [failed]                    its files are gone, or not yet
 //   join POOL... [cuda=1] [can=codec:e3m0]
-//   heartbeat POOL... [job=JOB step=N] [draining=1] [finished=1]
+//   heartbeat POOL... [job=JOB step=N] [draining=1] [stopping=1] [stopped=1] [finished=1]
 //   leave POOL... [return=10m]
 //   ready JOB POOL... [rank=0]              a rank opened WatchPlan
 //   contribute JOB POOL... fragment=0 version=1 [kind=outer]
@@ -50,6 +52,8 @@ class CoordinatorScenario {
   Lines At(const Command& c);
   Lines Submit(const Command& c);
   Lines Cancel(const Command& c);
+  Lines Pause(const Command& c);
+  Lines Resume(const Command& c);
   Lines Ask(const Command& c);
   Lines Delete(const Command& c);
   Lines Removed(const Command& c);

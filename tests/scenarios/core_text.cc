@@ -36,7 +36,8 @@ std::string Text(const NodePlace& place) {
 std::string Text(const coordinator::GrantLease& a) {
   const std::string work =
       a.assignment.has_value()
-          ? absl::StrFormat("job=%s ordinal=%d", a.assignment->job, a.assignment->ordinal)
+          ? absl::StrFormat("job=%s ordinal=%d%s", a.assignment->job, a.assignment->ordinal,
+                            a.assignment->stop ? " stop" : "")
           : "idle";
   return absl::StrFormat("lease %s %s %s%s", a.pool, absl::FormatDuration(a.lease), work,
                          a.node.has_value() ? Text(*a.node) : "");
@@ -76,6 +77,12 @@ std::string Text(const coordinator::StoreCheckpointRequest& a) {
   return a.cycle == 0
              ? absl::StrCat("store ", a.job, " no checkpoint is wanted")
              : absl::StrFormat("store %s a checkpoint of cycle %d is wanted", a.job, a.cycle);
+}
+std::string Text(const coordinator::StorePause& a) {
+  static const char* const kStages[] = {"is not paused", "is pausing", "is paused", "is resumed"};
+  return absl::StrCat("store ", a.job, " ", kStages[static_cast<int>(a.stage)],
+                      a.by.empty() ? "" : " by=" + a.by,
+                      a.reason.empty() ? "" : " reason=" + a.reason);
 }
 std::string Text(const coordinator::StoreDeleted& a) {
   return absl::StrCat("store ", a.job, " is deleted", a.expired ? ", it ended long ago" : "");
@@ -117,8 +124,8 @@ std::string Text(const coordinator::CallRound& a) {
 std::string Text(const coordinator::WriteCheckpoint& a) {
   if (a.final) return absl::StrFormat("checkpoint %s final step %d", a.job, a.step);
   if (a.cycle > 0) return absl::StrFormat("checkpoint %s cycle %d step %d", a.job, a.cycle, a.step);
-  return absl::StrFormat("checkpoint %s step %d of versions %s", a.job, a.step,
-                         absl::StrJoin(a.versions, " "));
+  return absl::StrFormat("checkpoint %s step %d of versions %s%s", a.job, a.step,
+                         absl::StrJoin(a.versions, " "), a.last ? "" : ", not the last");
 }
 std::string Text(const coordinator::EndJob& a) {
   return absl::StrFormat("end %s %s%s", a.job, JobStateName(a.state), FaultText(a.fault));

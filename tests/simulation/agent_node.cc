@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/names.h"
 #include "coordinator/service/messages.h"
 
 namespace longhaul::simulation {
@@ -36,6 +37,7 @@ void AgentNode::Start() {
   coordinator::JoinPool join{.pool = options_.pool,
                              .ranks = options_.ranks,
                              .capabilities = {"model:synthetic", "codec:fp32", "sync:quorum"}};
+  if (!options_.earlier) join.capabilities.insert(kStopsWhenAsked);
   if (several || options_.ranks > 1) {
     token_ = absl::StrCat(name_, " ", incarnations_);
     rendezvous_ = std::make_unique<RendezvousNode>(world_, process_, options_.machine, token_);
@@ -155,6 +157,7 @@ void AgentNode::Assigned(const MembershipNode::Standing& standing) {
   if (standing.assignment.has_value() && !standing.incarnation.empty()) {
     work.job = standing.assignment->job;
     work.ordinal = standing.assignment->ordinal;
+    work.stop = standing.assignment->stop;
   }
   Perform(supervisor_->Assigned(work, world_->loop.now()));
 }
@@ -181,7 +184,11 @@ void AgentNode::On(const RankGroup::Evaluation& event) {
 
 void AgentNode::On(const RankGroup::Draining& event) {
   membership_->SetProgress(Subject(), event.last_step);
-  membership_->SetDraining(Subject());
+  if (supervisor_->state() == Supervisor::State::kDraining) {
+    membership_->SetDraining(Subject());
+  } else {
+    membership_->SetStopping(Subject());
+  }
 }
 
 void AgentNode::On(const RankGroup::Failure& event) {
@@ -206,6 +213,7 @@ void AgentNode::Perform(const Supervisor::Actions& actions) {
   for (const Supervisor::Action& action : actions) {
     std::visit([this](const auto& a) { Do(a); }, action);
   }
+  if (up() && supervisor_->stopped()) membership_->SetStopped(Subject());
 }
 
 void AgentNode::Do(const Supervisor::StartRanks&) {
@@ -214,6 +222,7 @@ void AgentNode::Do(const Supervisor::StartRanks&) {
     return Perform(supervisor_->StartFailed("no such program"));
   }
   const Supervisor::Work& work = supervisor_->work();
+  membership_->ClearStopping();
   stood_still_.clear();
   ranks_ = std::make_unique<RankGroup>(
       world_, coordinator_, site_,

@@ -31,6 +31,8 @@ struct AgentOptions {
   absl::Duration step_takes = absl::Milliseconds(100);
   // While faults happen, it often cannot do the job that it gets.
   bool misconfigured = false;
+  // Its program is of an earlier version: it cannot be asked to stop.
+  bool earlier = false;
 };
 
 class AgentNode {

@@ -145,6 +145,14 @@ std::optional<Checker::Version> Checker::Beginning(const FragmentKey& key,
   return seed;
 }
 
+void Checker::Shown(const std::string& job, bool paused) {
+  if (paused) {
+    paused_.insert(job);
+  } else if (may_be_resumed_.contains(job)) {
+    paused_.erase(job);
+  }
+}
+
 void Checker::Committed(const std::string& job, int fragment, const Commit& commit,
                         const OuterRule& rule) {
   auto& history = history_[{job, fragment}];
@@ -158,6 +166,7 @@ void Checker::Committed(const std::string& job, int fragment, const Commit& comm
                         return OrdinalOf(job, a) < OrdinalOf(job, b);
                       }))
     Violation(absl::StrCat("2: contributors out of order: ", name));
+  if (paused_.contains(job)) Violation(absl::StrCat("3: committed while it is paused: ", name));
   const bool begins = commit.version == 0 && beginnings_.contains(job);
   std::optional<Version> version =
       begins ? Beginning({job, fragment}, commit) : Explain({job, fragment}, commit, rule);
@@ -179,6 +188,8 @@ void Checker::Published(const std::string& job, int fragment, int64_t version) {
 }
 
 void Checker::Placed(const std::string& job, int ordinal, const std::string& pool) {
+  if (paused_.contains(job))
+    Violation(absl::StrFormat("3: %s is paused, and %s works on it", job, pool));
   const std::string& first = places_.try_emplace({job, ordinal}, pool).first->second;
   if (first != pool)
     Violation(absl::StrFormat("3: place %d of %s was %s's, now %s's", ordinal, job, first, pool));
@@ -194,6 +205,7 @@ int Checker::OrdinalOf(const std::string& job, const std::string& pool) const {
 }
 
 void Checker::Ended(const std::string& job, JobState state) {
+  paused_.erase(job);
   if (!ended_.emplace(job, state).second) Violation(absl::StrCat("3: ended twice: ", job));
 }
 
@@ -217,6 +229,14 @@ void Checker::Restarted(MetaStore& meta) {
     gone.insert(job);
     if (!may_be_deleted_.contains(job))
       return Violation(absl::StrCat("3: a submitted job is gone: ", job));
+  }
+  for (const std::string& job : std::set<std::string>(paused_)) {
+    const absl::StatusOr<JobRecord> record = meta.GetJob(job);
+    const bool lives = record.ok() && !IsEnded(static_cast<JobState>(record->state));
+    if (lives && meta.GetPause(job)->stage == static_cast<int>(PauseStage::kPaused)) continue;
+    if (lives && !may_be_resumed_.contains(job))
+      return Violation(absl::StrCat("3: a pause is forgotten: ", job));
+    paused_.erase(job);
   }
   for (const std::string& job : deleted_) {
     if (meta.GetJob(job).ok()) return Violation(absl::StrCat("3: a deleted job is back: ", job));
@@ -311,7 +331,8 @@ void Checker::Completed(const JobRecord& job, MetaStore& meta, FileSystem& disk,
   }
   const auto evaluations = meta.ListEvaluations(job.id);
   for (const EvaluationRecord& evaluation : *evaluations) evaluated |= evaluation.final;
-  if (!faulty && rounds && !evaluated)
+  // Pools that stop do not evaluate.
+  if (!faulty && rounds && !evaluated && !may_be_paused_.contains(job.id))
     Violation(absl::StrCat("liveness: no final evaluation of ", job.id));
 
   const std::string folder = JobFolder(kDataDir, job.id);

@@ -60,6 +60,12 @@ class Checker {
   void Promised(const std::string& job, int64_t step) { promised_[job].insert(step); }
   // A user asks for it. It takes effect when the call is answered, or earlier.
   void MayBeCancelled(const std::string& job) { cancelled_.insert(job); }
+  // A user asks for it, likewise.
+  void MayBePaused(const std::string& job) { may_be_paused_.insert(job); }
+  void MayBeResumed(const std::string& job) { may_be_resumed_.insert(job); }
+  // Whether it is shown as PAUSED. Then it stays so until a user resumes it, gets no pool, and
+  // nothing is committed.
+  void Shown(const std::string& job, bool paused);
   void MayBeDeleted(const std::string& job) { may_be_deleted_.insert(job); }
   void Deleted(const std::string& job) { deleted_.insert(job); }
   // The record of it is being made durable. A user may want it; otherwise the job ended `keep` ago.
@@ -120,7 +126,8 @@ class Checker {
   std::map<std::pair<std::string, int>, std::string> places_;
   std::map<FragmentKey, int64_t> published_;
   std::map<std::string, JobState> ended_;
-  std::set<std::string> acknowledged_, cancelled_, may_be_deleted_, deleted_;
+  std::set<std::string> acknowledged_, cancelled_, may_be_paused_, may_be_resumed_, paused_,
+      may_be_deleted_, deleted_;
   // Inner steps, by job.
   std::map<std::string, std::set<int64_t>> promised_;
   std::map<std::string, v1::CheckpointManifest> beginnings_;

@@ -89,6 +89,7 @@ void Cluster::Build() {
     pool.numbers = static_cast<PoolOptions::Numbers>(Pick(0, 2));
     pool.first_machine = machines_ + 1;
     pool.misconfigured = faulty_ && i > 0 && world_.Chance(0.15);
+    pool.earlier = world_.Chance(0.15);
     pool.step_takes = world_.Between(absl::Milliseconds(40), absl::Milliseconds(200));
     sim::LinkOptions link{.delay_min = absl::Milliseconds(Pick(1, 40))};
     link.delay_mean = link.delay_min + absl::Milliseconds(Pick(0, 60));
@@ -162,6 +163,16 @@ void Cluster::PlanUsersOf(const v1::JobSpec& job) {
       world_.loop.After(sometime(), [this, name] { users_.AskCheckpoint(name); });
   }
   if (world_.Chance(0.1)) world_.loop.After(sometime(), [this, name] { users_.Cancel(name); });
+  if (world_.Chance(0.3)) {
+    for (int64_t pauses = Pick(1, 3); pauses > 0; --pauses) {
+      const absl::Duration lasts = world_.Between(absl::ZeroDuration(), absl::Seconds(15));
+      world_.loop.After(sometime(), [this, name, lasts] {
+        users_.Pause(name, [this, name, lasts] {
+          world_.loop.After(lasts, [this, name] { users_.Resume(name); });
+        });
+      });
+    }
+  }
   if (world_.Chance(0.2)) {
     v1::JobSpec child = job;
     child.set_name(absl::StrCat(name, "child"));

@@ -51,6 +51,8 @@ class CoordinatorNode::Records : public MetaLog {
       if (place && node_->world_->mutation == Mutation::kLostPlace) continue;
       const bool request = std::holds_alternative<CheckpointRequestRecord>(record);
       if (request && node_->world_->mutation == Mutation::kLostRequest) continue;
+      const bool pause = std::holds_alternative<PauseRecord>(record);
+      if (pause && node_->world_->mutation == Mutation::kLostPause) continue;
       const bool deletion = std::holds_alternative<DeletedJob>(record);
       if (deletion && node_->world_->mutation == Mutation::kLostDeletion) continue;
       const bool new_job = std::holds_alternative<NewJob>(record);
@@ -271,6 +273,36 @@ bool CoordinatorNode::Cancel(const std::string& name) {
     world_->checker.MayBeCancelled(job->id);
     Step(coordinator::CancelJob{job->id, "by the user"}, nullptr);
   });
+}
+
+bool CoordinatorNode::Ask(const coordinator::Event& event) {
+  const auto answered = std::make_shared<bool>(false);
+  const bool alive = Enter([&] {
+    life_->performer->Step(
+        event, [this, answered](const std::optional<coordinator::Answer>& answer) {
+          MayDie();
+          const auto* refuse =
+              answer.has_value() ? std::get_if<coordinator::Refuse>(&*answer) : nullptr;
+          *answered = refuse == nullptr || !absl::IsResourceExhausted(refuse->status);
+        });
+  });
+  return alive && *answered;
+}
+
+bool CoordinatorNode::Pause(const std::string& name) {
+  const absl::StatusOr<JobRecord> job = meta_->GetJob(name);
+  if (!job.ok()) return true;
+  world_->Trace("user", absl::StrCat("pauses ", job->id));
+  world_->checker.MayBePaused(job->id);
+  return Ask(coordinator::PauseJob{.job = job->id});
+}
+
+bool CoordinatorNode::Resume(const std::string& name) {
+  const absl::StatusOr<JobRecord> job = meta_->GetJob(name);
+  if (!job.ok()) return true;
+  world_->Trace("user", absl::StrCat("resumes ", job->id));
+  world_->checker.MayBeResumed(job->id);
+  return Ask(coordinator::ResumeJob{.job = job->id});
 }
 
 std::optional<coordinator::Answer> CoordinatorNode::AskCheckpoint(const std::string& name) {
@@ -552,6 +584,10 @@ void CoordinatorNode::JobEnded(const coordinator::LiveJob& job, const coordinato
     entry.second.stream(session::Ended{JobStateName(end.state)});
     return true;
   });
+}
+
+void CoordinatorNode::JobChanged(const coordinator::LiveJob& job) {
+  world_->checker.Shown(job.id(), job.state() == JobState::kPaused);
 }
 
 // --- The clock, and what became durable.

@@ -61,6 +61,9 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   std::optional<absl::Status> Submit(const v1::JobSpec& spec, const std::string& id);
   // False: it crashed before it answered.
   bool Cancel(const std::string& name);
+  // False: it must be asked again, since it crashed or its disk is full.
+  bool Pause(const std::string& name);
+  bool Resume(const std::string& name);
   std::optional<coordinator::Answer> AskCheckpoint(const std::string& name);
   std::optional<absl::StatusOr<coordinator::Performer::Deleted>> Delete(const std::string& name);
   // If it makes a new group of nodes, this gives the group its name.
@@ -88,7 +91,7 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   void PoolReleased(const coordinator::LiveJob& job,
                     const coordinator::ReleasePool& release) override;
   void JobEnded(const coordinator::LiveJob& job, const coordinator::EndJob& end) override;
-  void JobChanged(const coordinator::LiveJob& job) override {}
+  void JobChanged(const coordinator::LiveJob& job) override;
   std::string StatusOf(const coordinator::LiveJob& job,
                        const std::optional<JobFault>& fault) override;
 
@@ -104,6 +107,8 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   // Called between two effects, where the process may crash.
   void MayDie();
   void Step(const coordinator::Event& event, const Answer& answer);
+  // Whether it was answered, other than that it must come again.
+  bool Ask(const coordinator::Event& event);
   void Tick();
   // What an agent is told. The checker is told first.
   coordinator::Answer Granted(const coordinator::Answer& given);

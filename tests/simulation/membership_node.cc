@@ -174,6 +174,7 @@ void MembershipNode::Apply(bool changed, const std::optional<coordinator::Assign
     next_ = {.job = assignment ? assignment->job : ""};
     if (several()) next_.running = standing.incarnation;
   }
+  if (!assignment.has_value() || !assignment->stop) next_.stopped = false;
   on_standing_(standing);
 }
 
@@ -204,6 +205,20 @@ void MembershipNode::SetFinished(const Subject& of) {
   next_.finished = true;
   Urgent();
 }
+
+void MembershipNode::SetStopping(const Subject& of) {
+  if (!membership_.About(of)) return;
+  next_.stopping = true;
+  Urgent();
+}
+
+void MembershipNode::SetStopped(const Subject& of) {
+  if (!membership_.About(of) || next_.stopped) return;
+  next_.stopped = true;
+  Urgent();
+}
+
+void MembershipNode::ClearStopping() { next_.stopping = next_.stopped = false; }
 
 void MembershipNode::SetDraining(const Subject& of) {
   if (membership_.Drain(of)) Urgent();

@@ -54,6 +54,9 @@ class MembershipNode {
   void ReportFailure(const Subject& of, const JobFault& fault);
   void SetMerged(const Subject& of);
   void SetFinished(const Subject& of);
+  void SetStopping(const Subject& of);
+  void SetStopped(const Subject& of);
+  void ClearStopping();
   // Every heartbeat from now on says this, as long as that group of nodes exists.
   void SetDraining(const Subject& of);
 

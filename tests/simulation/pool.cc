@@ -24,7 +24,8 @@ Pool::Pool(World* world, CoordinatorNode* coordinator, const PoolOptions& option
                        .machine = options.first_machine + i,
                        .ranks = ranks_.back(),
                        .step_takes = options.step_takes,
-                       .misconfigured = options.misconfigured && i == bad};
+                       .misconfigured = options.misconfigured && i == bad,
+                       .earlier = options.earlier};
     const int number = spare ? options.nodes - 1 : i;
     const bool fixed = options.numbers == PoolOptions::Numbers::kFixed ||
                        (options.numbers == PoolOptions::Numbers::kMixed && number > 0);

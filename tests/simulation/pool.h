@@ -23,6 +23,7 @@ struct PoolOptions {
   absl::Duration step_takes = absl::Milliseconds(100);
   // See AgentOptions. It applies to one of the machines.
   bool misconfigured = false;
+  bool earlier = false;
 };
 
 class Pool {

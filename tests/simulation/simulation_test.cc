@@ -75,6 +75,7 @@ TEST(CheckerTest, SeesAPlaceThatIsLost) { EXPECT_TRUE(IsSeen(Mutation::kLostPlac
 TEST(CheckerTest, SeesACheckpointThatIsForgotten) {
   EXPECT_TRUE(IsSeen(Mutation::kLostRequest, "5:"));
 }
+TEST(CheckerTest, SeesAPauseThatIsForgotten) { EXPECT_TRUE(IsSeen(Mutation::kLostPause, "3:")); }
 TEST(CheckerTest, SeesADeletedJobThatIsBack) { EXPECT_TRUE(IsSeen(Mutation::kLostDeletion, "3:")); }
 TEST(CheckerTest, SeesAGroupThatIsTakenForTheOneBefore) {
   EXPECT_TRUE(IsSeen(Mutation::kReusedGroup, "nodes:"));

@@ -93,6 +93,18 @@ void Users::Cancel(const std::string& name) {
   Repeat([this, name] { return coordinator_->Cancel(name); });
 }
 
+void Users::Pause(const std::string& name, std::function<void()> then) {
+  Repeat([this, name, then = std::move(then)] {
+    if (!coordinator_->Pause(name)) return false;
+    then();
+    return true;
+  });
+}
+
+void Users::Resume(const std::string& name) {
+  Repeat([this, name] { return coordinator_->Resume(name); });
+}
+
 void Users::Delete(const std::string& name, std::function<void()> then) {
   Repeat([this, name, then = std::move(then)] {
     const auto answer = coordinator_->Delete(name);

@@ -1,5 +1,5 @@
 // The simulated programs of users. They submit jobs (some begin with the newest checkpoint of
-// another job), ask for checkpoints, cancel and delete. Like the product's programs they repeat a
+// another job), ask for checkpoints, pause, resume, cancel and delete. Like the product's programs they repeat a
 // call until it is answered. A call that is refused only for now is tried again.
 #pragma once
 
@@ -21,6 +21,9 @@ class Users {
   void Submit(const v1::JobSpec& spec);
   void AskCheckpoint(const std::string& name);
   void Cancel(const std::string& name);
+  // `then` runs when the call was answered.
+  void Pause(const std::string& name, std::function<void()> then);
+  void Resume(const std::string& name);
   // Deletes the job as soon as it has ended. `then` runs when its name is free.
   void Delete(const std::string& name, std::function<void()> then);
 

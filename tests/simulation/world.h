@@ -34,6 +34,8 @@ enum class Mutation {
   kLostPlace,
   // Requests for checkpoints are not durable.
   kLostRequest,
+  // Pauses of jobs are not durable.
+  kLostPause,
   // Deletions of jobs are not durable.
   kLostDeletion,
   // Effects in the wrong order: the records of a decision become durable with those of the next

@@ -7,6 +7,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/http/openness.h"
 #include "common/io/posix_filesystem.h"
@@ -35,6 +36,7 @@ v1::JoinRequest MakeJoinRequest(const AgentOptions& options, const NodeRanks& ra
   request.set_version(LONGHAUL_VERSION);
   request.set_host(options.host);
   for (const std::string& capability : options.capabilities) request.add_capabilities(capability);
+  request.add_capabilities(kStopsWhenAsked);
   if (options.nodes == 1) return request;
   request.set_nodes(options.nodes);
   if (options.node.has_value()) request.set_node(*options.node);
@@ -178,9 +180,9 @@ void Agent::On(const Assigned& event) {
   if (standing.node.nodes() > 1 && log_server_ != nullptr)
     log_server_->SetNode(standing.node.node());
   if (standing.node.ranks() > 0) place_ = standing.node;
-  Perform(supervisor_.Assigned(
-      {standing.incarnation, assignment_.job_id(), assignment_.ordinal(), place_.first_rank()},
-      SteadyTime()));
+  Perform(supervisor_.Assigned({standing.incarnation, assignment_.job_id(), assignment_.ordinal(),
+                                place_.first_rank(), assignment_.stop()},
+                               SteadyTime()));
 }
 
 void Agent::On(const Reported& event) {
@@ -207,15 +209,23 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
     progress.set_pool(options_.pool);
     progress.set_ranks(place_.ranks());
     // Reports of the last step are urgent: its figures must arrive before the final round ends the
-    // job. So are the last ones of a pool that drains.
+    // job. So are the last ones of a pool that drains or stops.
     const bool last = progress.inner_step() == assignment_.spec().train().steps() ||
-                      supervisor_.state() == PoolSupervisor::State::kDraining;
+                      supervisor_.state() == PoolSupervisor::State::kDraining ||
+                      supervisor_.state() == PoolSupervisor::State::kStopping;
     membership_->SetProgress(of, progress, last);
     metrics_.Progressed(assignment_.spec().name(), progress);
     tracks_.Progressed(assignment_, absl::StrCat(ranks_->group()), progress);
   }
   // Now the coordinator knows for which rounds the other pools need not wait.
-  if (report.draining()) membership_->SetDraining(of);
+  if (report.draining()) {
+    draining_group_ = ranks_->group();
+    if (supervisor_.state() == PoolSupervisor::State::kDraining) {
+      membership_->SetDraining(of);
+    } else {
+      membership_->SetStopping(of);
+    }
+  }
   if (report.merged()) membership_->SetMerged(of);
   for (const v1::Evaluation& evaluation : report.evaluations()) {
     membership_->AddEvaluation(of, evaluation);
@@ -252,6 +262,8 @@ void Agent::On(const Refused& event) {
 void Agent::On(const DrainAsked&) {
   options_.log.Info("asked to stop");
   Perform(supervisor_.Drain(SteadyTime()));
+  // A signal of the terminal may reach the ranks first.
+  if (draining_group_ == ranks_->group()) membership_->SetDraining(Subject());
 }
 
 void Agent::On(const JobsEnded& event) { ended_jobs_ = event.jobs; }
@@ -279,6 +291,7 @@ void Agent::Perform(const PoolSupervisor::Actions& actions) {
   for (const PoolSupervisor::Action& action : actions) {
     std::visit([this](const auto& a) { Do(a); }, action);
   }
+  if (supervisor_.stopped()) membership_->SetStopped(Subject());
 }
 
 void Agent::Do(const PoolSupervisor::StartRanks&) {
@@ -288,6 +301,7 @@ void Agent::Do(const PoolSupervisor::StartRanks&) {
                          options_.nodes > 1 ? absl::StrCat(" of the pool's ", place_.ranks(),
                                                            ", from number ", place_.first_rank())
                                             : ""));
+  membership_->ClearStopping();
   const absl::Status status = ranks_->Start({incarnation_, assignment_, place_});
   // What was left of the last group has ended.
   metrics_.RanksEnded();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
+#include "common/base/names.h"
 #include "common/base/random.h"
 #include "common/base/random_hex.h"
 #include "common/config/capabilities.h"
@@ -301,6 +302,7 @@ void MembershipClient::Hear(const v1::JoinResponse& response) {
   }
   absl::MutexLock lock(&mutex_);
   takes_pool_evaluations_ = absl::c_linear_search(response.capabilities(), kPoolEvaluations);
+  takes_stopping_ = absl::c_linear_search(response.capabilities(), kStopsWhenAsked);
 }
 
 absl::StatusOr<absl::Duration> MembershipClient::Beat() {
@@ -384,6 +386,7 @@ void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePla
       next_.set_job_id(assignment.job_id());
       if (options_.join.nodes() > 1) next_.set_running(membership_.of_ranks());
     }
+    if (!assignment.stop()) next_.clear_stopped();
     standing.incarnation = membership_.of_ranks();
   }
   on_standing_(standing);
@@ -455,6 +458,29 @@ void MembershipClient::SetFinished(const Subject& of) {
   if (!membership_.About(of)) return;
   next_.set_finished(true);
   urgent_ = true;
+}
+
+void MembershipClient::SetStopping(const Subject& of) {
+  absl::MutexLock lock(&mutex_);
+  if (!takes_stopping_) {
+    urgent_ = membership_.Drain(of) || urgent_;
+  } else if (membership_.About(of)) {
+    next_.set_stopping(true);
+    urgent_ = true;
+  }
+}
+
+void MembershipClient::SetStopped(const Subject& of) {
+  absl::MutexLock lock(&mutex_);
+  if (!membership_.About(of) || next_.stopped()) return;
+  next_.set_stopped(true);
+  urgent_ = true;
+}
+
+void MembershipClient::ClearStopping() {
+  absl::MutexLock lock(&mutex_);
+  next_.clear_stopping();
+  next_.clear_stopped();
 }
 
 void MembershipClient::ReportFailure(const Subject& of, const v1::JobError& failure) {

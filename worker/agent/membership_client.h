@@ -92,6 +92,13 @@ class MembershipClient {
   // From now on every heartbeat about this job says that the pool came to its end.
   void SetFinished(const Subject& of);
 
+  // From now on every heartbeat about this job says that the pool does no further step of it. A
+  // coordinator that does not take that hears that the pool drains.
+  void SetStopping(const Subject& of);
+  // From now on every heartbeat about this job says that its ranks have ended, as was asked.
+  void SetStopped(const Subject& of);
+  // Takes both back: other ranks were started.
+  void ClearStopping();
   // From now on every heartbeat says that the pool takes no new work; the first is sent at once.
   // Thread-safe, does not block. Dropped if it is about a group of nodes that has ended.
   void SetDraining(const Subject& of);
@@ -195,6 +202,7 @@ class MembershipClient {
   bool urgent_ ABSL_GUARDED_BY(mutex_) = false;
   // The coordinator that was joined last takes them.
   bool takes_pool_evaluations_ ABSL_GUARDED_BY(mutex_) = false;
+  bool takes_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   Farewell farewell_ ABSL_GUARDED_BY(mutex_);
 
   std::jthread thread_;

@@ -41,28 +41,40 @@ PoolSupervisor::PoolSupervisor(Options options, absl::Time now)
 PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time now) {
   Actions out;
   if (state_ == State::kDraining || state_ == State::kDone) return out;
-  if (work != work_) {
-    const bool same = work.incarnation == work_.incarnation;
-    if (state_ == State::kRunning && work.job.empty() && same && !AllEnded()) {
-      // The coordinator tells them, too, and they have something to put in order.
-      spent_.insert(work_.job);
-      work_ = work;
-      state_ = State::kLeaving;
-      leave_until_ = now + kLeave;
-      return out;
-    }
-    if (state_ == State::kRunning || state_ == State::kLeaving) Kill(out);
-    if (!work.job.empty() && work.job != last_job_) {
-      restarts_ = 0;
-      last_job_ = work.job;
-    }
-    if (!same) spent_.clear();
-    work_ = work;
-    state_ = State::kIdle;
-    if (!work_.job.empty()) Start(now, out);
-  } else if (state_ == State::kEnded && !completed_ && !work_.job.empty() && now >= restart_at_) {
+  Work as_before = work;
+  as_before.stop = work_.stop;
+  if (as_before == work_) {
+    work_.stop = work.stop;
+    if (work.stop && state_ == State::kRunning) Stop(now, out);
+    const bool again = state_ == State::kEnded && !completed_ && now >= restart_at_;
+    if (!again || work.job.empty() || work.stop) return out;
     // The job continues, so it needs more of this pool than its ranks believed.
     ++restarts_;
+    Start(now, out);
+    return out;
+  }
+  const bool same = work.incarnation == work_.incarnation;
+  const bool runs = state_ == State::kRunning || state_ == State::kStopping;
+  if (runs && work.job.empty() && same && !AllEnded()) {
+    // The coordinator tells them, too, and they have something to put in order.
+    spent_.insert(work_.job);
+    work_ = work;
+    state_ = State::kLeaving;
+    leave_until_ = now + kLeave;
+    return out;
+  }
+  if (runs || state_ == State::kLeaving) Kill(out);
+  if (!work.job.empty() && work.job != last_job_) {
+    restarts_ = 0;
+    last_job_ = work.job;
+  }
+  if (!same) spent_.clear();
+  work_ = work;
+  state_ = State::kIdle;
+  if (work_.stop) {
+    state_ = State::kEnded;
+    completed_ = false;
+  } else if (!work_.job.empty()) {
     Start(now, out);
   }
   return out;
@@ -83,6 +95,13 @@ void PoolSupervisor::Start(absl::Time now, Actions& out) {
   ranks_.assign(options_.ranks, Rank{.started = now, .seen = now, .progressed = now});
   if (options_.nodes > 1) spent_.insert(work_.job);
   out.emplace_back(std::in_place_type<StartRanks>);
+}
+
+// The ranks do what they do when the pool drains, but the agent stays.
+void PoolSupervisor::Stop(absl::Time now, Actions& out) {
+  state_ = State::kStopping;
+  drain_until_ = now + options_.drain;
+  out.emplace_back(std::in_place_type<DrainRanks>);
 }
 
 void PoolSupervisor::Kill(Actions& out) {
@@ -128,8 +147,16 @@ PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time no
     state_ = State::kIdle;
     return out;
   }
-  if (code == kRankFailed) failed_ = true;
   if (code != kRankCompleted) completed_ = false;
+  if (state_ == State::kStopping) {
+    if (code != kRankFinished) spent_.insert(work_.job);
+    if (!AllEnded()) return out;
+    ranks_.clear();
+    state_ = State::kEnded;
+    restart_at_ = now;
+    return out;
+  }
+  if (code == kRankFailed) failed_ = true;
   if (code == kRankStopped && options_.nodes > 1) stopped_ = true;
   const bool finished = code == kRankFinished || code == kRankCompleted || code == kRankStopped;
   // A rank that failed may have done steps before.
@@ -183,6 +210,12 @@ PoolSupervisor::Actions PoolSupervisor::Tick(absl::Time now) {
     Kill(out);
     state_ = State::kDone;
     out.push_back(Done{true});
+  }
+  if (state_ == State::kStopping && now >= drain_until_) {
+    Kill(out);
+    state_ = State::kEnded;
+    completed_ = false;
+    restart_at_ = now;
   }
   if (state_ == State::kLeaving && now >= leave_until_) {
     Kill(out);
@@ -248,6 +281,11 @@ std::optional<std::string> PoolSupervisor::FindStall(absl::Time now) const {
 PoolSupervisor::Actions PoolSupervisor::Drain(absl::Time now) {
   Actions out;
   if (state_ == State::kDraining || state_ == State::kDone) return out;
+  if (state_ == State::kStopping) {
+    // The ranks were asked already.
+    state_ = State::kDraining;
+    return out;
+  }
   if (state_ != State::kRunning || AllEnded()) {
     state_ = State::kDone;
     out.push_back(Done{!work_.job.empty()});

@@ -8,6 +8,7 @@
 //   lost --another incarnation--> idle
 //   running --nothing is assigned any more--> leaving
 //   leaving --all ranks ended, or their time is over--> idle
+//   running --the coordinator asks to stop--> stopping --all ranks ended, or the time is over--> ended
 //   any --drain--> draining --all ranks ended, or its time is over--> done
 //
 // An incarnation whose ranks did steps of a job does not begin that job again: pushes of the ended
@@ -70,6 +71,8 @@ class PoolSupervisor {
     int ordinal = 0;
     // The number of this node's first rank in the pool.
     int first_rank = 0;
+    // The ranks are to stop, since the job is being paused (Assignment.stop).
+    bool stop = false;
     friend bool operator==(const Work&, const Work&) = default;
   };
 
@@ -91,7 +94,7 @@ class PoolSupervisor {
   using Action = std::variant<StartRanks, KillRanks, DrainRanks, Rejoin, Done>;
   using Actions = std::vector<Action>;
 
-  enum class State { kIdle, kRunning, kLeaving, kEnded, kLost, kDraining, kDone };
+  enum class State { kIdle, kRunning, kStopping, kLeaving, kEnded, kLost, kDraining, kDone };
 
   PoolSupervisor(Options options, absl::Time now);
 
@@ -111,6 +114,8 @@ class PoolSupervisor {
   State state() const { return state_; }
   // All ranks completed the current work.
   bool completed() const { return state_ == State::kEnded && completed_; }
+  // The ranks have ended as the coordinator asked.
+  bool stopped() const { return state_ == State::kEnded && work_.stop; }
   const Work& work() const { return work_; }
 
  private:
@@ -121,6 +126,7 @@ class PoolSupervisor {
   };
 
   void Start(absl::Time now, Actions& out);
+  void Stop(absl::Time now, Actions& out);
   void Kill(Actions& out);
   void Lose(const std::string& reason, Actions& out);
   // Decides when all ranks have ended, or when the others had time to end.
@@ -154,6 +160,7 @@ class PoolSupervisor {
   absl::Time restart_at_;
   // In kLeaving: no longer than this.
   absl::Time leave_until_;
+  // In kStopping and kDraining.
   absl::Time drain_until_;
   absl::Time ticked_;
 };

@@ -45,7 +45,7 @@ function duration(seconds) {
 const STATE_CLASS = {
   RUNNING: "good", COMPLETED: "good", PARTICIPATING: "good", FAILED: "bad", QUARANTINED: "bad", LOST: "bad",
   CANCELLED: "dim", IDLE: "dim", PENDING: "warn", SEEDING: "warn", FINISHING: "good", ASSIGNED: "warn",
-  DRAINING: "warn", AWAY: "warn", FORMING: "warn",
+  PAUSING: "warn", PAUSED: "dim", DRAINING: "warn", AWAY: "warn", FORMING: "warn",
 };
 const state = (word = "UNKNOWN") => element("span", {class: STATE_CLASS[word] || "dim"}, word.toLowerCase());
 
@@ -238,12 +238,17 @@ function showFacts(job, pools) {
   $("facts").replaceChildren(...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value)))));
 }
 
+function pauseOf(job) {
+  const { by, reason } = job.pause || {};
+  return job.pause ? `paused${by ? ` by ${by}` : ""}${reason ? `: ${reason}` : ""}` : "";
+}
+
 function showJob(detail, pools) {
   const job = detail.job;
   $("job-title").replaceChildren(nameOf(job) + " ", state(job.state));
   const error = job.error || {};
   const notice = $("notice");
-  const words = [error.message, error.hint, job.waiting_for ? `waits for ${job.waiting_for}` : "", ...(job.warnings || [])].filter(Boolean);
+  const words = [error.message, error.hint, job.waiting_for ? `waits for ${job.waiting_for}` : "", pauseOf(job), ...(job.warnings || [])].filter(Boolean);
   notice.hidden = words.length === 0;
   notice.className = error.message ? "bad" : "";
   notice.replaceChildren(...words.map((word) => element("p", word === error.hint ? {class: "next"} : {}, word)));

@@ -147,6 +147,14 @@ class Client:
     def cancel(self, job: str, reason: str = "") -> job_pb2.Job:
         return self._call(self._jobs.CancelJob, job_pb2.CancelJobRequest(job=job, reason=reason)).job
 
+    def pause(self, job: str, reason: str = "") -> job_pb2.Job:
+        """Gives the job's pools back until `resume`: it is PAUSING while they stop, then PAUSED."""
+        return self._call(self._jobs.PauseJob, job_pb2.PauseJobRequest(job=job, reason=reason)).job
+
+    def resume(self, job: str) -> job_pb2.Job:
+        """Queues a paused job again."""
+        return self._call(self._jobs.ResumeJob, job_pb2.ResumeJobRequest(job=job)).job
+
     def checkpoints(self, job: str) -> list[Any]:
         """Oldest first."""
         return [*self._call(self._jobs.ListCheckpoints, job_pb2.ListCheckpointsRequest(job=job)).checkpoints]

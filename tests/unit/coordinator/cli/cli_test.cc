@@ -228,6 +228,64 @@ TEST_F(CliTest, PoolsShowsTheNodes) {
                     HasSubstr("east node 1: not here\n")));
 }
 
+TEST_F(CliTest, PausesWaitsForThePauseAndResumes) {
+  fake_.pause = [](const v1::PauseJobRequest& request, v1::PauseJobResponse* response) {
+    EXPECT_EQ(request.job(), "quickstart");
+    v1::Job& job = *response->mutable_job() = SampleJob(v1::PAUSING);
+    job.mutable_pause()->set_by("token:ann");
+    job.mutable_pause()->set_reason(request.reason());
+    return grpc::Status::OK;
+  };
+  v1::JobState next = v1::PAUSED;
+  int asked = 0;
+  fake_.get = [&](const v1::GetJobRequest& request, v1::GetJobResponse* response) {
+    EXPECT_EQ(request.job(), "j-1") << "another job may have its name";
+    *response->mutable_job() = SampleJob(++asked < 2 ? v1::PAUSING : next);
+    response->mutable_job()->set_waiting_for("1 pool to stop");
+    return grpc::Status::OK;
+  };
+  fake_.resume = [](const v1::ResumeJobRequest& request, v1::ResumeJobResponse* response) {
+    EXPECT_EQ(request.job(), "quickstart");
+    *response->mutable_job() = SampleJob(v1::RUNNING);
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  EXPECT_EQ(RunCli({"pause", "quickstart"}).out, "quickstart PAUSING\n");
+  const Json data =
+      RunCli({"pause", "quickstart", "--reason", "night", "-o", "json"}).envelope()["data"];
+  EXPECT_EQ(data["pause"]["by"], "token:ann");
+  EXPECT_EQ(data["pause"]["reason"], "night");
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(RunCli({"pause", "quickstart", "--wait"}).out, "quickstart PAUSED\n");
+  EXPECT_EQ(asked, 2);
+  // Somebody resumed it; or it came to its end before it had paused.
+  next = v1::RUNNING;
+  const CliResult resumed = RunCli({"pause", "quickstart", "--wait"});
+  EXPECT_EQ(resumed.exit, 1);
+  EXPECT_THAT(resumed.err, HasSubstr("is RUNNING, and was not paused"));
+  next = v1::COMPLETED;
+  EXPECT_EQ(RunCli({"pause", "quickstart", "--wait"}).out, "quickstart COMPLETED\n");
+  next = v1::PAUSING;
+  const CliResult late = RunCli({"pause", "quickstart", "--wait", "--timeout", "1s"});
+  EXPECT_EQ(late.exit, 3);
+  EXPECT_THAT(late.err, HasSubstr("it waits for 1 pool to stop"));
+  EXPECT_EQ(RunCli({"resume", "quickstart"}).out, "quickstart RUNNING\n");
+  EXPECT_EQ(RunCli({"pause"}).exit, 4);
+}
+
+TEST_F(CliTest, GetShowsWhoPausedAJobAndWhy) {
+  fake_.get = [](const v1::GetJobRequest&, v1::GetJobResponse* response) {
+    v1::Job& job = *response->mutable_job() = SampleJob(v1::PAUSED);
+    job.mutable_pause()->mutable_at()->set_seconds(1);
+    job.mutable_pause()->set_by("token:ann");
+    job.mutable_pause()->set_reason("the\nnight");
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  EXPECT_THAT(RunCli({"get", "quickstart"}).out,
+              AllOf(HasSubstr("PAUSED"), HasSubstr("ago, by token:ann: the?night")));
+}
+
 TEST_F(CliTest, CancelPoolsCheckpointsAndVersion) {
   fake_.cancel = [](const v1::CancelJobRequest& request, v1::CancelJobResponse* response) {
     EXPECT_EQ(request.reason(), "wrong data");

@@ -33,6 +33,14 @@ class FakeCoordinator::Jobs : public v1::JobService::Service {
                          v1::CancelJobResponse* response) override {
     return Answer(fake_.cancel, request, response);
   }
+  grpc::Status PauseJob(grpc::ServerContext*, const v1::PauseJobRequest* request,
+                        v1::PauseJobResponse* response) override {
+    return Answer(fake_.pause, request, response);
+  }
+  grpc::Status ResumeJob(grpc::ServerContext*, const v1::ResumeJobRequest* request,
+                         v1::ResumeJobResponse* response) override {
+    return Answer(fake_.resume, request, response);
+  }
   grpc::Status ListCheckpoints(grpc::ServerContext*, const v1::ListCheckpointsRequest* request,
                                v1::ListCheckpointsResponse* response) override {
     return Answer(fake_.checkpoints, request, response);

@@ -31,6 +31,8 @@ class FakeCoordinator {
   Handler<v1::GetJobRequest, v1::GetJobResponse> get;
   Handler<v1::ListJobsRequest, v1::ListJobsResponse> list;
   Handler<v1::CancelJobRequest, v1::CancelJobResponse> cancel;
+  Handler<v1::PauseJobRequest, v1::PauseJobResponse> pause;
+  Handler<v1::ResumeJobRequest, v1::ResumeJobResponse> resume;
   Handler<v1::ListCheckpointsRequest, v1::ListCheckpointsResponse> checkpoints;
   Handler<v1::ListPoolsRequest, v1::ListPoolsResponse> pools;
   std::vector<Stream> streams;

@@ -1,0 +1,129 @@
+// How jobs are paused: their pools stop, what they sent is committed and written as a checkpoint,
+// and the store is closed. A job that is resumed continues as after a restart of the coordinator.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/names.h"
+#include "coordinator/core/coordinator.h"
+
+namespace longhaul::coordinator {
+namespace {
+
+bool IsApplying(const Exchange& rounds) {
+  for (int f = 0; f < rounds.plan().fragments(); ++f) {
+    const auto& round = rounds.fragment(f).round;
+    if (round.has_value() && round->applying()) return true;
+  }
+  return false;
+}
+
+absl::Status Paused(const Job& job) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("job ", job.options.name, " is being paused; this pool is free meanwhile"));
+}
+
+}  // namespace
+
+void Coordinator::SetPause(Job& job, PauseStage stage, const std::string& by,
+                           const std::string& reason) {
+  job.pause = stage;
+  job.changed_at = now_;
+  out_.records.push_back(StorePause{job.id, stage, by, reason});
+  placement_due_ = true;
+  Touch(job);
+}
+
+void Coordinator::On(const PauseJob& event) {
+  if (auto refusal = JobRefusal(event.job)) return Answer(*std::move(refusal));
+  Job& job = *Find(event.job);
+  if (IsPaused(job.pause)) return;
+  if (job.state() == JobState::kFinishing) {
+    return Answer(Refuse{.status = absl::FailedPreconditionError(absl::StrFormat(
+                             "job %s is about to end: its last rounds are committed", job.id)),
+                         .reason = "JOB_FINISHING",
+                         .hint = "it gives its pools back within a minute"});
+  }
+  job.paused_at = now_;
+  job.stop_until = now_ + options_.stop;
+  job.pause_checkpoint = FinalCheckpoint::kNone;
+  SetPause(job, PauseStage::kPausing, event.by, event.reason);
+  for (Participant& p : job.exchange->participants().all()) {
+    if (p.gone()) continue;
+    // Pools that have not begun have nothing to send.
+    if (p.ready() && job.state() != JobState::kPending) {
+      p.stopping = true;
+      continue;
+    }
+    if (p.live()) membership_.Requeue(p.pool);
+    Drop(job, p, Presence::kLeft, Paused(job));
+  }
+}
+
+void Coordinator::On(const ResumeJob& event) {
+  if (auto refusal = JobRefusal(event.job)) return Answer(*std::move(refusal));
+  Job& job = *Find(event.job);
+  if (!IsPaused(job.pause)) return;
+  SetPause(job, PauseStage::kResumed, event.by);
+  KeepPools(job);
+}
+
+// Pools that have not begun to stop need not.
+void Coordinator::KeepPools(Job& job) {
+  for (Participant& p : job.exchange->participants().all()) p.stopping &= p.last_step.has_value();
+}
+
+// A pool that stops is ready until it has stopped, so that rounds which it no longer owes are
+// applied first.
+bool Coordinator::ReleaseStopped(Job& job) {
+  bool released = false;
+  // After a restart, what the pools have contributed is known once the store is open.
+  if (job.store == StoreState::kOpening && now_ < job.stop_until) return released;
+  for (Participant& p : job.exchange->participants().all()) {
+    if (!p.live() || (!p.stopping && !p.stopped)) continue;
+    const Member& member = *membership_.Find(p.pool);
+    // What a pool can is known once it has joined again after a restart.
+    const bool stops = !member.joined || member.traits.capabilities.contains(kStopsWhenAsked);
+    if (!p.stopped && stops && now_ < job.stop_until) continue;
+    membership_.Requeue(p.pool);
+    Drop(job, p, Presence::kLeft, Paused(job));
+    released = true;
+  }
+  return released;
+}
+
+// A pool that is lost or away has nothing to come back to.
+void Coordinator::SettlePause(Job& job) {
+  if (job.pause != PauseStage::kPausing) return;
+  const Participants& participants = job.exchange->participants();
+  for (Participant& p : job.exchange->participants().all()) {
+    if (!p.gone() && !p.live()) Drop(job, p, Presence::kLeft, Paused(job));
+  }
+  if (participants.live_count() > 0 || job.store == StoreState::kOpening || !job.retries.empty())
+    return;
+  if (job.store == StoreState::kOpen) {
+    if (IsApplying(*job.exchange)) return;
+    if (job.pause_checkpoint == FinalCheckpoint::kNone) {
+      job.pause_checkpoint = CheckpointLeft(job, /*last=*/false) ? FinalCheckpoint::kWriting
+                                                                 : FinalCheckpoint::kWritten;
+    }
+    if (job.pause_checkpoint == FinalCheckpoint::kWriting) return;
+  }
+  job.store = StoreState::kClosed;
+  SetPause(job, PauseStage::kPaused);
+}
+
+std::optional<Waiting> Coordinator::WaitingToPause(const Job& job) const {
+  if (job.pause == PauseStage::kPaused) return std::nullopt;
+  const int live = job.exchange->participants().live_count();
+  if (live > 0) {
+    return Waiting{absl::StrFormat("%d pool%s to send what %s and to stop", live,
+                                   live == 1 ? "" : "s", live == 1 ? "it owes" : "they owe"),
+                   job.paused_at, job.stop_until};
+  }
+  return Waiting{job.pause_checkpoint == FinalCheckpoint::kWriting ? "its checkpoint"
+                                                                   : "its rounds to be committed",
+                 job.paused_at, absl::InfiniteFuture()};
+}
+
+}  // namespace longhaul::coordinator

@@ -1,0 +1,152 @@
+"""A job that is paused gives its pools to other jobs, stays paused while the coordinator is killed, and continues where it was."""
+
+import json
+import re
+import time
+import urllib.request
+
+from cluster import ClusterTest, main, wait_until
+
+STEPS, TOKENS_A_STEP, H = 600, 4 * 32, 10
+
+
+class PauseTest(ClusterTest):
+    def longhaul(self, *arguments, exit_code=0):
+        result = self.cluster.cli(*arguments, "-o", "json")
+        self.assertEqual(result.returncode, exit_code, result.stdout + result.stderr)
+        answer = json.loads(result.stdout)
+        return answer["data"] if exit_code == 0 else answer["error"]
+
+    def pools(self):
+        return {pool["name"]: pool["state"] for pool in self.longhaul("pools")}
+
+    def metrics(self):
+        return urllib.request.urlopen(f"http://{self.cluster.http}/metrics", timeout=10).read().decode()
+
+    def committed(self, job="tiny"):
+        return [(f["rounds_committed"], f["digest"]) for f in self.cluster.job(job)["fragments"]]
+
+    def restart_coordinator(self):
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+
+    def events(self, job="tiny"):
+        return [event["message"] for event in self.longhaul("events", job) if event["kind"] == "STATE_CHANGED"]
+
+    def test_its_pools_do_another_job_and_it_continues(self):
+        state = self.cluster.folder / "state"
+        self.cluster.start_worker("site-a", 1, "--state-dir", state)
+        self.cluster.start_worker("site-b", 2, "--state-dir", state)
+        self.cluster.submit(steps=STEPS)
+        self.cluster.wait_step(150)
+        self.cluster.submit("other", steps=60)
+        self.assertIn("busy with tiny", self.cluster.job("other")["waiting_for"])
+
+        paused = self.longhaul("pause", "tiny", "--reason", "the night", "--wait")
+        self.assertEqual((paused["state"], paused["waiting_for"], paused["pause"]["reason"]), ("PAUSED", "", "the night"))
+        self.assertGreater(paused["inner_step"], 150)
+        versions = self.committed()
+        # What every pool had pushed is committed: less than a round of each fragment is lost.
+        self.assertGreaterEqual(min(version for version, _ in versions), paused["inner_step"] // H - 1)
+        checkpoint = self.longhaul("checkpoints", "tiny")[-1]
+        self.assertEqual([(f["version"], f["digest"]) for f in checkpoint["fragments"]], versions)
+        self.assertFalse(checkpoint["last"])
+        self.cluster.wait_job("other")
+
+        # Nothing happens to it, whoever is killed.
+        for _ in range(2):
+            self.restart_coordinator()
+            wait_until(lambda: self.pools() == {"site-a": "IDLE", "site-b": "IDLE"}, 30, "the pools to come back")
+            time.sleep(1)
+            job = self.cluster.job()
+            self.assertEqual((job["state"], job["waiting_for"]), ("PAUSED", ""))
+            self.assertEqual((job["pause"]["at"], job["pause"]["reason"]), (paused["pause"]["at"], "the night"))
+            self.assertEqual(self.committed(), versions)
+            page = self.metrics()
+            self.assertIn('longhaul_coordinator_jobs{state="PAUSED"} 1', page)
+            self.assertIn('longhaul_coordinator_job_state{job_name="tiny",state="PAUSED"} 1', page)
+            self.assertIn('longhaul_coordinator_job_waiting_seconds{job_name="tiny"} 0', page)
+            self.assertNotIn('longhaul_coordinator_last_commit_timestamp_seconds{job_name="tiny"}', page)
+
+        self.longhaul("resume", "tiny")
+        job = self.cluster.wait_job(seconds=200)
+        # Each pool did every step, and what it had not pushed twice.
+        self.assertEqual(job["inner_step"], STEPS)
+        least = 2 * STEPS * TOKENS_A_STEP
+        self.assertGreaterEqual(job["tokens"], least)
+        self.assertLess(job["tokens"], least + 2 * 2 * H * TOKENS_A_STEP)
+        self.assertEqual({version for version, _ in self.committed()}, {STEPS // H})
+        self.assertIsNone(job["pause"])
+        for pool in ("site-a", "site-b"):
+            last = re.search(r"asked to stop: inner step (\d+) was the last", self.cluster.log(pool)).group(1)
+            self.assertIn(f"takes up its inner state of step {last},", self.cluster.log(pool))
+        words = self.events()
+        for message in ("is PAUSING: the night", "is PAUSED", "was resumed", "is COMPLETED"):
+            self.assertIn(message, words)
+
+    def test_killed_while_its_pools_stop(self):
+        self.cluster.start_worker("site-a")
+        self.cluster.start_worker("site-b")
+        self.cluster.submit(steps=300)
+        self.cluster.wait_step(30)
+        self.longhaul("pause", "tiny")
+        self.restart_coordinator()
+        self.cluster.wait_job(state="PAUSED", seconds=60)
+        wait_until(lambda: set(self.pools().values()) == {"IDLE"}, 30, "the pools to be free")
+        self.longhaul("resume", "tiny")
+        self.cluster.wait_job()
+
+    def test_a_pool_of_two_nodes(self):
+        for node in (0, 1):
+            self.cluster.start_worker("site-a", 1, "--nodes", "2", "--in-pool-address", f"127.0.0.{2 + node}", name=f"node-{node}")
+        self.cluster.submit(steps=200, pools=1)
+        self.cluster.wait_step(30)
+        self.longhaul("pause", "tiny", "--wait")
+        self.assertEqual(self.pools(), {"site-a": "IDLE"})
+        self.cluster.submit("other", steps=60, pools=1)
+        self.cluster.wait_job("other")
+        self.longhaul("resume", "tiny")
+        self.cluster.wait_job()
+
+    def test_without_pools_and_after_the_end(self):
+        self.assertEqual(self.longhaul("pause", "nobody", exit_code=1)["reason"], "JOB_UNKNOWN")
+        self.assertEqual(self.longhaul("resume", "nobody", exit_code=1)["reason"], "JOB_UNKNOWN")
+        self.cluster.submit(steps=60)
+        self.assertEqual(self.longhaul("resume", "tiny")["state"], "PENDING")
+        for _ in range(2):
+            self.assertEqual(self.longhaul("pause", "tiny", "--wait")["state"], "PAUSED")
+        self.assertEqual(self.longhaul("checkpoint", "tiny", exit_code=1)["reason"], "JOB_PAUSED")
+        self.assertEqual(self.longhaul("delete", "tiny", exit_code=1)["reason"], "JOB_LIVE")
+        self.assertEqual(json.loads(self.cluster.submit(steps=60).stdout)["data"]["state"], "PAUSED")
+        self.cluster.start_worker("site-a")
+        self.cluster.start_worker("site-b")
+        wait_until(lambda: list(self.pools().values()) == ["IDLE", "IDLE"], 30, "the pools")
+        time.sleep(1)
+        self.assertEqual(self.cluster.job()["state"], "PAUSED")
+        for _ in range(2):
+            self.longhaul("resume", "tiny")
+        self.cluster.wait_job()
+        ended = self.longhaul("pause", "tiny", exit_code=1)
+        self.assertEqual((ended["reason"], ended["hint"] != ""), ("JOB_ENDED", True))
+        self.restart_coordinator()
+        self.assertEqual(self.longhaul("pause", "tiny", exit_code=1)["reason"], "JOB_ENDED")
+        self.assertIn("submit --from tiny", self.longhaul("resume", "tiny", exit_code=1)["hint"])
+
+    def test_cancelled_and_deleted_while_it_is_paused(self):
+        self.cluster.start_worker("site-a")
+        self.cluster.submit(steps=STEPS, pools=1)
+        self.cluster.wait_step(50)
+        self.longhaul("pause", "tiny", "--wait")
+        folder = self.cluster.data_dir / "jobs" / self.cluster.job()["id"]
+        self.assertEqual(self.longhaul("cancel", "tiny", "--reason", "enough")["state"], "CANCELLED")
+        self.assertEqual(len(self.longhaul("checkpoints", "tiny")), 1)
+        # Its log goes, since its checkpoint has everything.
+        wait_until(lambda: not (folder / "log").exists(), 90, "the log to be removed")
+        self.assertTrue(self.longhaul("checkpoints", "tiny")[0]["last"])
+        self.longhaul("delete", "tiny")
+        wait_until(lambda: not folder.exists(), 30, "its files to be removed")
+
+
+if __name__ == "__main__":
+    main()
