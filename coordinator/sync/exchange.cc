@@ -58,6 +58,8 @@ void Exchange::Contribute(const Participant& pool, int fragment, absl::Time now)
            "a seed after a commit");
   progress.round->Add(pool.ordinal, pool.incarnation, now);
   progress.changed = true;
+  // Newcomers begin later now, so they cannot contribute to rounds of other fragments.
+  if (progress.round->called()) PoolsChanged();
 }
 
 void Exchange::PoolRestarted(const Participant& pool) {
@@ -77,12 +79,13 @@ void Exchange::PoolsChanged() {
 
 std::vector<DueRound> Exchange::Due(absl::Time now) {
   std::vector<DueRound> due;
+  const int64_t newcomers_begin = NewcomerStart().value_or(plan_.steps());
   for (int p = 0; p < plan_.fragments(); ++p) {
     FragmentProgress& progress = fragments_[p];
     if (!progress.round.has_value()) continue;
     Round& round = *progress.round;
     if (!std::exchange(progress.changed, false) && now < round.due_at()) continue;
-    const RoundVerdict verdict = round.Decide(participants_, now);
+    const RoundVerdict verdict = round.Decide(participants_, now, newcomers_begin);
     if (verdict == RoundVerdict::kWait) continue;
     DueRound result{.fragment = p, .version = round.version()};
     result.kind = verdict == RoundVerdict::kSkip ? RoundKind::kSkipped : round.kind();

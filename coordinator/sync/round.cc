@@ -21,7 +21,8 @@ void Round::Remove(int ordinal) {
   if (static_cast<int>(contributors_.size()) < policy_.quorum) called_at_ = absl::InfiniteFuture();
 }
 
-RoundVerdict Round::Decide(const Participants& participants, absl::Time now) const {
+RoundVerdict Round::Decide(const Participants& participants, absl::Time now,
+                           int64_t newcomers_begin) const {
   if (applying_) return RoundVerdict::kWait;
   if (kind_ == RoundKind::kSeed) return opened() ? RoundVerdict::kApply : RoundVerdict::kWait;
   if (due_at() <= now) return RoundVerdict::kApply;
@@ -30,8 +31,8 @@ RoundVerdict Round::Decide(const Participants& participants, absl::Time now) con
   const int available = AvailableCount(participants);
   if (opened()) {
     // Nobody owes the round any more. A quorum that is here, but partly began after the push, need
-    // not contribute; one that is not here is waited for.
-    const bool enough = called() || available >= policy_.quorum;
+    // not contribute. One that is not here is waited for, unless nobody who comes could contribute.
+    const bool enough = called() || available >= policy_.quorum || push_step_ <= newcomers_begin;
     return enough ? RoundVerdict::kApply : RoundVerdict::kWait;
   }
   // Pools that drain before this round do not train beyond it. Then the round is left to the pools

@@ -55,7 +55,10 @@ class Round {
   // Removes the contribution of an earlier incarnation of the pool. Requires !applying().
   void Remove(int ordinal);
 
-  RoundVerdict Decide(const Participants& participants, absl::Time now) const;
+  // `newcomers_begin`: the step at which a pool begins that becomes ready now. It contributes to
+  // rounds with later pushes.
+  RoundVerdict Decide(const Participants& participants, absl::Time now,
+                      int64_t newcomers_begin) const;
   // Ordinals of the pools that still owe a contribution and have this presence: kLive for those
   // that are ready, or kLost.
   std::vector<int> Owing(const Participants& participants, Presence presence) const;

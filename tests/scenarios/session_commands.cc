@@ -75,6 +75,8 @@ session::Event Done(const Command& c) {
   return session::StepDone{ParseNumbers(c.word(0))[0], c.Has("drain"), c.Number("called")};
 }
 
+session::Event MergeWasDone(const Command& c) { return session::Merged{FragmentOf(c)}; }
+
 session::Event MergeWasAgreed(const Command& c) { return session::MergeAgreed{!c.Has("not-here")}; }
 
 session::Event DrainAsked(const Command& c) { return session::Drain{c.Has("stopped")}; }
@@ -115,6 +117,7 @@ std::vector<std::string> SessionScenario::Run(const Command& command) {
       {"agreed", &Agreed},
       {"done", &Done},
       {"merge-agreed", &MergeWasAgreed},
+      {"merged", &MergeWasDone},
       {"drain", &DrainAsked},
       {"pushed", &Pushed},
       {"push-refused", &PushWasRefused},

@@ -265,6 +265,7 @@ void RankNode::Apply(const session::Merge& merge) {
   }
   world_->checker.Holds(id_, merge.fragment, merge.version, fragment.outer);
   world_->checker.Merged(id_, merge.fragment, merge.version, error, fragment.error);
+  Feed(session::Merged{merge.fragment});
 }
 
 void RankNode::Do(const session::Evaluate& action) {

@@ -516,6 +516,7 @@ absl::Status RankSession::Impl::DoMerge(const Merge& action) {
   if (options_.observer.on_merge) {
     options_.observer.on_merge({action.fragment, action.version, meter_.step(), outer.outer()});
   }
+  Post(Merged{action.fragment});
   return absl::OkStatus();
 }
 

@@ -69,7 +69,7 @@ struct AgreeOnMerge {
 // drop the kept bytes of a push for it. `contributed`: they counted, so the error feedback
 // advances; otherwise it does not change. alpha is 0, so that live becomes outer, in the final
 // round and for commits that a pool merges before its first step. Never for a SKIPPED version,
-// which changes nothing. Collective.
+// which changes nothing. Then Merged. Collective.
 struct Merge {
   int fragment = 0;
   int64_t version = 0;

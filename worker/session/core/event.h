@@ -127,6 +127,10 @@ struct StepDone {
   bool drain = false;
   int64_t called = 0;
 };
+// The training thread has performed the last Merge of this fragment.
+struct Merged {
+  int fragment = 0;
+};
 // Answer to AgreeOnMerge: all ranks can merge it. The same on all ranks.
 struct MergeAgreed {
   bool here = false;
@@ -143,6 +147,6 @@ struct Drain {
 
 using Event = std::variant<PlanReceived, PlanRefused, SeedRequested, CommitPublished, RoundCalled,
                            Ended, Disconnected, PulledWhole, Pulled, PushDone, PushRefused,
-                           PullRefused, VersionsAgreed, StepDone, MergeAgreed, Drain>;
+                           PullRefused, VersionsAgreed, StepDone, MergeAgreed, Merged, Drain>;
 
 }  // namespace longhaul::session

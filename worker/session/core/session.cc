@@ -170,7 +170,7 @@ void Session::PullNext(int index, Actions& out) {
   }
   const bool wanted =
       fragment.newest.version == fragment.held + 1 && fragment.newest.kind != RoundKind::kSkipped;
-  if (!wanted || fragment.pulled || fragment.pull_asked || !connected_) return;
+  if (!wanted || fragment.pulled || fragment.pull_asked || fragment.merging || !connected_) return;
   fragment.pull_asked = true;
   out.push_back(Pull{index, fragment.newest.version});
 }

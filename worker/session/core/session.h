@@ -101,6 +101,8 @@ class Session {
     bool pull_asked = false;
     // The downlink of held + 1 was pulled.
     bool pulled = false;
+    // Only with Plan::quorum: `held` is being merged. The next downlink is added to the result.
+    bool merging = false;
     // steps_run_ at the newest push or refusal to push, or when the parameters were installed.
     int64_t steps_before = 0;
   };
@@ -122,6 +124,7 @@ class Session {
   void On(const VersionsAgreed& event, Actions& out);
   void On(const StepDone& event, Actions& out);
   void On(const MergeAgreed& event, Actions& out);
+  void On(const Merged& event, Actions& out);
   void On(const Drain& event, Actions& out);
 
   // session_start.cc: from the plan to the first step.

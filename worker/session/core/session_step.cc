@@ -123,6 +123,7 @@ bool Session::MergeNext(int index, Actions& out) {
   if (commit.kind != RoundKind::kSkipped) {
     // Before the first step there are no local parameters to keep.
     const bool outer_only = commit.kind == RoundKind::kFinal || step_ == begin_step_;
+    fragment.merging = plan_.quorum;
     out.push_back(Merge{index, version, commit.kind, outer_only ? 0 : plan_.alpha,
                         fragment.pushed && commit.contributed,
                         !fragment.pushed && commit.contributed});
@@ -137,6 +138,12 @@ bool Session::MergeNext(int index, Actions& out) {
   PushDue(index, out);
   PullNext(index, out);
   return true;
+}
+
+void Session::On(const Merged& event, Actions& out) {
+  if (!std::exchange(fragments_[event.fragment].merging, false)) return;
+  if (state_ == SessionState::kDraining) return;
+  PullNext(event.fragment, out);
 }
 
 void Session::On(const MergeAgreed& event, Actions& out) {

@@ -144,17 +144,20 @@ class Rank {
   }
 
   void Perform(const Action& action) {
-    std::visit(
-        Overloaded{[&](const session::PullWhole& a) { whole_.push_back(a.fragment); },
-                   [&](const session::Pull& a) { downlinks_.push_back(a); },
-                   [&](const session::RunStep& a) { running_ = a.step; },
-                   [&](const session::AgreeOnMerge& a) { merge_ = a.here; },
-                   [&](const session::AgreeOnVersions& a) { Agree(a.versions); },
-                   [&](const session::Finish&) { ended_ = true; },
-                   [&](const session::Restart&) { ended_ = true; },
-                   [&](const session::Push& a) { CheckFragment(a.fragment); },
-                   [&](const session::Merge& a) { CheckFragment(a.fragment); }, [](const auto&) {}},
-        action);
+    std::visit(Overloaded{[&](const session::PullWhole& a) { whole_.push_back(a.fragment); },
+                          [&](const session::Pull& a) { downlinks_.push_back(a); },
+                          [&](const session::RunStep& a) { running_ = a.step; },
+                          [&](const session::AgreeOnMerge& a) { merge_ = a.here; },
+                          [&](const session::AgreeOnVersions& a) { Agree(a.versions); },
+                          [&](const session::Finish&) { ended_ = true; },
+                          [&](const session::Restart&) { ended_ = true; },
+                          [&](const session::Push& a) { CheckFragment(a.fragment); },
+                          [&](const session::Merge& a) {
+                            CheckFragment(a.fragment);
+                            Post(session::Merged{a.fragment});
+                          },
+                          [](const auto&) {}},
+               action);
   }
 
   // The other rank of the pool has the same versions.
