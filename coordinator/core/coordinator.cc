@@ -93,7 +93,6 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
       Reschedule(*job);
     }
   }
-  DeleteExpired();
   RemoveDue();
   if (placement_at_ <= now_) placement_due_ = true;
   if (std::exchange(placement_due_, false)) PlacePools();

@@ -116,7 +116,7 @@ class Coordinator {
   void On(const StoreFailed& event);
   void On(const FilesRemoved& event);
   void On(const RemoveFailed& event);
-  void On(const Tick&) {}
+  void On(const Tick&) { DeleteExpired(); }
 
   Job& AddJob(const std::string& id, const JobOptions& options, JobState state);
   void Recover(const RecoveredJob& recovered);

@@ -183,7 +183,8 @@ void Coordinator::Keep(const EndedJobTime& ended) {
   expiring_.insert({until, ended.job});
 }
 
-// One job in a Step, since thousands may be due when the time to keep is made shorter.
+// With a tick alone, so that nobody's answer waits until it is stored. One job at a time, since
+// thousands may be due when the time to keep is made shorter.
 void Coordinator::DeleteExpired() {
   if (expiring_.empty() || expiring_.begin()->first > now_) return;
   const std::string id = expiring_.begin()->second;

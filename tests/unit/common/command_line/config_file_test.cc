@@ -128,7 +128,7 @@ TEST_F(ConfigFileTest, AMistakeIsNamedWithItsLine) {
             "line 1: ranks: found nothing, expected one value (\"\" is an empty text)");
   EXPECT_EQ(FaultOf("ranks: 1\nlease: 2s\nranks: 2\n"),
             "line 3: ranks is given twice, first in line 1");
-  // Even where a flag says otherwise.
+  // All of them.
   EXPECT_EQ(FaultOf("ranks: 1\nlease: 0s\nrank: 2\n"),
             "line 2: lease: '0s' is no time from 1s to 1h, as 90s or 10m; line 3: no such setting: "
             "rank (did you mean 'ranks'?)");
