@@ -103,7 +103,9 @@ class Session {
     bool pulled = false;
     // Only with Plan::quorum: `held` is being merged. The next downlink is added to the result.
     bool merging = false;
-    // steps_run_ at the newest push or refusal to push, or when the parameters were installed.
+    // The newest version whose push was due.
+    int64_t due = 0;
+    // steps_run_ when it was due, or when the parameters were installed later.
     int64_t steps_before = 0;
   };
   using Actions = std::vector<Action>;

@@ -68,12 +68,13 @@ void Session::PushFinal(Actions& out) {
 // now. It pushes nothing then.
 void Session::PushRound(int index, int64_t version, RoundKind kind, Actions& out) {
   Fragment& fragment = fragments_[index];
-  if (state_ == SessionState::kEnded || fragment.newest.version >= version ||
-      fragment.held >= version)
-    return;
-  if (plan_.quorum && fragment.pushed) return;
+  if (state_ == SessionState::kEnded || fragment.held >= version || fragment.due >= version) return;
   // Steps were left out, and the version before is merged first. MergeNext pushes then.
   if (plan_.quorum && fragment.held != version - 1) return;
+  // All ranks count the steps alike, whichever commits they have received by now.
+  fragment.due = version;
+  const int64_t steps = steps_run_ - std::exchange(fragment.steps_before, steps_run_);
+  if (fragment.newest.version >= version) return;
   if (fragment.held != version - 1) {
     return End(Restart{absl::StrFormat("fragment %d: version %d is due, this pool holds %d", index,
                                        version, fragment.held)},
@@ -81,7 +82,6 @@ void Session::PushRound(int index, int64_t version, RoundKind kind, Actions& out
   }
   fragment.pushed = true;
   fragment.sent = false;
-  const int64_t steps = steps_run_ - std::exchange(fragment.steps_before, steps_run_);
   const int64_t weight = plan_.quorum ? std::clamp<int64_t>(steps, 1, fragment.schedule.period) : 1;
   out.push_back(Push{index, version, kind, weight});
 }
