@@ -396,5 +396,44 @@ TEST(CombinationsTest, WhatInterruptsTrainingChangesNoBit) {
   });
 }
 
+// Of other nodes, with another partition, offload, precision and so on.
+TEST(CombinationsTest, AnotherPoolTakesTrainingOver) {
+  ForDrawn([](uint64_t seed, const Drawn& drawn) {
+    // Its error feedback belongs to ranks.
+    if (std::holds_alternative<OneBitAdamOptions>(drawn.optimizer)) return;
+    std::optional<Drawn> other;
+    for (uint64_t next = seed + 5000; !other.has_value(); ++next) other = Draw(next);
+    other->optimizer = drawn.optimizer;
+    other->tied = drawn.tied;
+    other->documents = drawn.documents;
+    other->clip_norm = drawn.clip_norm;
+    SCOPED_TRACE(Describe(seed, *other));
+    const DrawnResult expected = TrainDrawn(Plain(drawn));
+    Saved saved;
+    std::mutex mutex;
+    std::vector<double> losses;
+    const auto train = [&](const Drawn& by, int first, int last) {
+      RunRanks(RanksOf(by), [&](int number, Communicator& communicator) {
+        at::set_num_threads(1);
+        DrawnRank rank(by, {}, communicator);
+        rank.Make();
+        if (first > 1) Restore(saved, rank.engine());
+        for (int step = first; step <= last; ++step) {
+          const auto stats = rank.Step(step);
+          ASSERT_TRUE(stats.ok()) << stats.status();
+          if (number == 0) losses.push_back(stats->loss_sum);
+        }
+        if (first == 1) Save(rank.engine(), mutex, saved);
+      });
+    };
+    train(drawn, 1, 2);
+    train(*other, 3, kDrawnSteps);
+    const double bound = std::max(LossBound(drawn), LossBound(*other));
+    ASSERT_EQ(losses.size(), static_cast<size_t>(kDrawnSteps));
+    for (size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(losses[i], expected.losses[i], bound * expected.losses[i]) << "step " << i + 1;
+  });
+}
+
 }  // namespace
 }  // namespace longhaul
