@@ -80,6 +80,7 @@ constexpr Default kComputed[] = {
     {"model.transformer.rope_scaling.llama3.original_context", "8192"},
     {"inner.onebit_adam.local_step_clipper", "16"},
     {"offload.subgroup_elements", "4194304"},
+    {"sync.quorum.pools", "that of pools.min"},
     {"evaluation.pools_every_cycles", "that of evaluation.every_cycles"},
 };
 

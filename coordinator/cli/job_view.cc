@@ -106,6 +106,17 @@ std::string InnerStateText(const v1::Job& job) {
   return text;
 }
 
+// A line for each pool that was late (sync.mode QUORUM).
+std::string LateText(const v1::Job& job) {
+  std::string text;
+  for (const v1::PoolProgress& p : job.pools()) {
+    if (p.late_rounds() == 0) continue;
+    absl::StrAppend(&text, Printable(p.pool()), ": ", p.late_rounds(),
+                    " round(s) went on without it\n");
+  }
+  return text;
+}
+
 // Without the field twice: many messages begin with it.
 std::string FieldAndMessage(const v1::JobError& error) {
   const bool named = error.field().empty() || absl::StartsWith(error.message(), error.field());
@@ -191,7 +202,7 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
   std::string text = PairsText(pairs);
   if (job.fragments_size() > 0) absl::StrAppend(&text, "\n", FragmentTable(job, width));
   if (job.pools_size() > 0)
-    absl::StrAppend(&text, "\n", PoolTable(job, width), InnerStateText(job));
+    absl::StrAppend(&text, "\n", PoolTable(job, width), LateText(job), InnerStateText(job));
   if (job.pools_left_out() > 0)
     absl::StrAppend(&text, "and ", job.pools_left_out(), " more pools\n");
   if (job.set_aside_size() > 0)

@@ -176,6 +176,8 @@ TEST(LoadTest, RefusesAZeroThatWouldMeanAnotherDefault) {
   EXPECT_THAT(
       Violations("model: {transformer: {rope_scaling: {llama3: {low_freq_factor: 0}}}}"),
       ElementsAre(At("model.transformer.rope_scaling.llama3.low_freq_factor", "found 0", "1")));
+  EXPECT_THAT(Violations("sync: {mode: quorum, quorum: {pools: 0}}"),
+              ElementsAre(At("sync.quorum.pools", "found 0", "that of pools.min")));
   EXPECT_THAT(Violations("sync: {tau: 0}\ntrain: {seed: 0}"), IsEmpty());
 }
 

@@ -193,6 +193,19 @@ TEST_F(CliTest, SaysWhichPoolsAreSetAsideAndWhy) {
   EXPECT_EQ(RunCli({"pools", "-o", "json"}).envelope()["data"][0]["set_aside"][0]["retry_in"], 20);
 }
 
+TEST_F(CliTest, GetNamesThePoolsWithoutWhichRoundsWentOn) {
+  fake_.get = [&](const v1::GetJobRequest&, v1::GetJobResponse* response) {
+    *response->mutable_job() = SampleJob();
+    response->mutable_job()->mutable_pools(1)->set_late_rounds(3);
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  EXPECT_THAT(RunCli({"get", "quickstart"}).out,
+              AllOf(HasSubstr("west: 3 round(s) went on without it\n"), Not(HasSubstr("east: "))));
+  EXPECT_EQ(
+      RunCli({"get", "quickstart", "-o", "json"}).envelope()["data"]["pools"][1]["late_rounds"], 3);
+}
+
 TEST_F(CliTest, PoolsShowsAllPagesAndHowManyFaultsAreLeftOut) {
   fake_.pools = [](const v1::ListPoolsRequest& request, v1::ListPoolsResponse* response) {
     v1::Pool* pool = response->add_pools();
