@@ -1,6 +1,6 @@
-// The session's core under a coordinator that sends whatever it likes: plans, commits, calls, seeds,
-// ends, the versions of pulls, refusals. The rank itself keeps to its contract. No answer may stop it
-// otherwise than by the core's own Finish or Restart.
+// The session's core under a coordinator that sends whatever it likes: plans, commits, calls,
+// seeds, ends, the versions of pulls, refusals. The rank itself keeps to its contract. No answer
+// may stop it otherwise than by the core's own Finish or Restart.
 //   input: steps: u8 what | its message or number
 #include <optional>
 #include <variant>
