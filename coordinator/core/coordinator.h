@@ -142,6 +142,7 @@ class Coordinator {
   // coordinator_checkpoints.cc: when checkpoints are written, and how files of deleted jobs are
   // removed.
   void CheckpointDue(const Job& job, int64_t version);
+  static bool IsLasting(const Job& job, int64_t step);
   // Returns whether there is one.
   bool CheckpointLeft(const Job& job, bool last);
   void ClearRequest(Job& job);
