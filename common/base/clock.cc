@@ -53,8 +53,8 @@ absl::Time EvenTime::At(absl::Time wall, absl::Duration passed) {
 
 std::unique_ptr<Clock> MakeSystemClock() { return std::make_unique<SystemClock>(); }
 
-absl::Time OnWallClock(const Clock& clock, absl::Time time) {
-  return absl::Now() + (time - clock.Now());
+absl::Time InSteadyTime(const Clock& clock, absl::Time time) {
+  return SteadyTime() + (time - clock.Now());
 }
 
 absl::Time ManualClock::Now() const {

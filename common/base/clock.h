@@ -44,9 +44,8 @@ absl::Time SteadyTime();
 // The machine's time: EvenTime of its clocks. While the machine sleeps, time passes.
 std::unique_ptr<Clock> MakeSystemClock();
 
-// What the wall clock will show when `clock` shows `time`, if nobody sets it: deadlines of gRPC are
-// of the wall clock. The infinite future stays so.
-absl::Time OnWallClock(const Clock& clock, absl::Time time);
+// What SteadyTime will be when `clock` shows `time`. The infinite future stays so.
+absl::Time InSteadyTime(const Clock& clock, absl::Time time);
 
 // A clock that only Advance moves. SleepUntil blocks until another thread advances far enough.
 class ManualClock : public Clock {

@@ -101,11 +101,10 @@ std::string FromVariable(const CLI::App& command, const std::string& message,
     option = at->get_option_no_throw(name);
   }
   if (option == nullptr || option->get_envname().empty()) return "";
-  const bool given = std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
-    return arg == name || absl::StartsWith(arg, name + "=");
-  });
   const char* value = std::getenv(option->get_envname().c_str());
-  return given || value == nullptr ? "" : absl::StrCat(" (from ", option->get_envname(), ")");
+  return IsAmong(args, *option) || value == nullptr
+             ? ""
+             : absl::StrCat(" (from ", option->get_envname(), ")");
 }
 
 UsageFault MissingCommand(const CLI::App& command) {
@@ -176,6 +175,16 @@ UsageFault ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
                          " is also given by an earlier name"),
             HelpHint(command)};
   return {absl::StrCat(what, FromVariable(command, what, args)), HelpHint(command)};
+}
+
+bool IsAmong(const std::vector<std::string>& args, const CLI::Option& option) {
+  const std::vector<std::string>& names = option.get_lnames();
+  return std::any_of(args.begin(), args.end(), [&](const std::string& arg) {
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      const absl::string_view word = absl::StripPrefix(arg, "--");
+      return word.size() < arg.size() && word.substr(0, word.find('=')) == name;
+    });
+  });
 }
 
 std::vector<std::string> WithCommonWords(const CLI::App& app, std::vector<std::string> args) {

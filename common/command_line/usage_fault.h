@@ -23,6 +23,9 @@ struct UsageFault {
 UsageFault ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
                         const std::vector<std::string>& args);
 
+// Whether a word gives the option by a long name: "--ranks", "--ranks=2".
+bool IsAmong(const std::vector<std::string>& args, const CLI::Option& option);
+
 // Makes `version` and `help` of the first words what they mean: `version` alone becomes --version,
 // `help a b` becomes `a b --help`. An app's own command of that name stays as it is.
 std::vector<std::string> WithCommonWords(const CLI::App& app, std::vector<std::string> args);

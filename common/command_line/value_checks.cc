@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/check.h"
 #include "common/base/nearest_name.h"
 
 namespace longhaul {
@@ -42,6 +43,23 @@ CLI::Validator Number(double least, double most) {
         return absl::StrCat("'", text, "' is no number from ", least, " to ", most);
       },
       "");
+}
+
+CLI::Validator TimeSpan(absl::Duration least, absl::Duration most) {
+  return CLI::Validator(
+      [=](const std::string& text) -> std::string {
+        absl::Duration time;
+        if (absl::ParseDuration(text, &time) && time >= least && time <= most) return "";
+        return absl::StrCat("'", text, "' is no time from ", absl::FormatDuration(least), " to ",
+                            absl::FormatDuration(most), ", as 90s or 10m");
+      },
+      "");
+}
+
+absl::Duration CheckedTime(const std::string& text) {
+  absl::Duration time;
+  LH_CHECK(absl::ParseDuration(text, &time), "a time that TimeSpan accepted");
+  return time;
 }
 
 }  // namespace longhaul

@@ -10,6 +10,7 @@
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
+#include "absl/time/time.h"
 
 namespace longhaul {
 
@@ -24,5 +25,10 @@ inline CLI::Validator TokenNumber() { return WholeNumber(-1, int64_t{1} << 40); 
 
 // "'10s' is no number from 0 to 86400"
 CLI::Validator Number(double least, double most);
+
+// "'often' is no time from 1s to 1h, as 90s or 10m"
+CLI::Validator TimeSpan(absl::Duration least, absl::Duration most);
+// The time of a text that TimeSpan accepts.
+absl::Duration CheckedTime(const std::string& text);
 
 }  // namespace longhaul

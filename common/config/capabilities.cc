@@ -49,6 +49,7 @@ void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
 std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
   std::set<std::string> needs = {MemberName("model", spec.model(), "kind"),
                                  CodecName(spec.sync().up()), CodecName(spec.sync().down())};
+  if (spec.sync().mode() == v1::QUORUM) needs.insert(capability::kSyncQuorum);
   // The synthetic model reads no data, has no optimizer and computes nothing.
   if (!spec.model().has_synthetic()) {
     const v1::TransformerSpec& model = spec.model().transformer();

@@ -46,6 +46,7 @@ inline constexpr char kOffloadOptimizer[] = "offload:optimizer";
 inline constexpr char kOffloadMuon[] = "offload:muon";
 inline constexpr char kOffloadParameters[] = "offload:parameters";
 inline constexpr char kEvaluationBesideTraining[] = "evaluation:beside_training";
+inline constexpr char kSyncQuorum[] = "sync:quorum";
 inline constexpr char kPrecisionBfloat16[] = "precision:bfloat16";
 inline constexpr char kPrecisionFloat32[] = "precision:float32";
 }  // namespace capability

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "common/base/check.h"
 #include "common/config/data_sources.h"
 #include "common/config/transformer_spec.h"
@@ -67,6 +68,19 @@ constexpr Default kDefaults[] = {
     {"checkpoint.keep", "3"},
     {"evaluation.every_cycles", "1"},
     {"evaluation.batches", "8"},
+};
+
+// What fields without presence mean that FillComputed fills in, in words: zero is not their value.
+constexpr Default kComputed[] = {
+    {"model.transformer.kv_heads", "that of heads"},
+    {"model.transformer.head_dim", "dim / heads"},
+    {"model.transformer.positions", "that of context"},
+    {"model.transformer.rope_scaling.llama3.low_freq_factor", "1"},
+    {"model.transformer.rope_scaling.llama3.high_freq_factor", "4"},
+    {"model.transformer.rope_scaling.llama3.original_context", "8192"},
+    {"inner.onebit_adam.local_step_clipper", "16"},
+    {"offload.subgroup_elements", "4194304"},
+    {"evaluation.pools_every_cycles", "that of evaluation.every_cycles"},
 };
 
 void SetField(Message& message, const FieldDescriptor& field, absl::string_view text) {
@@ -151,6 +165,13 @@ void FillFragments(v1::JobSpec& spec) {
   }
 }
 
+void FillQuorum(v1::JobSpec& spec) {
+  if (spec.sync().mode() != v1::QUORUM) return;
+  v1::QuorumSpec& quorum = *spec.mutable_sync()->mutable_quorum();
+  if (quorum.pools() == 0) quorum.set_pools(spec.pools().min());
+  if (!quorum.has_grace_seconds()) quorum.set_grace_seconds(30);
+}
+
 void FillCodec(v1::CodecSpec& spec) {
   const v1::Codec codec = spec.codec();
   if (!spec.has_error_feedback()) spec.set_error_feedback(codec == v1::SIGN1 || codec == v1::TOPK2);
@@ -197,6 +218,7 @@ void FillComputed(v1::JobSpec& spec) {
   FillCodec(*spec.mutable_sync()->mutable_up());
   FillCodec(down);
   FillFragments(spec);
+  FillQuorum(spec);
   FillOuterOptimizer(spec);
 }
 
@@ -218,8 +240,11 @@ void FillDefaults(v1::JobSpec& spec) {
 }
 
 absl::string_view DefaultOf(absl::string_view path) {
-  for (const Default& entry : kDefaults) {
-    if (entry.path == path) return entry.value;
+  for (const absl::Span<const Default> table :
+       {absl::MakeSpan(kDefaults), absl::MakeSpan(kComputed)}) {
+    for (const Default& entry : table) {
+      if (entry.path == path) return entry.value;
+    }
   }
   return "";
 }

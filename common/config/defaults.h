@@ -11,8 +11,8 @@ namespace longhaul {
 // impossible one. A second call changes nothing.
 void FillDefaults(v1::JobSpec& spec);
 
-// The fixed default of the field at `path` ("sync.h"), as text. Empty if it is zero, if there is
-// none, or if it depends on other fields.
+// The default of the field at `path` ("sync.h"), as text: its value, or where it comes from. Empty
+// if there is none, or if zero is a value of the field.
 absl::string_view DefaultOf(absl::string_view path);
 
 }  // namespace longhaul

@@ -19,6 +19,7 @@ constexpr int64_t kCheckpointsMax = 1000;
 constexpr int64_t kEvaluationBatchesMax = 100'000;
 // A coordinator gives leases to at most so many pools.
 constexpr int kPoolsMax = 4096;
+constexpr int kGraceSecondsMax = 3600;
 
 // Reports an option that the codec does not have, or that contradicts another one.
 void ValidateCodec(const std::string& field, const v1::CodecSpec& spec, ViolationList& violations) {
@@ -55,14 +56,27 @@ void ValidateDownlink(const v1::CodecSpec& down, ViolationList& violations) {
   }
 }
 
-void ValidateMode(const v1::SyncSpec& sync, ViolationList& violations) {
-  const std::string hint = "use lockstep: every live pool contributes to every round";
-  if (sync.mode() == v1::QUORUM) violations.NotBuilt("sync.mode", "quorum is not built yet", hint);
-  if (sync.has_quorum()) violations.NotBuilt("sync.quorum", "quorum is not built yet", hint);
+void ValidateMode(const v1::JobSpec& spec, ViolationList& violations) {
+  const v1::QuorumSpec& quorum = spec.sync().quorum();
+  if (spec.sync().mode() != v1::QUORUM) {
+    if (spec.sync().has_quorum())
+      violations.Invalid("sync.quorum", "means nothing without sync.mode: quorum");
+    return;
+  }
+  // If pools.min is impossible itself, only that mistake is reported.
+  const int most = spec.pools().min() >= 1 ? spec.pools().min() : kPoolsMax;
+  RequireInteger(violations, "sync.quorum.pools", quorum.pools(), 1, most,
+                 "at most pools.min: a job that begins with fewer pools would wait");
+  RequireInteger(violations, "sync.quorum.grace_seconds", quorum.grace_seconds(), 0,
+                 kGraceSecondsMax);
+  if (spec.inner().onebit_adam().local_step_scaler() != 0) {
+    violations.Invalid("inner.onebit_adam.local_step_scaler",
+                       "found local steps, expected 0 with sync.mode: quorum: any step may be the "
+                       "last one before a contribution");
+  }
 }
 
 void ValidateSync(const v1::SyncSpec& sync, ViolationList& violations) {
-  ValidateMode(sync, violations);
   RequireInteger(violations, "sync.h", sync.h(), 1, kPeriodMax);
   if (sync.h() >= 1 && (sync.tau() < 0 || sync.tau() >= sync.h())) {
     violations.Invalid("sync.tau", absl::StrFormat("found %d, expected 0 to %d, below h",
@@ -124,6 +138,7 @@ void ValidateInit(const v1::InitSpec& init, ViolationList& violations) {
 }  // namespace
 
 void ValidateExchange(const v1::JobSpec& spec, ViolationList& violations) {
+  ValidateMode(spec, violations);
   ValidateSync(spec.sync(), violations);
   ValidatePools(spec.pools(), violations);
   RequireInteger(violations, "checkpoint.every_cycles", spec.checkpoint().every_cycles(),

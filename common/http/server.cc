@@ -34,11 +34,6 @@ constexpr char kContentPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-absl::string_view WithoutBrackets(absl::string_view host) {
-  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
-  return host;
-}
-
 // Whether the name in a Host header can mean this machine alone. Null: there is no header.
 bool NamesThisMachine(const char* host) {
   // Browsers always send it.
@@ -117,8 +112,8 @@ class HttpServer::Impl {
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
-    const std::string host(WithoutBrackets(options.address)), port = absl::StrCat(options.port);
-    if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return false;
+    const std::string port = absl::StrCat(options.port);
+    if (getaddrinfo(options.address.c_str(), port.c_str(), &hints, &found) != 0) return false;
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> address(found, freeaddrinfo);
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
@@ -252,10 +247,7 @@ class HttpServer::Impl {
 absl::StatusOr<HttpServer::Options> HttpServer::OptionsFrom(const std::string& listen) {
   absl::StatusOr<HostPort> address = ParseHostPort(listen);
   if (!address.ok()) return address.status();
-  const bool v6 = absl::StrContains(address->host, ':');
-  return Options{.address = address->host == "localhost" ? "127.0.0.1"
-                            : v6                         ? absl::StrCat("[", address->host, "]")
-                                                         : address->host,
+  return Options{.address = address->host == "localhost" ? "127.0.0.1" : address->host,
                  .port = address->port};
 }
 
@@ -265,11 +257,10 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
         absl::StrCat("HTTP port ", options.port, ": expected 0 to 65535"));
   }
   if (options.address.empty()) return absl::InvalidArgumentError("HTTP: there is no host");
-  const std::string host(WithoutBrackets(options.address));
-  const bool own_machine_only = IsLoopback(host) && !pages.gate();
+  const bool own_machine_only = IsLoopback(options.address) && !pages.gate();
   auto impl = std::make_unique<Impl>(std::move(pages), own_machine_only,
                                      static_cast<size_t>(options.connections_max));
-  if (!impl->Start(options)) return ListenFault({host, options.port});
+  if (!impl->Start(options)) return ListenFault({options.address, options.port});
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl), options.address));
 }
 
@@ -279,6 +270,6 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl, std::string host)
 HttpServer::~HttpServer() = default;
 
 int HttpServer::port() const { return impl_->port(); }
-std::string HttpServer::address() const { return absl::StrCat(host_, ":", port()); }
+std::string HttpServer::address() const { return HostPortText(host_, port()); }
 
 }  // namespace longhaul

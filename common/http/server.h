@@ -28,7 +28,7 @@ namespace longhaul {
 class HttpServer {
  public:
   struct Options {
-    // An IPv4 address, an IPv6 address in brackets, or a name of this machine.
+    // Numeric. An IPv6 address has no brackets here.
     std::string address = "127.0.0.1";
     // 0: any free one; ask port().
     int port = 0;

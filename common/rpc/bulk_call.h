@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/pacer.h"
 #include "common/rpc/wire_bytes.h"
 #include "grpcpp/channel.h"
@@ -20,7 +21,7 @@ namespace longhaul {
 using BulkChannels = absl::Span<const std::shared_ptr<grpc::Channel>>;
 
 struct BulkCall {
-  // Of the wall clock. Required: the server refuses calls without a deadline.
+  // Of SteadyTime. Required: the server refuses calls without a deadline.
   absl::Time deadline;
   // A stop request from any thread cancels the call: CANCELLED.
   std::stop_token stop;
@@ -35,7 +36,7 @@ class ClientCall {
  public:
   ClientCall(const std::stop_token& stop, absl::Time deadline)
       : cancel_(stop, [this] { context_.TryCancel(); }) {
-    context_.set_deadline(absl::ToChronoTime(deadline));
+    context_.set_deadline(GrpcDeadline(deadline));
   }
   grpc::ClientContext& context() { return context_; }
 

@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/host_port.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/retry.h"
 #include "grpc/compression.h"
 #include "grpc/grpc.h"
@@ -25,19 +25,18 @@ bool IsOfThisMachine(absl::string_view address) {
   return to.ok() && IsLoopback(to->host);
 }
 
-// `end` is of SteadyTime: a wall clock that is set back does not prolong the wait.
-bool AwaitConnectedUntil(grpc::Channel& channel, absl::Time end, const std::stop_token& stop) {
+}  // namespace
+
+bool AwaitConnected(grpc::Channel& channel, absl::Time deadline, const std::stop_token& stop) {
   for (;;) {
     const grpc_connectivity_state state = channel.GetState(/*try_to_connect=*/true);
     if (state == GRPC_CHANNEL_READY) return true;
-    const absl::Duration left = end - SteadyTime();
+    const absl::Duration left = deadline - SteadyTime();
     if (stop.stop_requested() || left <= absl::ZeroDuration()) return false;
     // The watch polls the channel's sockets, which makes the connection progress.
-    channel.WaitForStateChange(state, absl::ToChronoTime(absl::Now() + std::min(left, kWatch)));
+    channel.WaitForStateChange(state, GrpcDeadline(SteadyTime() + std::min(left, kWatch)));
   }
 }
-
-}  // namespace
 
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   grpc::ChannelArguments arguments;
@@ -72,10 +71,6 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
       arguments);
 }
 
-bool AwaitConnected(grpc::Channel& channel, absl::Time deadline, const std::stop_token& stop) {
-  return AwaitConnectedUntil(channel, SteadyTime() + (deadline - absl::Now()), stop);
-}
-
 void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
                       absl::Duration wait, const std::stop_token& stop) {
   const absl::Time end = SteadyTime() + kReconnectPatience;
@@ -83,7 +78,7 @@ void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
   for (const std::shared_ptr<grpc::Channel>& channel : channels) {
     if (channel->GetState(true) == GRPC_CHANNEL_READY) continue;
     connected = false;
-    if (!AwaitConnectedUntil(*channel, end, stop)) return;
+    if (!AwaitConnected(*channel, end, stop)) return;
   }
   if (connected) WaitUnlessStopped(wait, stop);
 }

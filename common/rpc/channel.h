@@ -43,9 +43,9 @@ struct ChannelOptions {
 std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
 
 // Waits until the channel is connected, and makes it connect meanwhile. Returns false at the
-// deadline or after a stop request. The wait is needed: while no call is in progress only gRPC's
-// backup polls a channel's sockets, every 5 s. So a caller that sleeps between calls that fail at
-// once would be connected that late.
+// deadline (of SteadyTime) or after a stop request. The wait is needed: while no call is in
+// progress only gRPC's backup polls a channel's sockets, every 5 s. So a caller that sleeps between
+// calls that fail at once would be connected that late.
 bool AwaitConnected(grpc::Channel& channel, absl::Time deadline, const std::stop_token& stop);
 
 // The wait between two attempts of a call over these channels: `wait`, or, if one of them is not

@@ -10,7 +10,7 @@ namespace {
 // measured to be in flight. The rest allows other connections to make up for a slow one.
 constexpr double kPayloadShare = 0.5;
 
-constexpr double kMiB = 1 << 20;
+constexpr int64_t kMiB = 1 << 20;
 constexpr double kSecondsOfAChunk = 10;
 
 }  // namespace
@@ -31,6 +31,14 @@ int StreamCount(int channels, int64_t bytes, double paced_bytes_per_second) {
   if (paced_bytes_per_second > 0)
     most = std::min(most, std::floor(paced_bytes_per_second * kSecondsOfAChunk / kMiB));
   return static_cast<int>(std::max(1.0, most));
+}
+
+void StreamLimit::TooSlow() { most_ = std::max(1, most_ / 4); }
+
+void StreamLimit::Passed(int64_t bytes, absl::Duration took) {
+  if (bytes <= 0) return;
+  const double pace = static_cast<double>(bytes) / std::max(absl::ToDoubleSeconds(took), 1e-6);
+  most_ = std::max<int>(most_, StreamCount(channels_, channels_ * kMiB, pace));
 }
 
 }  // namespace longhaul

@@ -4,6 +4,7 @@
 // carries.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "absl/time/time.h"
@@ -34,5 +35,24 @@ inline double PacedBytesPerSecond(const BulkLink& link) {
 // is not) also uses at most so many that each sends a chunk every 10 s, also while another push
 // runs: the server ends a stream that brings nothing for 30 s (stall_watch.h).
 int StreamCount(int channels, int64_t bytes, double paced_bytes_per_second);
+
+// On how many of the channels transfers in one direction of a link are kept moving, as they show.
+// Thread-safe.
+class StreamLimit {
+ public:
+  explicit StreamLimit(int channels) : channels_(channels), most_(channels) {}
+
+  int most() const { return most_; }
+  // The link was too slow for them: a quarter from now on. The next transfer would lose as much
+  // time before it knew.
+  void TooSlow();
+  // A transfer brought so many bytes in this time. So fast a link keeps as many moving as
+  // StreamCount says.
+  void Passed(int64_t bytes, absl::Duration took);
+
+ private:
+  const int channels_;
+  std::atomic<int> most_;
+};
 
 }  // namespace longhaul

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clock.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/impl/codegen/client_unary_call.h"
@@ -27,7 +28,7 @@ constexpr char kWmemPath[] = "/proc/sys/net/ipv4/tcp_wmem";
 absl::Status Check(grpc::ChannelInterface* channel, absl::Time deadline) {
   using grpc::internal::RpcMethod;
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(deadline));
+  context.set_deadline(GrpcDeadline(deadline));
   context.set_wait_for_ready(true);
   const grpc::Slice empty;
   const grpc::ByteBuffer request(&empty, 1);

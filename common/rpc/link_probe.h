@@ -12,7 +12,8 @@
 namespace longhaul {
 
 // The shortest of a few unary calls (health checks), so that connecting and other traffic do not
-// count. Blocks, at most until `deadline`. Returns the channel's error if no call was answered.
+// count. Blocks, at most until `deadline` (of SteadyTime). Returns the channel's error if no call
+// was answered.
 absl::StatusOr<absl::Duration> MeasureRoundTrip(const std::shared_ptr<grpc::Channel>& channel,
                                                 absl::Time deadline);
 

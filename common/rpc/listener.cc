@@ -106,6 +106,24 @@ int FirstReservedFile() {
 
 }  // namespace
 
+bool IsReachedFromHereAlone(const std::string& host) {
+  if (IsLoopback(host)) return true;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), "0", &hints, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
+  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    char numeric[NI_MAXHOST];
+    if (getnameinfo(one->ai_addr, one->ai_addrlen, numeric, sizeof(numeric), nullptr, 0,
+                    NI_NUMERICHOST) != 0 ||
+        !IsLoopback(numeric))
+      return false;
+  }
+  return true;
+}
+
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Open(const HostPort& address,
                                                          absl::Duration silence_max) {
   constexpr int kTries = 10;

@@ -17,6 +17,10 @@
 
 namespace longhaul {
 
+// Whether only this machine can reach a listener at that host: as IsLoopback, or by a name whose
+// addresses are all of this kind. Blocks while a name is resolved. An unknown name: false.
+bool IsReachedFromHereAlone(const std::string& host);
+
 // Start comes before the other calls; Stop is thread-safe.
 class Listener {
  public:

@@ -5,10 +5,10 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/host_port.h"
 #include "common/base/listen_fault.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "grpc/compression.h"
@@ -59,7 +59,7 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                             milliseconds(keepalive.time / 2));
+                             milliseconds(PingsPermitted(keepalive)));
 }
 
 // gRPC's own answer to a call of a method that it does not know has no words.
@@ -89,7 +89,7 @@ absl::Status UnknownMethodError(absl::string_view method) {
 
 absl::Status RefuseNonLoopback(absl::string_view address) {
   LH_ASSIGN_OR_RETURN(const HostPort parsed, ParseAddress(address));
-  if (IsLoopback(parsed.host)) return absl::OkStatus();
+  if (IsReachedFromHereAlone(parsed.host)) return absl::OkStatus();
   return BadRequestError(
       {{"address", absl::StrCat("\"", address,
                                 "\" is reachable from other machines, in plaintext. Configure TLS, "
@@ -153,7 +153,7 @@ void Server::SetServing(bool serving) {
 void Server::Shutdown(absl::Duration grace) {
   listener_->Stop();
   server_->GetHealthCheckService()->Shutdown();
-  server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+  server_->Shutdown(GrpcDeadline(SteadyTime() + grace));
 }
 
 }  // namespace longhaul

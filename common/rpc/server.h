@@ -46,7 +46,7 @@ struct ServerOptions {
   Keepalive keepalive;
 };
 
-// OK if only this machine can reach `address` (localhost, 127.0.0.0/8, ::1). Otherwise
+// OK if only this machine can reach `address` (IsReachedFromHereAlone, which may block). Otherwise
 // INVALID_ARGUMENT, with a hint what to set.
 absl::Status RefuseNonLoopback(absl::string_view address);
 

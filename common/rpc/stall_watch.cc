@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/status_details.h"
 
 namespace longhaul {
@@ -48,7 +48,7 @@ void StallWatch::Stop() {
 void StallWatch::Arm(absl::Duration wait) {
   // A new alarm is made, since the callback of the old one may be running.
   alarm_ = std::make_unique<grpc::Alarm>();
-  alarm_->Set(absl::ToChronoTime(absl::Now() + wait), [self = shared_from_this()](bool rang) {
+  alarm_->Set(GrpcDeadline(SteadyTime() + wait), [self = shared_from_this()](bool rang) {
     if (rang) self->Ring();
   });
 }

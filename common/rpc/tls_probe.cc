@@ -15,7 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/host_port.h"
 #include "common/base/status_macros.h"
 
@@ -53,7 +53,7 @@ std::string ClientHello() {
 
 absl::Status Await(int fd, int16_t events, absl::Time deadline) {
   pollfd entry = {fd, events, 0};
-  const int64_t left = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - absl::Now()));
+  const int64_t left = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline - SteadyTime()));
   const int ready = poll(&entry, 1, static_cast<int>(std::min<int64_t>(left, 1 << 30)));
   if (ready > 0) return absl::OkStatus();
   if (ready < 0 && errno == EINTR) return Await(fd, events, deadline);
@@ -116,7 +116,7 @@ absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socke
   for (const addrinfo* to = found; to != nullptr; to = to->ai_next, --left) {
     if (socket.fd >= 0) close(socket.fd);
     // One that does not answer leaves time for those after it.
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyTime();
     status = Connect(*to, now + (deadline - now) / left, socket);
     if (status.ok()) break;
   }
@@ -156,7 +156,7 @@ class Handshake {
     if (status.ok()) {
       char byte;
       status = Repeat([&] { return SSL_read(ssl_.get(), &byte, 1); },
-                      std::min(deadline, absl::Now() + kVerdict));
+                      std::min(deadline, SteadyTime() + kVerdict));
     }
     // Nothing was found.
     if (!absl::IsFailedPrecondition(status)) return absl::OkStatus();

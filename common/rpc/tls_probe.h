@@ -13,7 +13,7 @@ namespace longhaul {
 
 // Opens its own connection to HOST:PORT and begins a TLS handshake, which it does not finish. True:
 // the server answers in TLS. False: it answers as a gRPC server in plaintext. Blocks, at most until
-// `deadline` (and as long as resolving the name takes).
+// `deadline` (of SteadyTime; and as long as resolving the name takes).
 //   UNAVAILABLE        nobody listens there, or the name is not known
 //   DEADLINE_EXCEEDED  no answer
 //   UNKNOWN            an answer of another kind

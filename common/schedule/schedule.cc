@@ -1,5 +1,7 @@
 #include "common/schedule/schedule.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
 
@@ -9,6 +11,11 @@ int64_t FragmentSchedule::RoundPushedAt(int64_t step) const {
   if (step < first_push_step || (step - first_push_step) % period != 0) return 0;
   const int64_t round = (step - first_push_step) / period + 1;
   return round <= rounds ? round : 0;
+}
+
+int64_t FragmentSchedule::LastPushedUntil(int64_t step) const {
+  if (step < first_push_step) return 0;
+  return std::min(rounds, (step - first_push_step) / period + 1);
 }
 
 std::vector<FragmentSchedule> MakeSchedule(const ScheduleOptions& options) {

@@ -26,6 +26,8 @@ struct FragmentSchedule {
   int64_t MergeStep(int64_t round) const { return PushStep(round) + tau; }
   // The round that is pushed at `step`, or 0.
   int64_t RoundPushedAt(int64_t step) const;
+  // The last round that is pushed at `step` or before it, or 0.
+  int64_t LastPushedUntil(int64_t step) const;
 };
 
 struct ScheduleOptions {

@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/fragment_stream.h"
 #include "common/rpc/secret_file.h"
 #include "common/rpc/status_conversion.h"
@@ -40,14 +41,15 @@ constexpr absl::Duration kExplainTime = absl::Seconds(2);
 absl::Status Client::ErrorOf(const grpc::Status& status, const grpc::ClientContext& context,
                              absl::Time deadline) const {
   absl::Status error = FromGrpcStatus(status);
-  const bool late = absl::IsDeadlineExceeded(error) && absl::Now() >= deadline - kTimerError;
+  const bool late = absl::IsDeadlineExceeded(error) && SteadyTime() >= deadline - kTimerError;
   // Without a connection, peer() is the name that was dialled, not an address.
   const std::string peer = context.peer();
   const bool connected = absl::StartsWith(peer, "ipv4:") || absl::StartsWith(peer, "ipv6:") ||
                          absl::StartsWith(peer, "unix:");
   const bool unreached = absl::IsUnavailable(error) && !connected;
   if (absl::IsUnavailable(error)) {
-    const absl::Status why = ExplainConnection(address_, access_.files, absl::Now() + kExplainTime);
+    const absl::Status why =
+        ExplainConnection(address_, access_.files, SteadyTime() + kExplainTime);
     if (!why.ok()) {
       error = absl::UnavailableError(why.message());
       error.SetPayload(kExplained, absl::Cord());
@@ -73,8 +75,8 @@ absl::StatusOr<Response> Client::Call(Stub& stub, const Request& request,
                                                                    const Request&, Response*)) {
   grpc::ClientContext context;
   LH_RETURN_IF_ERROR(AddToken(context));
-  const absl::Time deadline = absl::Now() + timeout_;
-  context.set_deadline(absl::ToChronoTime(deadline));
+  const absl::Time deadline = SteadyTime() + timeout_;
+  context.set_deadline(GrpcDeadline(deadline));
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
   if (!status.ok()) return ErrorOf(status, context, deadline);
@@ -189,7 +191,7 @@ absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time
                               std::optional<int64_t> events_after) {
   grpc::ClientContext context;
   LH_RETURN_IF_ERROR(AddToken(context));
-  context.set_deadline(absl::ToChronoTime(deadline));
+  context.set_deadline(GrpcDeadline(deadline));
   v1::WatchJobRequest request;
   request.set_job(job);
   request.set_cursor(cursor);
@@ -207,7 +209,7 @@ absl::Status Client::FollowLogs(
     const std::function<bool(const v1::FollowLogsResponse&)>& on_lines) {
   grpc::ClientContext context;
   LH_RETURN_IF_ERROR(AddToken(context));
-  context.set_deadline(absl::ToChronoTime(deadline));
+  context.set_deadline(GrpcDeadline(deadline));
   const auto stream = logs_->FollowLogs(&context, request);
   for (v1::FollowLogsResponse lines; stream->Read(&lines);) {
     if (!on_lines(lines)) context.TryCancel();
@@ -239,7 +241,7 @@ absl::Status Client::DownloadCheckpoint(
     const std::function<absl::Status(const v1::DownloadCheckpointResponse&)>& on_chunk) {
   grpc::ClientContext context;
   LH_RETURN_IF_ERROR(AddToken(context));
-  context.set_deadline(absl::ToChronoTime(deadline));
+  context.set_deadline(GrpcDeadline(deadline));
   const auto stream = jobs_->DownloadCheckpoint(&context, request);
   absl::Status taken;
   for (v1::DownloadCheckpointResponse chunk; stream->Read(&chunk);) {
@@ -267,7 +269,7 @@ absl::StatusOr<v1::UploadFileResponse> Client::UploadFile(
     const std::function<absl::StatusOr<FilePiece>()>& next) {
   grpc::ClientContext context;
   LH_RETURN_IF_ERROR(AddToken(context));
-  context.set_deadline(absl::ToChronoTime(deadline));
+  context.set_deadline(GrpcDeadline(deadline));
   v1::UploadFileResponse response;
   // Serialized messages, so that a piece is not copied into one.
   using Factory = grpc::internal::ClientWriterFactory<grpc::ByteBuffer>;

@@ -59,8 +59,9 @@ class Client {
   absl::StatusOr<v1::DescribeResponse> Describe();
   // Sends so many bytes and takes so many; at most 1 MiB each.
   absl::Status Probe(int bytes_up, int bytes_down);
-  // One stream. `on_update` gets each message. The call ends with the stream, at `deadline`, or
-  // when `on_update` returns false (CANCELLED). `events_after`: without it no events come.
+  // One stream. `on_update` gets each message. The call ends with the stream, at `deadline` (of
+  // SteadyTime, as below), or when `on_update` returns false (CANCELLED). `events_after`: without
+  // it no events come.
   absl::Status WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
                         const std::function<bool(const v1::WatchJobResponse&)>& on_update,
                         std::optional<int64_t> events_after = std::nullopt);

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "common/base/bytes_text.h"
+#include "common/base/clock.h"
 #include "common/device/cuda_module.h"
 #include "common/rpc/certificate_dates.h"
 #include "common/rpc/tls_probe.h"
@@ -164,7 +164,7 @@ class Examination {
   void Unreachable(const absl::Status& status, absl::Duration timeout) {
     const CliError error = ErrorOfCall(status, connection_.server);
     std::string advice = error.hint;
-    const absl::StatusOr<bool> speaks_tls = SpeaksTls(connection_.server, absl::Now() + timeout);
+    const absl::StatusOr<bool> speaks_tls = SpeaksTls(connection_.server, SteadyTime() + timeout);
     if (speaks_tls.ok() && *speaks_tls && access_.tls == nullptr) {
       advice = "the coordinator wants TLS: give --tls-ca, --tls-certificate and --tls-key";
     } else if (speaks_tls.ok() && !*speaks_tls && access_.tls != nullptr) {

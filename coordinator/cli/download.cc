@@ -205,8 +205,8 @@ class Downloading {
       bool any = false;
       const absl::Status status = client_.DownloadCheckpoint(
           request,
-          OnWallClock(environment_.clock,
-                      std::min(options_.deadline, environment_.clock.Now() + kStreamMax)),
+          InSteadyTime(environment_.clock,
+                       std::min(options_.deadline, environment_.clock.Now() + kStreamMax)),
           [&](const v1::DownloadCheckpointResponse& chunk) -> absl::Status {
             if (chunk.offset() != from())
               return absl::InternalError("the server skipped a part of the file");

@@ -27,6 +27,11 @@ std::string Took(const v1::Job& job, absl::Time now) {
                       ToTime(job.started_at()));
 }
 
+std::string KeptFor(absl::Time until, absl::Time now) {
+  if (until <= now) return "being deleted, unless another job begins with its checkpoint";
+  return absl::StrCat(DurationText(until - now), ", until it is deleted");
+}
+
 std::string PauseText(const v1::Job& job, absl::Time now) {
   const v1::JobPause& pause = job.pause();
   return absl::StrCat(DurationText(now - ToTime(pause.at())), " ago",
@@ -172,6 +177,7 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
       {"exchanged", WireText(job)},
       {"utilization", absl::StrFormat("%.1f %%", 100 * job.utilization())}};
   if (!job.owner().empty()) pairs.push_back({"owner", job.owner()});
+  if (job.has_kept_until()) pairs.push_back({"kept for", KeptFor(ToTime(job.kept_until()), now)});
   if (!job.waiting_for().empty()) pairs.push_back({"waiting for", job.waiting_for()});
   if (job.has_pause()) pairs.push_back({"paused", PauseText(job, now)});
   if (job.has_error()) {

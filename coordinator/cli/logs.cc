@@ -137,7 +137,7 @@ Outcome Logs(const Arguments& arguments, Client& client, const Environment& envi
   bool lost = false;
   for (;;) {
     const absl::Time begun = environment.clock.Now();
-    absl::Status status = client.FollowLogs(*request, OnWallClock(environment.clock, deadline),
+    absl::Status status = client.FollowLogs(*request, InSteadyTime(environment.clock, deadline),
                                             [&](const v1::FollowLogsResponse& lines) {
                                               if (std::exchange(lost, false))
                                                 environment.err << "connected again" << std::endl;

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 
 namespace longhaul::cli {
 namespace {
@@ -41,8 +41,8 @@ class ProcessTerminal final : public Terminal {
 
   bool QuitWithin(absl::Duration wait) override {
     ReadKeys();
-    const absl::Time until = absl::Now() + wait;
-    for (absl::Time now = absl::Now(); now < until; now = absl::Now()) {
+    const absl::Time until = SteadyTime() + wait;
+    for (absl::Time now = SteadyTime(); now < until; now = SteadyTime()) {
       pollfd key{.fd = keys_, .events = POLLIN, .revents = 0};  // A negative descriptor is skipped.
       const int ready = poll(&key, 1, static_cast<int>(absl::ToInt64Milliseconds(until - now)) + 1);
       if (ending != 0 || (ready < 0 && errno != EINTR)) return true;

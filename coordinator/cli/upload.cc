@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_pieces.h"
@@ -177,7 +177,7 @@ class Uploading {
     first.set_file(seen.name);
     first.set_offset(at);
     const absl::StatusOr<v1::UploadFileResponse> sent = client_.UploadFile(
-        first, absl::Now() + kUploadStreamMax, [&]() -> absl::StatusOr<FilePiece> {
+        first, SteadyTime() + kUploadStreamMax, [&]() -> absl::StatusOr<FilePiece> {
           absl::StatusOr<FilePiece> piece = pieces.Next();
           if (!piece.ok()) return Changed(folder_.path, seen);
           done_ += static_cast<int64_t>(piece->size);

@@ -38,7 +38,7 @@ class Watching {
     // By its id: if the job was deleted, another job may have its name now.
     status_ = client_.WatchJob(
         updates_ == 0 ? name_ : job_.id(), cursor_,
-        OnWallClock(clock_, std::min(options_.deadline, clock_.Now() + kStreamMax)),
+        InSteadyTime(clock_, std::min(options_.deadline, clock_.Now() + kStreamMax)),
         [this](const v1::WatchJobResponse& update) { return OnUpdate(update); },
         options_.on_event ? std::optional(events_after_) : std::nullopt);
     // Nothing comes while nothing changes.

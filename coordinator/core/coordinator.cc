@@ -16,6 +16,7 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const Recovery& reco
       nodes_({.lease = options.lease, .pools_max = options.pools_max}),
       now_(now) {
   for (const RecoveredJob& job : recovery.jobs) Recover(job);
+  for (const EndedJobTime& job : recovery.ended) Keep(job);
   for (const std::string& id : recovery.removing) removing_[id] = now_;
 }
 
@@ -39,7 +40,8 @@ void Coordinator::Recover(const RecoveredJob& recovered) {
     return;
   }
   const JobOptions& options = job.options;
-  job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round));
+  job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round),
+                       options.rounds);
   job.final_evaluation = recovered.final_evaluation;
   job.checkpoint_asked = recovered.checkpoint_asked;
   job.pause = recovered.pause;
@@ -112,6 +114,7 @@ void Coordinator::Reschedule(Job& job) {
   for (const RetriedWork& retry : job.retries) moment = std::min(moment, retry.at);
   if (now_ < job.stop_until) moment = std::min(moment, job.stop_until);
   if (job.exchange.has_value()) {
+    if (job.store == StoreState::kOpen) moment = std::min(moment, job.exchange->NextDue());
     for (const Participant& p : job.exchange->participants().all()) {
       if (p.presence == Presence::kAway) moment = std::min(moment, p.return_until);
     }

@@ -50,6 +50,8 @@ struct CoordinatorOptions {
   absl::Duration stop = absl::Minutes(10);
   // The place of a pool that drained is kept at most so long.
   absl::Duration return_within = absl::Hours(1);
+  // A job is deleted when it ended so long ago, as by DeleteJob.
+  absl::Duration ended_job_keep = absl::InfiniteDuration();
   // How many pools may hold a lease at one time.
   int pools_max = 4096;
 };
@@ -114,7 +116,7 @@ class Coordinator {
   void On(const StoreFailed& event);
   void On(const FilesRemoved& event);
   void On(const RemoveFailed& event);
-  void On(const Tick&) {}
+  void On(const Tick&) { DeleteExpired(); }
 
   Job& AddJob(const std::string& id, const JobOptions& options, JobState state);
   void Recover(const RecoveredJob& recovered);
@@ -139,13 +141,18 @@ class Coordinator {
   void SettlePause(Job& job);
   std::optional<Waiting> WaitingToPause(const Job& job) const;
 
-  // coordinator_checkpoints.cc: when checkpoints are written, and how files of deleted jobs are
-  // removed.
+  // coordinator_checkpoints.cc: when checkpoints are written; how jobs are deleted, by users or by
+  // time, and their files removed.
   void CheckpointDue(const Job& job, int64_t version);
   static bool IsLasting(const Job& job, int64_t step);
   // Returns whether there is one.
   bool CheckpointLeft(const Job& job, bool last);
   void ClearRequest(Job& job);
+  // The job that has not begun and will begin with a checkpoint of this one, or null.
+  const Job* BeginsWith(const std::string& job) const;
+  void Delete(const std::string& job, JobState state, bool expired);
+  void Keep(const EndedJobTime& ended);
+  void DeleteExpired();
   void RemoveDue();
 
   // coordinator_nodes.cc: how nodes make up a pool.
@@ -235,6 +242,13 @@ class Coordinator {
   };
   std::map<std::string, EndedJob, std::less<>> ended_;
   std::vector<std::string> ended_order_;
+  // With ended_job_keep: all jobs that have ended, and when each is deleted.
+  struct KeptJob {
+    JobState state;
+    absl::Time until;
+  };
+  ByName<KeptJob> kept_;
+  std::set<std::pair<absl::Time, std::string>> expiring_;
   // Deleted jobs whose files are to be removed, and when that is tried. InfiniteFuture: a try is in
   // progress.
   std::map<std::string, absl::Time> removing_;

@@ -1,5 +1,5 @@
-// Checkpoints: when they are due, and what follows when they are written or fail. Files of deleted
-// jobs.
+// Checkpoints: when they are due, and what follows when they are written or fail. How jobs are
+// deleted.
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
@@ -11,6 +11,8 @@ namespace {
 
 // The time between two tries to remove files.
 constexpr absl::Duration kRemoveDelay = absl::Seconds(10);
+// A job whose time has passed is looked at again so much later, if another one needs it.
+constexpr absl::Duration kKeepLonger = absl::Minutes(1);
 // The longest time between two tries to write a checkpoint.
 constexpr absl::Duration kCheckpointDelayMax = absl::Minutes(1);
 
@@ -160,19 +162,52 @@ void Coordinator::On(const DeleteJob& event) {
                              JobStateName(ShownState(job->state(), job->pause)))),
                          "JOB_LIVE"});
   }
-  for (const auto& [order, job] : in_order_) {
-    const bool begun = job->state() == JobState::kRunning || job->state() == JobState::kFinishing ||
-                       (job->exchange.has_value() && job->exchange->Seeded());
-    if (job->options.from_job != event.job || begun) continue;
+  if (const Job* job = BeginsWith(event.job); job != nullptr) {
     return Answer(Refuse{absl::FailedPreconditionError(absl::StrFormat(
                              "job %s has not begun, and takes its initial parameters from a "
                              "checkpoint of this one",
                              job->options.name)),
                          "CHECKPOINT_IN_USE"});
   }
+  Delete(event.job, event.state, /*expired=*/false);
+}
+
+const Job* Coordinator::BeginsWith(const std::string& id) const {
+  for (const auto& [order, job] : in_order_) {
+    const bool begun = job->state() == JobState::kRunning || job->state() == JobState::kFinishing ||
+                       (job->exchange.has_value() && job->exchange->Seeded());
+    if (job->options.from_job == id && !begun) return job;
+  }
+  return nullptr;
+}
+
+void Coordinator::Delete(const std::string& id, JobState state, bool expired) {
   // The job stays in ended_, so that pools that come late learn how it ended.
-  out_.records.push_back(StoreDeleted{event.job, event.state});
-  removing_[event.job] = now_;
+  out_.records.push_back(StoreDeleted{id, state, expired});
+  removing_[id] = now_;
+  if (const auto kept = kept_.find(id); kept != kept_.end()) {
+    expiring_.erase({kept->second.until, id});
+    kept_.erase(kept);
+  }
+}
+
+void Coordinator::Keep(const EndedJobTime& ended) {
+  if (options_.ended_job_keep == absl::InfiniteDuration()) return;
+  const absl::Time until = ended.ended + options_.ended_job_keep;
+  kept_[ended.job] = {.state = ended.state, .until = until};
+  expiring_.insert({until, ended.job});
+}
+
+// With a tick alone, so that nobody's answer waits until it is stored. One job at a time, since
+// thousands may be due when the time to keep is made shorter.
+void Coordinator::DeleteExpired() {
+  if (expiring_.empty() || expiring_.begin()->first > now_) return;
+  const std::string id = expiring_.begin()->second;
+  KeptJob& kept = kept_.at(id);
+  if (BeginsWith(id) == nullptr) return Delete(id, kept.state, /*expired=*/true);
+  expiring_.erase(expiring_.begin());
+  kept.until = now_ + kKeepLonger;
+  expiring_.insert({kept.until, id});
 }
 
 void Coordinator::RemoveDue() {

@@ -23,7 +23,8 @@ void Coordinator::On(const SubmitJob& event) {
   }
   const JobOptions& options = event.options;
   Job& job = AddJob(event.job, options, JobState::kPending);
-  job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round));
+  job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round),
+                       options.rounds);
   placement_due_ = true;
   Touch(job);
 }
@@ -173,6 +174,7 @@ void Coordinator::Retire() {
       for (const Participant& p : exchange->participants().all()) ended.pools.insert(p.pool);
     }
     ended_order_.push_back(id);
+    Keep({id, ended.state, found->second->changed_at});
     Reschedule(*found->second);
     in_order_.erase(found->second->order);
     jobs_.erase(found);

@@ -177,7 +177,8 @@ void Coordinator::ApplyDue(Job& job) {
     job.gathers = ready < job.options.pools_min && ready < rounds.participants().live_count();
     if (job.gathers) return;
   }
-  for (const DueRound& round : rounds.Due()) {
+  for (const DueRound& round : rounds.Due(now_)) {
+    for (int ordinal : round.late) ++rounds.participants().at(ordinal).late_rounds;
     for (int ordinal : round.missed) {
       Participant& missed = rounds.participants().at(ordinal);
       // It may have missed several rounds at once.
@@ -191,6 +192,8 @@ void Coordinator::ApplyDue(Job& job) {
     rounds.SetEvaluator(round.fragment, apply.evaluator);
     out_.works.push_back(std::move(apply));
   }
+  for (const auto& [fragment, version] : rounds.TakeCalls())
+    out_.notices.push_back(CallRound{job.id, fragment, version});
 }
 
 std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) const {

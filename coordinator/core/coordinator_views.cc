@@ -69,13 +69,24 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
     case JobState::kRunning: {
       if (participants.ready_count() == 0)
         return Waiting{"a pool: none is left", job.changed_at, forever};
+      const int quorum = rounds.policy().quorum;
+      if (participants.ready_count() < quorum) {
+        return Waiting{absl::StrFormat("pools: %d of the quorum of %d are here",
+                                       participants.ready_count(), quorum),
+                       job.changed_at, forever};
+      }
       int fragment = 0;
       const Round* round = OldestOpened(rounds, &fragment);
       if (round == nullptr) return std::nullopt;
-      return Waiting{
-          absl::StrFormat("fragment %d version %d from %s", fragment, round->version(),
-                          NamesOf(round->Owing(participants, Presence::kLive), participants)),
-          round->opened_at(), forever};
+      const std::string names = NamesOf(round->Owing(participants, Presence::kLive), participants);
+      const std::string quorum_lacks =
+          round->called() || rounds.policy().lockstep()
+              ? ""
+              : absl::StrFormat("%d more of ",
+                                quorum - static_cast<int>(round->contributors().size()));
+      return Waiting{absl::StrFormat("fragment %d version %d from %s%s", fragment, round->version(),
+                                     quorum_lacks, names),
+                     round->opened_at(), round->due_at()};
     }
     case JobState::kFinishing:
       if (job.final_checkpoint == FinalCheckpoint::kWriting)
@@ -113,13 +124,14 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
   if (!job->exchange.has_value()) return view;
   const Exchange& rounds = *job->exchange;
   for (const Participant& p : rounds.participants().all()) {
-    view.participants.push_back(
-        {p.pool, p.incarnation, p.ordinal, p.start_step, p.live(), p.inner_step, p.last_step});
+    view.participants.push_back({p.pool, p.incarnation, p.ordinal, p.start_step, p.live(),
+                                 p.inner_step, p.last_step, p.late_rounds});
   }
   for (int f = 0; f < rounds.plan().fragments(); ++f) {
     FragmentView fragment{.version = rounds.fragment(f).version,
                           .last_version = rounds.plan().LastVersion(f)};
     if (const auto& round = rounds.fragment(f).round) {
+      fragment.called = round->called();
       for (const auto& [ordinal, incarnation] : round->contributors()) {
         if (rounds.participants().at(ordinal).incarnation == incarnation)
           fragment.contributors.push_back(ordinal);
@@ -136,8 +148,8 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
   if (job == nullptr || !job->exchange.has_value()) return std::nullopt;
   const Participant* p = job->exchange->participants().Find(pool);
   if (p == nullptr) return std::nullopt;
-  return ParticipantView{p->pool,   p->incarnation, p->ordinal,  p->start_step,
-                         p->live(), p->inner_step,  p->last_step};
+  return ParticipantView{p->pool,   p->incarnation, p->ordinal,   p->start_step,
+                         p->live(), p->inner_step,  p->last_step, p->late_rounds};
 }
 
 PoolStanding Coordinator::StandingOf(const Member& member) const {

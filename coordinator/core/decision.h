@@ -62,6 +62,8 @@ struct StoreDeleted {
   std::string job;
   // The state in which the job ended.
   JobState state = JobState::kCompleted;
+  // Nobody asked: it had ended for CoordinatorOptions::ended_job_keep.
+  bool expired = false;
 };
 struct StoreRemoved {
   std::string job;
@@ -132,6 +134,13 @@ struct PublishCommit {
   std::vector<std::string> pools;
   std::string evaluator;
 };
+// To all WatchPlan streams of the job: RoundCall. Ranks that come later learn of it from
+// FragmentView::called.
+struct CallRound {
+  std::string job;
+  int fragment = 0;
+  int64_t version = 0;
+};
 // The pool does not work on this job any more: its streams end, and its next heartbeat tells it.
 // `status` is the reason, with which the streams end.
 struct ReleasePool {
@@ -156,8 +165,8 @@ struct EndJob {
   JobState state = JobState::kCompleted;
   std::optional<JobFault> fault;
 };
-using Notice =
-    std::variant<RequestSeed, PublishCommit, ReleasePool, PoolPresence, PoolSetAside, EndJob>;
+using Notice = std::variant<RequestSeed, PublishCommit, CallRound, ReleasePool, PoolPresence,
+                            PoolSetAside, EndJob>;
 
 // --- Works.
 

@@ -53,13 +53,21 @@ struct RecoveredJob {
   int64_t checkpoint_asked = 0;
   PauseStage pause = PauseStage::kNone;
   // Why this program cannot use the job, which is therefore quarantined. Then `options` has only
-  // the name.
+  // the name and from_job.
   std::optional<JobFault> unusable;
 };
 
-// Jobs in the order of their submission. Jobs that ended may be left out.
+struct EndedJobTime {
+  std::string job;
+  // The state in which it ended.
+  JobState state = JobState::kCompleted;
+  absl::Time ended;
+};
+
+// Jobs in the order of their submission. Those that ended are in `ended` alone.
 struct Recovery {
   std::vector<RecoveredJob> jobs;
+  std::vector<EndedJobTime> ended;
   // Deleted jobs whose files may still exist.
   std::vector<std::string> removing;
 };

@@ -31,6 +31,8 @@ struct ParticipantView {
   int64_t inner_step = 0;
   // The pool drains and does no step after this one.
   std::optional<int64_t> last_step;
+  // Rounds that went on without it although it was live.
+  int64_t late_rounds = 0;
 };
 
 struct FragmentView {
@@ -40,6 +42,8 @@ struct FragmentView {
   int64_t last_version = 0;
   // Ordinals of the pools whose current incarnation has contributed to version + 1.
   std::vector<int> contributors;
+  // The round that makes version + 1 is called.
+  bool called = false;
 };
 
 // A pool that cannot do a job now.

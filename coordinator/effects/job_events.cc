@@ -156,7 +156,7 @@ v1::JobEvent EventOf(const StorePlace& record) {
 
 v1::JobEvent EventOf(const PoolPresence& notice) {
   v1::JobEvent event = notice.live
-                           ? MakeEvent(v1::POOL_BACK, v1::INFO, "is back; nothing was missed")
+                           ? MakeEvent(v1::POOL_BACK, v1::INFO, "is back in its place")
                            : MakeEvent(v1::POOL_LOST, v1::WARNING, "is lost: its lease ended");
   event.set_pool(notice.pool);
   return event;

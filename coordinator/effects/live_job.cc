@@ -60,7 +60,8 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
                                         .spec = record.spec,
                                         .options = JobStoreOptionsOf(resolved),
                                         .owner = record.owner},
-                           .initial = InitialOf(resolved)};
+                           .initial = InitialOf(resolved),
+                           .weight_max = sync.mode() == v1::QUORUM ? sync.h() : 1};
   auto job = std::make_shared<LiveJob>(std::move(record));
   job->progress = JobProgress(resolved.fragments.size());
   job->history = JobHistory(resolved.schedule);
@@ -69,11 +70,16 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
   return job;
 }
 
-namespace {
-
 std::string FromJobOf(const v1::InitSpec& init) {
   const auto name = ParseCheckpointName(init.checkpoint());
   return name.has_value() ? name->job : "";
+}
+
+namespace {
+
+RoundPolicy PolicyOf(const v1::SyncSpec& sync) {
+  if (sync.mode() != v1::QUORUM) return {};
+  return {.quorum = sync.quorum().pools(), .grace = absl::Seconds(sync.quorum().grace_seconds())};
 }
 
 }  // namespace
@@ -89,6 +95,7 @@ JobOptions JobOptionsOf(const ResolvedJob& resolved) {
           .schedule = resolved.schedule,
           .steps = spec.train().steps(),
           .final_round = spec.sync().final_round(),
+          .rounds = PolicyOf(spec.sync()),
           .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
           .evaluation_every_cycles = spec.evaluation().every_cycles(),
           .from_checkpoint = spec.init().source_case() != v1::InitSpec::SOURCE_NOT_SET,

@@ -61,6 +61,8 @@ struct LiveJob {
 // UNIMPLEMENTED: a codec that this build lacks.
 absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJob resolved);
 
+// The job whose checkpoint a job begins with, or empty.
+std::string FromJobOf(const v1::InitSpec& init);
 // What the core needs to know of a job.
 JobOptions JobOptionsOf(const ResolvedJob& resolved);
 

@@ -10,6 +10,9 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
                            "1: decisions take effect; 0: they wait, for disk space.")),
       live_pools(registry.Gauge("longhaul_coordinator_live_pools", "Pools that hold a lease.")),
       jobs(registry.Gauge("longhaul_coordinator_jobs", "Jobs that are stored, by state.")),
+      deleted_jobs(registry.Counter("longhaul_coordinator_deleted_jobs_total",
+                                    "Jobs that were deleted: by a user, or since they had ended "
+                                    "for --ended-job-keep.")),
       pools(registry.Gauge("longhaul_coordinator_pools", "Pools that are known, by state.")),
       commit_seconds(registry.Histogram(
           "longhaul_coordinator_commit_seconds",
@@ -32,6 +35,8 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
       downlink_nmse(registry.Gauge("longhaul_coordinator_downlink_nmse_ratio",
                                    "Normalised mean squared error of the newest downlink.")) {
   ready.With().Set(1);
+  // Zeros, so that the first deletion is seen as a change.
+  for (const char* by : {"user", "age"}) deleted_jobs.With({{"by", by}});
 }
 
 void EffectMetrics::Published(const std::string& job, const CommitRecord& commit, absl::Time now) {

@@ -17,6 +17,8 @@ struct EffectMetrics {
   GaugeFamily& live_pools;
   // state
   GaugeFamily& jobs;
+  // by
+  CounterFamily& deleted_jobs;
   GaugeFamily& pools;
   HistogramFamily& commit_seconds;
   // job_name, kind

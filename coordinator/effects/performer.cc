@@ -51,7 +51,7 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
       parts_.metrics->eval_loss.With({{kJobLabel, job->name()}}).Set(loss.last());
     jobs_[job->id()] = std::move(job);
   }
-  for (std::string& id : recovered.ended) logs_of_ended_[std::move(id)];
+  for (const EndedJobTime& job : recovered.core.ended) logs_of_ended_[job.job];
 }
 
 void Performer::Start() { Step(coordinator::Tick{}); }
@@ -199,8 +199,13 @@ void Performer::TakeOver(const Record& record) {
     logs_of_ended_.erase(deleted->job);
     const std::shared_ptr<LiveJob> job = Find(deleted->job);
     if (job != nullptr) Forget(*job);
+    parts_.metrics->deleted_jobs.With({{"by", deleted->expired ? "age" : "user"}}).Increment();
+    if (deleted->expired && options_.on_expired) options_.on_expired(deleted->job);
     return parts_.log->With({.job = job == nullptr ? "" : job->name(), .job_id = deleted->job})
-        .Info("is deleted");
+        .Info(deleted->expired
+                  ? absl::StrCat("is deleted, since it ended ",
+                                 absl::FormatDuration(options_.core.ended_job_keep), " ago")
+                  : "is deleted");
   }
   const std::string& id =
       std::visit([](const auto& r) -> const std::string& { return r.job; }, record);

@@ -48,6 +48,8 @@ struct PerformerOptions {
   CoordinatorOptions core;
   // How long an ended job's last commits can still be pulled.
   absl::Duration linger = absl::Minutes(1);
+  // Gets the id of each job that is deleted since core.ended_job_keep has passed. May be empty.
+  std::function<void(const std::string&)> on_expired;
   // Required. Called on any thread; must not block on the performer.
   std::function<void(const absl::Status&)> on_fatal;
 };
@@ -132,6 +134,7 @@ class Performer {
   // The number of stored jobs, by number of v1::JobState.
   const std::map<int, int64_t>& jobs_by_state() const { return jobs_by_state_; }
   absl::Time now() const { return parts_.now(); }
+  absl::Duration ended_job_keep() const { return options_.core.ended_job_keep; }
   MetaStore& meta() const { return *parts_.meta; }
   Fragments& fragments() const { return *parts_.fragments; }
   const Logger& log() const { return *parts_.log; }
@@ -176,6 +179,7 @@ class Performer {
   // In performer_effects.cc.
   void Tell(const RequestSeed& notice);
   void Tell(const PublishCommit& notice);
+  void Tell(const CallRound& notice);
   void Tell(const ReleasePool& notice);
   void Tell(const PoolPresence& notice);
   void Tell(const PoolSetAside& notice);

@@ -87,6 +87,10 @@ void Performer::Tell(const PublishCommit& notice) {
                           notice.pools.size(), " pools, digest ", commit.digest.Hex()));
 }
 
+void Performer::Tell(const CallRound& notice) {
+  parts_.publisher->RoundCalled(*Find(notice.job), notice);
+}
+
 void Performer::Tell(const ReleasePool& notice) {
   const LiveJob& job = *Find(notice.job);
   parts_.publisher->PoolReleased(job, notice);

@@ -18,6 +18,7 @@ class Publisher {
   virtual void SeedRequested(const LiveJob& job, const RequestSeed& request) = 0;
   // `job.progress` has the commit already.
   virtual void CommitPublished(const LiveJob& job, const PublishCommit& commit) = 0;
+  virtual void RoundCalled(const LiveJob& job, const CallRound& call) = 0;
   virtual void PoolReleased(const LiveJob& job, const ReleasePool& release) = 0;
   // Also called for QUARANTINED.
   virtual void JobEnded(const LiveJob& job, const EndJob& end) = 0;

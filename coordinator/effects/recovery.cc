@@ -54,6 +54,13 @@ void RecoverWarnings(const JobRecord& record, ResolvedJob& resolved) {
   resolved.warnings.assign(report.warnings().begin(), report.warnings().end());
 }
 
+// As far as it can be read.
+v1::JobSpec SpecOf(const JobRecord& record) {
+  v1::JobSpec spec;
+  spec.ParseFromString(record.spec);
+  return spec;
+}
+
 absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRecord& record,
                                                     RecoveredJob* recovered) {
   v1::JobSpec spec;
@@ -94,14 +101,15 @@ absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log) 
   LH_ASSIGN_OR_RETURN(const std::vector<JobKey> keys, meta.ListKeys());
   for (const JobKey& key : keys) {
     ++state.jobs_by_state[key.state];
-    if (key.ended) state.ended.push_back(key.id);
+    if (key.has_ended())
+      state.core.ended.push_back({key.id, static_cast<JobState>(key.state), key.ended});
   }
   LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records, meta.ListUnended());
   for (const JobRecord& record : records) {
     RecoveredJob recovered{.job = record.id, .state = static_cast<JobState>(record.state)};
     absl::StatusOr<std::shared_ptr<LiveJob>> job = RecoverJob(meta, record, &recovered);
     if (!job.ok()) {
-      recovered.options = {.name = record.name};
+      recovered.options = {.name = record.name, .from_job = FromJobOf(SpecOf(record).init())};
       recovered.places.clear();
       recovered.unusable =
           Unusable(job.status(), "its records cannot be used",

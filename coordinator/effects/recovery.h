@@ -19,8 +19,6 @@ struct RecoveredState {
   Recovery core;
   // The jobs that have not ended, in the order of their submission.
   std::vector<std::shared_ptr<LiveJob>> jobs;
-  // The ids of the others.
-  std::vector<std::string> ended;
   // The number of stored jobs, by number of v1::JobState.
   std::map<int, int64_t> jobs_by_state;
 };

@@ -173,7 +173,12 @@ absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragme
   }
   for (const Round::Contributor& c : contributors) {
     const ContributionKey key{round.fragment, round.version, c.pool, c.incarnation};
-    input.contributions.push_back({.pool = c.pool, .parts = job->contributions().Parts(key)});
+    Contribution& contribution = input.contributions.emplace_back(
+        Contribution{.pool = c.pool, .parts = job->contributions().Parts(key)});
+    for (size_t i = 0; i < contribution.parts.size(); ++i) {
+      const double weight = contribution.parts[i].info.weight;
+      contribution.weight = i == 0 ? weight : std::min(contribution.weight, weight);
+    }
   }
   LH_ASSIGN_OR_RETURN(CommitRecord commit, job->store()->Apply(input));
   parts_.metrics->apply_seconds.With().Observe(stopwatch.Seconds());

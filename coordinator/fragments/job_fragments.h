@@ -46,6 +46,8 @@ struct FragmentsOfJob {
   CodecOptions up;
   JobManifest manifest;
   std::optional<InitialCheckpoint> initial;
+  // Contributions have a weight of 1 to this. In lockstep it is 1, else sync.h.
+  int64_t weight_max = 1;
   // Must not go backwards.
   std::function<absl::Time()> now = SteadyTime;
 };
@@ -63,6 +65,8 @@ class JobFragments {
   int count() const { return static_cast<int>(manifest().options.fragment_elements.size()); }
   bool Has(int64_t fragment) const { return fragment >= 0 && fragment < count(); }
   int64_t elements(int fragment) const { return manifest().options.fragment_elements[fragment]; }
+
+  int64_t weight_max() const { return job_.weight_max; }
 
   const Codec& up() const { return *up_; }
   const Codec& down() const { return *down_; }

@@ -27,10 +27,12 @@ BlockRange RangeOf(const SegmentRef& segment) {
 
 }  // namespace
 
-PartIntake::PartIntake(std::shared_ptr<JobFragments> job, ContributionKey key, RoundKind kind)
+PartIntake::PartIntake(std::shared_ptr<JobFragments> job, ContributionKey key, RoundKind kind,
+                       double weight)
     : job_(std::move(job)),
       key_(std::move(key)),
       kind_(kind),
+      weight_(weight),
       codec_(job_->CodecFor(kind)),
       segment_bytes_([this](int32_t elements) { return codec_.PayloadBytes(elements); }),
       checker_(&codec_) {}
@@ -82,7 +84,8 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
                 .pool = key_.pool,
                 .codec = codec_.kind(),
                 .segments = segments,
-                .incarnation = key_.incarnation};
+                .incarnation = key_.incarnation,
+                .weight = weight_};
   absl::StatusOr<StoredPart> appended = job_->store()->AppendPart(part, payload);
   if (!appended.ok()) {
     job_->contributions().Release(key_, blocks);

@@ -20,7 +20,8 @@ class PartIntake {
  public:
   static constexpr int64_t kPartBytesMin = 512 << 10;
 
-  PartIntake(std::shared_ptr<JobFragments> job, ContributionKey key, RoundKind kind);
+  PartIntake(std::shared_ptr<JobFragments> job, ContributionKey key, RoundKind kind,
+             double weight = 1);
 
   // Validates every segment and appends the blocks that have not arrived yet; the others are
   // dropped.
@@ -47,6 +48,7 @@ class PartIntake {
   const std::shared_ptr<JobFragments> job_;
   const ContributionKey key_;
   const RoundKind kind_;
+  const double weight_;
   // The job's codec.
   const Codec& codec_;
   const SegmentBytes segment_bytes_;

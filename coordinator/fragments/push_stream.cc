@@ -49,11 +49,18 @@ absl::StatusOr<Accepted> Judge(const Fragments& fragments, const Message& messag
   return accepted;
 }
 
+absl::Status CheckWeight(const JobFragments& job, RoundKind kind, const v1::PushHeader& header) {
+  const int64_t most = kind == RoundKind::kSeed ? 1 : job.weight_max();
+  const double weight = header.weight();
+  if (weight >= 1 && weight <= static_cast<double>(most) && weight == std::floor(weight))
+    return absl::OkStatus();
+  return BadRequestError(
+      {{"weight", most == 1 ? absl::StrCat(weight, ": every pool has the weight 1 here")
+                            : absl::StrFormat("%g: expected inner steps, 1 to %d", weight, most)}});
+}
+
 absl::Status CheckCoding(const Accepted& accepted, const v1::PushHeader& header) {
-  if (header.weight() != 1) {
-    return BadRequestError(
-        {{"weight", absl::StrCat(header.weight(), ": in lockstep every pool has the weight 1")}});
-  }
+  LH_RETURN_IF_ERROR(CheckWeight(*accepted.job, accepted.kind, header));
   const Codec& codec = accepted.job->CodecFor(accepted.kind);
   // CodecKind and v1::Codec have the same numbers.
   if (static_cast<int>(header.codec()) == static_cast<int>(codec.kind())) return absl::OkStatus();
@@ -84,7 +91,7 @@ class PushStream {
             .Set(header.nmse());
       });
     }
-    intake_.emplace(job, accepted_.key, accepted_.kind);
+    intake_.emplace(job, accepted_.key, accepted_.kind, header.weight());
     // `job` in the lambda keeps the codec alive.
     return StreamLimits{
         .fragment_elements = job->elements(header.fragment()),

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/schedule/round_policy.h"
 #include "common/schedule/schedule.h"
 
 namespace longhaul {
@@ -25,6 +26,7 @@ struct JobOptions {
   // Inner steps of every pool.
   int64_t steps = 0;
   bool final_round = true;
+  RoundPolicy rounds = {};
   // 0 or negative: only at the end.
   int64_t checkpoint_every_cycles = 0;
   // 0 or negative: only at the end.

@@ -120,11 +120,6 @@ int Main(int argc, char** argv) {
   int exit_code = 0;
   const std::optional<Flags> flags = ParseFlags(argc, argv, &exit_code);
   if (!flags.has_value()) return exit_code;
-  if (flags->print_config) {
-    std::cout << ConfigText(*flags);
-    for (const std::string& line : flags->misspelt) std::cerr << "warning: " << line << "\n";
-    return 0;
-  }
   if (flags->check) return Check(flags->server.data_dir);
   return Run(*flags);
 }

@@ -154,6 +154,7 @@ class CoordinatorServer::Impl {
     owner_ = std::make_unique<OwnerThread>(OwnerThread::Options(), clock_, [this] { Tick(); });
     performer_ = std::make_unique<Performer>(
         PerformerOptions{.core = options.core,
+                         .on_expired = [this](const std::string& job) { AuditExpiry(job); },
                          .on_fatal = options.on_fatal ? options.on_fatal : ExitAtOnce},
         PerformerParts{.meta = meta_.get(),
                        .records = meta_.get(),
@@ -198,6 +199,16 @@ class CoordinatorServer::Impl {
       sweeping_ = false;
     });
     if (!posted) sweeping_ = false;
+  }
+
+  // The one deletion that no call makes.
+  void AuditExpiry(const std::string& job) {
+    if (!audit_) return;
+    audit_->Write({.who = "coordinator",
+                   .method = "longhaul.v1.JobService/DeleteJob",
+                   .job = job,
+                   .result = "OK",
+                   .message = "it ended long ago (--ended-job-keep)"});
   }
 
   // Those that would wait for something other than their clients.

@@ -12,6 +12,7 @@
 #include "common/http/server.h"
 #include "common/io/file_util.h"
 #include "common/logging/flag_error.h"
+#include "common/rpc/listener.h"
 #include "coordinator/store/data_folder.h"
 
 namespace longhaul::coordinator {
@@ -26,7 +27,7 @@ absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger
         "plaintext, and pools are known by their certificates (longhaul certs init)");
   }
   LH_ASSIGN_OR_RETURN(const HostPort rpc, ParseHostPort(options.listen));
-  if (!options.tls && !IsLoopback(rpc.host)) {
+  if (!options.tls && !IsReachedFromHereAlone(rpc.host)) {
     const std::string open = absl::StrCat(
         "--listen ", options.listen,
         ": in plaintext, so everybody who reaches it may submit, cancel, join and read "
@@ -37,6 +38,10 @@ absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger
           open, ", or listen on localhost, or say --insecure where that network is private"));
     }
     log.Warning(absl::StrCat("INSECURE: ", open));
+  } else if (!options.tls && !IsLoopback(rpc.host)) {
+    log.Info(absl::StrCat("--listen ", options.listen,
+                          ": no other machine reaches it, since all addresses of this name are "
+                          "loopback"));
   }
   LH_ASSIGN_OR_RETURN(const std::string http,
                       CheckHttpOpenness({.listen = options.http_listen,

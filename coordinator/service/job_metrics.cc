@@ -26,6 +26,9 @@ JobMetrics::JobMetrics(MetricRegistry& registry)
       pools_(registry.Gauge("longhaul_coordinator_job_pools",
                             "Pools of the job: alive hold a lease, participating contribute to "
                             "rounds, set_aside reported that they cannot do it.")),
+      late_rounds_(registry.Counter("longhaul_coordinator_pool_late_rounds_total",
+                                    "Rounds that went on without the pool although it was live "
+                                    "(sync.mode QUORUM).")),
       pool_(registry, "longhaul_coordinator_pool") {}
 
 void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const JobView& view,
@@ -50,7 +53,12 @@ void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const Jo
                                      {"set_aside", static_cast<int>(view.set_aside.size())}}) {
     shown_.Show(pools_, {{kJobLabel, job}, {"state", state}}).Set(pools);
   }
-  for (const v1::PoolProgress& pool : report.pools()) pool_.Show(job, pool, shown_);
+  for (const v1::PoolProgress& pool : report.pools()) {
+    pool_.Show(job, pool, shown_);
+    if (report.spec().sync().mode() != v1::QUORUM) continue;
+    RaiseTo(shown_.Show(late_rounds_, {{kJobLabel, job}, {"pool", pool.pool()}}),
+            static_cast<double>(pool.late_rounds()));
+  }
 }
 
 void JobMetrics::Show(const Performer& performer) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -110,9 +111,11 @@ void SetFragments(const LiveJob& job, v1::Job* report) {
 
 void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* report) {
   std::set<std::string> live;
+  std::map<std::string, int64_t> late;
   if (view.has_value()) {
     for (const ParticipantView& participant : view->participants) {
       if (participant.live) live.insert(participant.pool);
+      late[participant.pool] = participant.late_rounds;
     }
   }
   int64_t tokens = 0, contributed = 0, steps = 0;
@@ -121,6 +124,7 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
     v1::PoolProgress* pool = report->add_pools();
     *pool = history.Total();
     pool->set_live(live.contains(name));
+    pool->set_late_rounds(late[name]);
     if (const EvaluationRecord* evaluation = job.progress.PoolEvaluation(name)) {
       pool->set_evaluation_step(evaluation->step);
       for (const NamedValue& metric : evaluation->metrics) {
@@ -194,20 +198,27 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
   return report;
 }
 
+v1::Job ReportEndedWith(const Performer& performer, const JobRecord& record) {
+  v1::Job report = ReportEnded(record);
+  const absl::Time until = record.ended + performer.ended_job_keep();
+  if (until != absl::InfiniteFuture()) *report.mutable_kept_until() = ToProto(until);
+  return report;
+}
+
 v1::Job Report(const Performer& performer, const std::string& id) {
   const std::shared_ptr<LiveJob> job = performer.Find(id);
   if (!job) return {};
   // The core has forgotten an ended job. Its record has the reason.
   if (job->record.ended != absl::InfinitePast()) {
     const absl::StatusOr<JobRecord> record = performer.meta().GetJob(id);
-    if (record.ok()) return ReportEnded(*record);
+    if (record.ok()) return ReportEndedWith(performer, *record);
   }
   return ReportLive(*job, performer.View(id), performer.now());
 }
 
 v1::Job Report(const Performer& performer, const JobRecord& record) {
   const std::shared_ptr<LiveJob> job = performer.Find(record.id);
-  if (!job || record.ended != absl::InfinitePast()) return ReportEnded(record);
+  if (!job || record.ended != absl::InfinitePast()) return ReportEndedWith(performer, record);
   return ReportLive(*job, performer.View(record.id), performer.now());
 }
 

@@ -19,6 +19,7 @@ void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, co
   const auto& contributors = view.contributors;
   plan->set_contributed(std::find(contributors.begin(), contributors.end(), rank.ordinal) !=
                         contributors.end());
+  plan->set_called(view.called);
   for (const UnitSpan& span : job.resolved->fragments[fragment].units) {
     v1::UnitSpan* unit = plan->add_units();
     unit->set_unit(span.unit);
@@ -57,6 +58,7 @@ v1::PlanEvent MakePlan(const LiveJob& job, const JobView& view, const AdmitRank&
   plan->set_ordinal(rank.ordinal);
   plan->set_pool_evaluation_cycles(std::max(spec.evaluation().pools_every_cycles(), 0));
   plan->set_all_evaluate_last(true);
+  plan->set_quorum(spec.sync().mode() == v1::QUORUM);
   return event;
 }
 

@@ -19,6 +19,13 @@ void StreamPublisher::CommitPublished(const LiveJob& job, const PublishCommit& c
   plan_streams_->SendToJob(job.id(), event);
 }
 
+void StreamPublisher::RoundCalled(const LiveJob& job, const CallRound& call) {
+  v1::PlanEvent event;
+  event.mutable_call()->set_fragment(call.fragment);
+  event.mutable_call()->set_version(call.version);
+  plan_streams_->SendToJob(job.id(), event);
+}
+
 void StreamPublisher::PoolReleased(const LiveJob& job, const ReleasePool& release) {
   const char* const reason = absl::IsAborted(release.status) ? "POOL_LOST" : "NOT_ASSIGNED";
   plan_streams_->EndPool(job.id(), release.pool, release.incarnation,

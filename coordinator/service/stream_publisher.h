@@ -21,6 +21,7 @@ class StreamPublisher : public Publisher {
 
   void SeedRequested(const LiveJob& job, const RequestSeed& request) override;
   void CommitPublished(const LiveJob& job, const PublishCommit& commit) override;
+  void RoundCalled(const LiveJob& job, const CallRound& call) override;
   void PoolReleased(const LiveJob& job, const ReleasePool& release) override;
   void JobEnded(const LiveJob& job, const EndJob& end) override;
   void JobChanged(const LiveJob& job) override;

@@ -250,7 +250,7 @@ std::vector<std::string> CheckDatabase(FileSystem& fs, const std::string& data_d
   }
   for (const JobKey& job : folders->jobs) {
     const std::string folder = JobFolder(data_dir, job.id);
-    if (!job.ended && IsLogRemoved(fs, folder).value_or(false)) {
+    if (!job.has_ended() && IsLogRemoved(fs, folder).value_or(false)) {
       find(absl::StrCat(folder,
                         ": the log was removed, since the job has ended, but the database "
                         "has the job as one that has not"));

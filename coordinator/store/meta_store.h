@@ -28,7 +28,9 @@ class SqliteDatabase;
 struct JobKey {
   std::string id, name;
   int state = 0;
-  bool ended = false;
+  absl::Time ended = absl::InfinitePast();
+
+  bool has_ended() const { return ended != absl::InfinitePast(); }
 };
 
 class MetaStore : public MetaLog {

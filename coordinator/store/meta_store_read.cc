@@ -114,11 +114,11 @@ absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {
   absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(
       const std::vector<SqlRow> rows,
-      database_->Query("SELECT id, name, state, ended IS NOT NULL FROM job ORDER BY position", {}));
+      database_->Query("SELECT id, name, state, ended FROM job ORDER BY position", {}));
   std::vector<JobKey> keys;
   for (const SqlRow& row : rows) {
-    keys.push_back({BlobOf(row[0]), BlobOf(row[1]), static_cast<int>(IntegerOf(row[2])),
-                    IntegerOf(row[3]) != 0});
+    keys.push_back(
+        {BlobOf(row[0]), BlobOf(row[1]), static_cast<int>(IntegerOf(row[2])), TimeOf(row[3])});
   }
   return keys;
 }

@@ -72,6 +72,7 @@ std::string EncodePart(const PartInfo& part) {
   head.set_codec(static_cast<v1::Codec>(part.codec));
   head.set_pool(part.pool);
   head.set_incarnation(part.incarnation);
+  if (part.weight != 1) head.set_weight(part.weight);
   PutSegments(part.segments, head.mutable_segments());
   return WithSize(head);
 }
@@ -134,6 +135,7 @@ absl::StatusOr<PartInfo> DecodePart(absl::string_view bytes) {
   part.codec = static_cast<CodecKind>(head.codec());
   part.pool = head.pool();
   part.incarnation = head.incarnation();
+  if (head.weight() != 0) part.weight = head.weight();
   return part;
 }
 

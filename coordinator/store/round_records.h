@@ -35,6 +35,8 @@ struct PartInfo {
   std::vector<SegmentRef> segments;
   // The incarnation of the pool. A contribution has parts of only one.
   std::string incarnation;
+  // Of the pool in the mean. Finite and positive. The least of a contribution's parts counts.
+  double weight = 1;
 };
 
 // A part in the log, with all that is needed to read it again.

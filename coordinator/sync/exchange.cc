@@ -7,7 +7,8 @@
 
 namespace longhaul {
 
-Exchange::Exchange(RoundPlan plan) : plan_(std::move(plan)), fragments_(plan_.fragments()) {
+Exchange::Exchange(RoundPlan plan, const RoundPolicy& policy)
+    : plan_(std::move(plan)), policy_(policy), fragments_(plan_.fragments()) {
   for (int p = 0; p < plan_.fragments(); ++p) OpenNext(fragments_[p], p);
 }
 
@@ -57,6 +58,8 @@ void Exchange::Contribute(const Participant& pool, int fragment, absl::Time now)
            "a seed after a commit");
   progress.round->Add(pool.ordinal, pool.incarnation, now);
   progress.changed = true;
+  // Newcomers begin later now, so they cannot contribute to rounds of other fragments.
+  if (progress.round->called()) PoolsChanged();
 }
 
 void Exchange::PoolRestarted(const Participant& pool) {
@@ -74,24 +77,48 @@ void Exchange::PoolsChanged() {
   for (FragmentProgress& progress : fragments_) progress.changed = true;
 }
 
-std::vector<DueRound> Exchange::Due() {
+std::vector<DueRound> Exchange::Due(absl::Time now) {
   std::vector<DueRound> due;
+  const int64_t newcomers_begin = NewcomerStart().value_or(plan_.steps());
   for (int p = 0; p < plan_.fragments(); ++p) {
     FragmentProgress& progress = fragments_[p];
-    if (!std::exchange(progress.changed, false) || !progress.round.has_value()) continue;
+    if (!progress.round.has_value()) continue;
     Round& round = *progress.round;
-    const RoundVerdict verdict = round.Decide(participants_);
+    if (!std::exchange(progress.changed, false) && now < round.due_at()) continue;
+    const RoundVerdict verdict = round.Decide(participants_, now, newcomers_begin);
     if (verdict == RoundVerdict::kWait) continue;
     DueRound result{.fragment = p, .version = round.version()};
     result.kind = verdict == RoundVerdict::kSkip ? RoundKind::kSkipped : round.kind();
     result.contributors = round.contributors();
-    result.missed = round.Owing(participants_, Presence::kLost);
+    if (policy_.lockstep()) {
+      result.missed = round.Owing(participants_, Presence::kLost);
+    } else {
+      result.late = round.Owing(participants_, Presence::kLive);
+    }
     progress.kind = result.kind;
     progress.evaluator.clear();
     round.Close();
     due.push_back(std::move(result));
   }
   return due;
+}
+
+std::vector<std::pair<int, int64_t>> Exchange::TakeCalls() {
+  std::vector<std::pair<int, int64_t>> calls;
+  for (int p = 0; p < plan_.fragments(); ++p) {
+    auto& round = fragments_[p].round;
+    if (round.has_value() && round->TakeCall()) calls.emplace_back(p, round->version());
+  }
+  return calls;
+}
+
+absl::Time Exchange::NextDue() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const FragmentProgress& fragment : fragments_) {
+    if (fragment.round.has_value() && !fragment.round->applying())
+      next = std::min(next, fragment.round->due_at());
+  }
+  return next;
 }
 
 std::vector<DueRound> Exchange::CloseSeeds() {
@@ -141,7 +168,7 @@ std::optional<int64_t> Exchange::NewcomerStart() const {
     if (progress.version >= 0) seen = std::max(seen, plan_.PushStep(p, progress.version));
     if (!progress.round.has_value()) continue;
     const Round& round = *progress.round;
-    if (round.opened() || round.applying()) seen = std::max(seen, round.push_step());
+    if (round.behind_newcomers()) seen = std::max(seen, round.push_step());
     const int64_t next = Approaching(p) + 1;
     if (next <= plan_.LastVersion(p)) earliest = std::min(earliest, plan_.PushStep(p, next));
   }
@@ -180,7 +207,7 @@ void Exchange::OpenNext(FragmentProgress& progress, int index) {
   progress.round.reset();
   const int64_t next = progress.version + 1;
   if (next > plan_.LastVersion(index)) return;
-  progress.round.emplace(next, plan_.KindOf(index, next), plan_.PushStep(index, next));
+  progress.round.emplace(next, plan_.KindOf(index, next), plan_.PushStep(index, next), policy_);
   progress.changed = true;
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -47,8 +48,10 @@ struct DueRound {
   RoundKind kind = RoundKind::kOuter;
   // The incarnation that contributed, by ordinal.
   std::map<int, std::string> contributors;
-  // Lost pools that owed the round. They are out of the job from now on.
+  // Lockstep: lost pools that owed the round. They are out of the job from now on.
   std::vector<int> missed;
+  // Quorum: live pools that owed the round. It goes on without them.
+  std::vector<int> late;
 };
 
 struct FragmentProgress {
@@ -67,9 +70,10 @@ struct FragmentProgress {
 
 class Exchange {
  public:
-  explicit Exchange(RoundPlan plan);
+  Exchange(RoundPlan plan, const RoundPolicy& policy);
 
   const RoundPlan& plan() const { return plan_; }
+  const RoundPolicy& policy() const { return policy_; }
   Participants& participants() { return participants_; }
   const Participants& participants() const { return participants_; }
   const FragmentProgress& fragment(int fragment) const { return fragments_[fragment]; }
@@ -90,7 +94,11 @@ class Exchange {
   void PoolsChanged();
   // Closes and returns the rounds that are to be applied. Lost pools that owed one are named; the
   // caller makes them kMissed.
-  std::vector<DueRound> Due();
+  std::vector<DueRound> Due(absl::Time now);
+  // The rounds that were called since the last time and still wait for pools: fragment and version.
+  std::vector<std::pair<int, int64_t>> TakeCalls();
+  // When the first grace is over. InfiniteFuture: no round is called.
+  absl::Time NextDue() const;
   // Closes and returns the seeds that are neither committed nor being applied. No pool contributes
   // to them.
   std::vector<DueRound> CloseSeeds();
@@ -126,6 +134,7 @@ class Exchange {
   int64_t Approaching(int fragment) const;
 
   RoundPlan plan_;
+  RoundPolicy policy_;
   Participants participants_;
   std::vector<FragmentProgress> fragments_;
   std::optional<int> seeder_;

@@ -11,26 +11,40 @@ void Round::Add(int ordinal, std::string incarnation, absl::Time now) {
   LH_CHECK(!applying_ && !Has(ordinal), "a contribution counts once, before the round is applied");
   if (!opened()) opened_at_ = now;
   contributors_.emplace(ordinal, std::move(incarnation));
+  const bool enough = static_cast<int>(contributors_.size()) >= policy_.quorum;
+  if (!policy_.lockstep() && kind_ != RoundKind::kSeed && enough && !called()) called_at_ = now;
 }
 
 void Round::Remove(int ordinal) {
   LH_CHECK(!applying_, "a round that is applied is closed");
   contributors_.erase(ordinal);
+  if (static_cast<int>(contributors_.size()) < policy_.quorum) called_at_ = absl::InfiniteFuture();
 }
 
-RoundVerdict Round::Decide(const Participants& participants) const {
+RoundVerdict Round::Decide(const Participants& participants, absl::Time now,
+                           int64_t newcomers_begin) const {
   if (applying_) return RoundVerdict::kWait;
   if (kind_ == RoundKind::kSeed) return opened() ? RoundVerdict::kApply : RoundVerdict::kWait;
+  if (due_at() <= now) return RoundVerdict::kApply;
   if (participants.ready_count() == 0) return RoundVerdict::kWait;
   if (!Owing(participants, Presence::kLive).empty()) return RoundVerdict::kWait;
-  if (opened()) return RoundVerdict::kApply;
+  const int available = AvailableCount(participants);
+  if (opened()) {
+    // Nobody owes the round any more. A quorum that is here, but partly began after the push, need
+    // not contribute. One that is not here is waited for, unless nobody who comes could contribute.
+    const bool enough = called() || available >= policy_.quorum || push_step_ <= newcomers_begin;
+    return enough ? RoundVerdict::kApply : RoundVerdict::kWait;
+  }
   // Pools that drain before this round do not train beyond it. Then the round is left to the pools
   // that come after them.
+  return available > 0 ? RoundVerdict::kSkip : RoundVerdict::kWait;
+}
+
+int Round::AvailableCount(const Participants& participants) const {
   const auto& all = participants.all();
-  const bool passed = std::any_of(all.begin(), all.end(), [this](const Participant& p) {
+  return static_cast<int>(std::count_if(all.begin(), all.end(), [this](const Participant& p) {
     return p.ready() && (!p.last_step.has_value() || push_step_ <= *p.last_step);
-  });
-  return passed ? RoundVerdict::kSkip : RoundVerdict::kWait;
+  }));
 }
 
 std::vector<int> Round::Owing(const Participants& participants, Presence presence) const {

@@ -1,15 +1,21 @@
 // One synchronisation of one fragment: which pools contributed, and whether it is time to apply it.
+//
 // Lockstep: every live, ready pool that owes the round, and does not drain before it, must have
-// contributed. The contribution of a pool that is lost later is kept: it counts, whole and once.
+// contributed. Quorum: the round is called when enough pools have contributed. The others then
+// contribute what they have, and the round is applied when all of them did so or its grace is over.
+//
+// The contribution of a pool that is lost later is kept: it counts, whole and once.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/schedule/round_kind.h"
+#include "common/schedule/round_policy.h"
 #include "coordinator/sync/participants.h"
 
 namespace longhaul {
@@ -17,7 +23,7 @@ namespace longhaul {
 enum class RoundVerdict {
   // Contributions are missing, or no pool is ready.
   kWait,
-  // All awaited contributions are here.
+  // All awaited contributions are here, or the grace is over.
   kApply,
   // No pool owes the round or contributed to it, but some ready pool will train beyond it.
   kSkip,
@@ -26,14 +32,20 @@ enum class RoundVerdict {
 // Externally synchronised.
 class Round {
  public:
-  Round(int64_t version, RoundKind kind, int64_t push_step)
-      : version_(version), kind_(kind), push_step_(push_step) {}
+  Round(int64_t version, RoundKind kind, int64_t push_step, const RoundPolicy& policy)
+      : version_(version), kind_(kind), push_step_(push_step), policy_(policy) {}
 
   int64_t version() const { return version_; }
   RoundKind kind() const { return kind_; }
   int64_t push_step() const { return push_step_; }
   bool opened() const { return !contributors_.empty(); }
   absl::Time opened_at() const { return opened_at_; }
+  // The quorum has contributed. Never in lockstep.
+  bool called() const { return called_at_ != absl::InfiniteFuture(); }
+  // When the grace of a called round is over. InfiniteFuture: the round is not called.
+  absl::Time due_at() const { return called_at_ + policy_.grace; }
+  // A pool that begins now begins after this round's push.
+  bool behind_newcomers() const { return applying_ || (policy_.lockstep() ? opened() : called()); }
   bool Has(int ordinal) const { return contributors_.contains(ordinal); }
   // The incarnation that contributed, by ordinal.
   const std::map<int, std::string>& contributors() const { return contributors_; }
@@ -43,7 +55,10 @@ class Round {
   // Removes the contribution of an earlier incarnation of the pool. Requires !applying().
   void Remove(int ordinal);
 
-  RoundVerdict Decide(const Participants& participants) const;
+  // `newcomers_begin`: the step at which a pool begins that becomes ready now. It contributes to
+  // rounds with later pushes.
+  RoundVerdict Decide(const Participants& participants, absl::Time now,
+                      int64_t newcomers_begin) const;
   // Ordinals of the pools that still owe a contribution and have this presence: kLive for those
   // that are ready, or kLost.
   std::vector<int> Owing(const Participants& participants, Presence presence) const;
@@ -51,13 +66,21 @@ class Round {
   // True from kApply or kSkip until the commit is durable. Meanwhile no contribution is taken.
   bool applying() const { return applying_; }
   void Close() { applying_ = true; }
+  // Returns true once, when the round is called and still waits for pools.
+  bool TakeCall() { return called() && !applying_ && !std::exchange(call_taken_, true); }
 
  private:
+  // How many ready pools train to this round's push or beyond it.
+  int AvailableCount(const Participants& participants) const;
+
   int64_t version_;
   RoundKind kind_;
   int64_t push_step_;
   std::map<int, std::string> contributors_;
+  RoundPolicy policy_;
   absl::Time opened_at_;
+  absl::Time called_at_ = absl::InfiniteFuture();
+  bool call_taken_ = false;
   bool applying_ = false;
 };
 

@@ -36,6 +36,8 @@ OPERATOR = [
           says="With chunk headers and framing"),
     panel("Payload by codec", "Bps", (f"sum by (codec, direction) (rate({C}_wire_payload_bytes_total{JOB}[$__rate_interval]))", "{{codec}} {{direction}}")),
     panel("Streams refused", "cps", (f"sum by (reason) (rate({C}_refused_streams_total[$__rate_interval]))", "{{reason}}")),
+    panel("Damaged pulls", "cps", (f"sum by (instance) (rate({W}_rank_damaged_pulls_total[$__rate_interval]))", "{{instance}}"),
+          says="Bytes change on the way to the pool; on the way from it: HASH_MISMATCH"),
     panel("Folders of users", "bytes", (f"{C}_upload_stored_bytes", "kept {{instance}}"), (f"{C}_upload_limit_bytes", "limit {{instance}}"), says="submit --from DIR"),
     panel("Folders of users that come", "Bps", (f"sum by (instance) (rate({C}_upload_received_bytes_total[$__rate_interval]))", "{{instance}}")),
     panel("Calls of uploads that failed", "none", (f"sum by (reason) (increase({C}_refused_uploads_total[1h]))", "{{reason}}"), says="In the last hour"),

@@ -39,6 +39,7 @@ BENCHMARKS = {
     "upload": [sys.executable, "-B", "tests/benchmark/coordinator/upload.py", "{build}/bin"],
     "cli": [sys.executable, "-B", "tests/benchmark/cli/commands.py", "{build}/bin"],
     "logs": [sys.executable, "-B", "tests/benchmark/logs/logs.py", "{build}/bin"],
+    "quorum": [sys.executable, "-B", "tests/benchmark/quorum/quorum.py", "{build}/bin"],
     "tls": ["{build}/benchmark/tls_benchmark"],
     "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],
 }

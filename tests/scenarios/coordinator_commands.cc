@@ -78,6 +78,8 @@ Lines CoordinatorScenario::Submit(const Command& c) {
                      .schedule = MakeSchedule(schedule),
                      .steps = schedule.steps,
                      .final_round = !c.Has("no-final"),
+                     .rounds = {.quorum = static_cast<int>(c.Number("quorum")),
+                                .grace = absl::Seconds(c.Number("grace"))},
                      .checkpoint_every_cycles = c.Number("checkpoint"),
                      .evaluation_every_cycles = c.Number("evaluate", 1),
                      .from_checkpoint = c.Has("from") || !c.Text("from").empty(),
@@ -252,14 +254,22 @@ Lines CoordinatorScenario::StoreFailed(const Command& c) {
 Lines CoordinatorScenario::Tick(const Command&) { return Step(coordinator::Tick{}); }
 
 Lines CoordinatorScenario::Restart(const Command& c) {
+  if (!c.Text("keep").empty())
+    LH_CHECK(absl::ParseDuration(c.Text("keep"), &keep_), "no such duration");
   coordinator::Recovery recovery{.removing = removing_};
   for (const std::string& id : order_) {
     coordinator::RecoveredJob job = stored_.at(id);
-    if (IsEnded(job.state)) continue;
-    if (c.Text("unusable") == id) job.unusable = JobFault{.message = "an unknown field"};
+    if (IsEnded(job.state)) {
+      recovery.ended.push_back({id, job.state, ended_.at(id)});
+      continue;
+    }
+    if (c.Text("unusable") == id) {
+      job.unusable = JobFault{.message = "an unknown field"};
+      job.options = {.name = job.options.name, .from_job = job.options.from_job};
+    }
     recovery.jobs.push_back(std::move(job));
   }
-  core_ = coordinator::Coordinator({}, recovery, now_);
+  core_ = coordinator::Coordinator({.ended_job_keep = keep_}, recovery, now_);
   return Step(coordinator::Tick{});
 }
 
@@ -320,6 +330,7 @@ Lines CoordinatorScenario::Step(const coordinator::Event& event) {
 void CoordinatorScenario::Save(const coordinator::Record& record) {
   if (const auto* state = std::get_if<coordinator::StoreJobState>(&record)) {
     stored_.at(state->job).state = state->state;
+    if (IsEnded(state->state)) ended_[state->job] = now_;
   } else if (const auto* place = std::get_if<coordinator::StorePlace>(&record)) {
     auto& places = stored_.at(place->job).places;
     if (static_cast<int>(places.size()) <= place->place.ordinal)

@@ -26,7 +26,8 @@
 //   checkpoint-failed JOB [cycle=N] [full]
 //   store-failed JOB
 //   tick
-//   restart [unusable=JOB]                  the coordinator starts anew from what was made durable
+//   restart [unusable=JOB] [keep=1h]        the coordinator starts anew from what was made durable;
+//                                           from now on it keeps jobs so long that have ended
 //   show JOB                                state, places and versions, and what it waits for
 //   pools                                   what each pool does
 #pragma once
@@ -79,10 +80,12 @@ class CoordinatorScenario {
   void Save(const coordinator::Record& record);
 
   absl::Time now_ = absl::UnixEpoch();
+  absl::Duration keep_ = absl::InfiniteDuration();
   // What is durable: the records of each job, and what its store holds. By id.
   std::vector<std::string> order_;
   std::vector<std::string> removing_;
   std::map<std::string, coordinator::RecoveredJob> stored_;
+  std::map<std::string, absl::Time> ended_;
   std::map<std::string, std::vector<coordinator::RecoveredFragment>> fragments_;
   coordinator::Coordinator core_{coordinator::CoordinatorOptions{}, coordinator::Recovery{}, now_};
 };

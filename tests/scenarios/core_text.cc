@@ -85,7 +85,7 @@ std::string Text(const coordinator::StorePause& a) {
                       a.reason.empty() ? "" : " reason=" + a.reason);
 }
 std::string Text(const coordinator::StoreDeleted& a) {
-  return absl::StrCat("store ", a.job, " is deleted");
+  return absl::StrCat("store ", a.job, " is deleted", a.expired ? ", it ended long ago" : "");
 }
 std::string Text(const coordinator::StoreRemoved& a) {
   return absl::StrCat("store ", a.job, " has no files");
@@ -118,6 +118,9 @@ std::string Text(const coordinator::PublishCommit& a) {
   return absl::StrFormat("publish %s fragment %d version %d %s%s", a.job, a.fragment, a.version,
                          RoundKindName(a.kind), EvaluatorText(a.evaluator));
 }
+std::string Text(const coordinator::CallRound& a) {
+  return absl::StrFormat("call %s fragment %d version %d", a.job, a.fragment, a.version);
+}
 std::string Text(const coordinator::WriteCheckpoint& a) {
   if (a.final) return absl::StrFormat("checkpoint %s final step %d", a.job, a.step);
   if (a.cycle > 0) return absl::StrFormat("checkpoint %s cycle %d step %d", a.job, a.cycle, a.step);
@@ -145,19 +148,24 @@ std::string Text(const session::PullWhole& a) {
   return absl::StrFormat("pull %d whole", a.fragment);
 }
 std::string Text(const session::AgreeOnVersions& a) {
-  return absl::StrCat("agree on ", absl::StrJoin(a.versions, " "));
+  return absl::StrCat("agree on ", absl::StrJoin(a.versions, " "), a.again ? ", again" : "");
 }
 std::string Text(const session::RunStep& a) {
   return absl::StrCat("run step ", a.step, a.settle ? ", settle" : "");
 }
 std::string Text(const session::Push& a) {
-  return absl::StrFormat("push %d version %d %s", a.fragment, a.version, RoundKindName(a.kind));
+  return absl::StrFormat("push %d version %d %s%s", a.fragment, a.version, RoundKindName(a.kind),
+                         a.weight == 1 ? "" : absl::StrCat(" weight=", a.weight));
 }
 std::string Text(const session::PushAgain& a) {
   return absl::StrFormat("push %d version %d again", a.fragment, a.version);
 }
 std::string Text(const session::Pull& a) {
   return absl::StrFormat("pull %d version %d", a.fragment, a.version);
+}
+std::string Text(const session::AgreeOnMerge& a) {
+  return absl::StrFormat("agree to merge %d version %d%s", a.fragment, a.version,
+                         a.here ? "" : ", which is not here");
 }
 std::string Text(const session::Merge& a) {
   return absl::StrFormat("merge %d version %d %s alpha=%g%s", a.fragment, a.version,

@@ -30,16 +30,17 @@ session::Event Plan(const Command& c) {
                      .ordinal = static_cast<int>(c.Number("ordinal")),
                      .seed = c.Has("seed"),
                      .pool_evaluation_cycles = c.Number("evaluate-pool"),
-                     .all_evaluate_last = c.Has("evaluate-last")};
+                     .all_evaluate_last = c.Has("evaluate-last"),
+                     .quorum = c.Has("quorum")};
   const std::vector<int64_t> versions = c.Numbers("versions"),
-                             contributed = c.Numbers("contributed");
+                             contributed = c.Numbers("contributed"), called = c.Numbers("called");
   const std::vector<FragmentSchedule> schedule = MakeSchedule(options);
   LH_CHECK(versions.size() == schedule.size(), "a plan has a version for each fragment");
   for (size_t f = 0; f < schedule.size(); ++f) {
     session::Commit newest{versions[f], versions[f] > 0 ? RoundKind::kOuter : RoundKind::kSeed,
                            false, c.Has("counted")};
     const bool here = f < contributed.size() && contributed[f] != 0;
-    plan.fragments.push_back({schedule[f], newest, here});
+    plan.fragments.push_back({schedule[f], newest, here, f < called.size() && called[f] != 0});
   }
   return session::PlanReceived{std::move(plan)};
 }
@@ -48,6 +49,10 @@ session::Event CommitCame(const Command& c) {
   const int64_t version = c.Number("version");
   return session::CommitPublished{
       FragmentOf(c), {version, KindOf(c, version), c.Has("evaluate"), c.Has("contributed")}};
+}
+
+session::Event Called(const Command& c) {
+  return session::RoundCalled{FragmentOf(c), c.Number("version")};
 }
 
 session::Event Seed(const Command&) { return session::SeedRequested{}; }
@@ -67,8 +72,12 @@ session::Event Agreed(const Command& c) {
 }
 
 session::Event Done(const Command& c) {
-  return session::StepDone{ParseNumbers(c.word(0))[0], c.Has("drain")};
+  return session::StepDone{ParseNumbers(c.word(0))[0], c.Has("drain"), c.Number("called")};
 }
+
+session::Event MergeWasDone(const Command& c) { return session::Merged{FragmentOf(c)}; }
+
+session::Event MergeWasAgreed(const Command& c) { return session::MergeAgreed{!c.Has("not-here")}; }
 
 session::Event DrainAsked(const Command& c) { return session::Drain{c.Has("stopped")}; }
 
@@ -101,11 +110,14 @@ std::vector<std::string> SessionScenario::Run(const Command& command) {
   static const auto* const kHandlers = new std::map<std::string, Handler>{
       {"plan", &Plan},
       {"commit", &CommitCame},
+      {"call", &Called},
       {"seed", &Seed},
       {"whole", &Whole},
       {"pulled", &PulledOne},
       {"agreed", &Agreed},
       {"done", &Done},
+      {"merge-agreed", &MergeWasAgreed},
+      {"merged", &MergeWasDone},
       {"drain", &DrainAsked},
       {"pushed", &Pushed},
       {"push-refused", &PushWasRefused},

@@ -36,7 +36,7 @@ void AgentNode::Start() {
   const bool several = options_.nodes > 1;
   coordinator::JoinPool join{.pool = options_.pool,
                              .ranks = options_.ranks,
-                             .capabilities = {"model:synthetic", "codec:fp32"}};
+                             .capabilities = {"model:synthetic", "codec:fp32", "sync:quorum"}};
   if (!options_.earlier) join.capabilities.insert(kStopsWhenAsked);
   if (several || options_.ranks > 1) {
     token_ = absl::StrCat(name_, " ", incarnations_);
@@ -267,7 +267,7 @@ void AgentNode::Do(const Supervisor::DrainRanks&) { ranks_->Drain(); }
 void AgentNode::Do(const Supervisor::Rejoin& action) {
   world_->Trace(name_, absl::StrCat("comes back as a new incarnation: ", action.reason));
   CheckBlame(action.reason);
-  membership_->Rejoin(action.delay);
+  membership_->Rejoin(Subject(), action.delay);
 }
 
 // A rank is said to stand still only if it did.

@@ -50,9 +50,10 @@ void Checker::Holds(const RankId& who, int fragment, int64_t version, const Word
 }
 
 void Checker::Pushes(const RankId& who, int fragment, int64_t version, const Words& words,
-                     const Words& residual, const Words& error) {
+                     const Words& residual, const Words& error, int64_t weight) {
   const PoolKey key{who.job, who.pool, who.incarnation, fragment};
   Contribution& contribution = contributions_[{key, version}];
+  contribution.weight = weight;
   const Words& expected = errors_[key];
   for (int i = 0; i < kWords; ++i) {
     if (!who.Owns(i)) continue;
@@ -60,6 +61,13 @@ void Checker::Pushes(const RankId& who, int fragment, int64_t version, const Wor
       Violation(absl::StrFormat("2: error feedback of %s changed outside a commit", NameOf(who)));
     contribution.words[i] = words[i];
     contribution.residual[i] = residual[i];
+  }
+}
+
+void Checker::Loaded(const RankId& who, int fragment) {
+  Words& expected = errors_[{who.job, who.pool, who.incarnation, fragment}];
+  for (int i = 0; i < kWords; ++i) {
+    if (who.Owns(i)) expected[i] = 0;
   }
 }
 
@@ -108,10 +116,10 @@ std::optional<Checker::Version> Checker::Explain(const FragmentKey& key, const C
   std::vector<size_t> chosen(choices.size(), 0);
   while (true) {
     Version version{.outer = first ? Outer{} : history->second.back().outer};
-    std::vector<Words> words;
+    std::vector<Weighted> words;
     for (size_t i = 0; i < choices.size(); ++i) {
       const auto& [incarnation, contribution] = choices[i][chosen[i]];
-      words.push_back(contribution->words);
+      words.push_back({contribution->words, static_cast<float>(contribution->weight)});
       version.contributors.emplace_back(commit.pools[i], incarnation);
     }
     ApplyContributions(commit.kind, rule, words, version.outer);
@@ -201,6 +209,19 @@ void Checker::Ended(const std::string& job, JobState state) {
   if (!ended_.emplace(job, state).second) Violation(absl::StrCat("3: ended twice: ", job));
 }
 
+void Checker::Deletes(const std::string& job, MetaStore& meta, absl::Time now,
+                      absl::Duration keep) {
+  const absl::StatusOr<JobRecord> record = meta.GetJob(job);
+  if (!record.ok() || !IsEnded(static_cast<JobState>(record->state)))
+    return Violation(absl::StrCat("3: deleted before its end: ", job));
+  if (may_be_deleted_.contains(job)) return;
+  // Its end may have waited for a full disk before it was stored.
+  if (now + absl::Seconds(12) < record->ended + keep)
+    return Violation(absl::StrCat("3: deleted too early: ", job));
+  MayBeDeleted(job);
+  Deleted(job);
+}
+
 void Checker::Restarted(MetaStore& meta) {
   std::set<std::string> gone;
   for (const std::string& job : acknowledged_) {
@@ -241,15 +262,17 @@ void Checker::Opened(const std::string& job, int fragment, int64_t version) {
 }
 
 void Checker::Applies(const coordinator::JobView& view, int fragment, int64_t version,
-                      RoundKind kind, const std::vector<std::string>& pools, int64_t push_step) {
+                      RoundKind kind, const std::vector<std::string>& pools, int64_t push_step,
+                      int quorum) {
   if (kind == RoundKind::kSeed) return;
+  if (quorum > 0 && static_cast<int>(pools.size()) >= quorum) return;
   for (const coordinator::ParticipantView& p : view.participants) {
     const bool counts = std::find(pools.begin(), pools.end(), p.pool) != pools.end();
     const bool owes = p.start_step.has_value() && *p.start_step < push_step;
     const bool awaited = owes && (!p.last_step.has_value() || push_step <= *p.last_step);
     if (p.live && awaited && !counts) {
-      Violation(absl::StrFormat("lockstep: fragment %d version %d goes on without %s", fragment,
-                                version, p.pool));
+      Violation(absl::StrFormat("%s: fragment %d version %d goes on without %s",
+                                quorum > 0 ? "quorum" : "lockstep", fragment, version, p.pool));
     }
   }
 }

@@ -41,7 +41,9 @@ class Checker {
 
   // Invariant 2. A push begins, with these words and the error feedback that was added to them.
   void Pushes(const RankId& who, int fragment, int64_t version, const Words& words,
-              const Words& residual, const Words& error);
+              const Words& residual, const Words& error, int64_t weight);
+  // The rank pulled the fragment whole, so its error feedback begins at zero.
+  void Loaded(const RankId& who, int fragment);
   // A version was merged. Before that, error feedback has not changed. After it, error feedback is
   // the residual of the push that counted, if one did.
   void Merged(const RankId& who, int fragment, int64_t version, const Words& before,
@@ -66,6 +68,8 @@ class Checker {
   void Shown(const std::string& job, bool paused);
   void MayBeDeleted(const std::string& job) { may_be_deleted_.insert(job); }
   void Deleted(const std::string& job) { deleted_.insert(job); }
+  // The record of it is being made durable. A user may want it; otherwise the job ended `keep` ago.
+  void Deletes(const std::string& job, MetaStore& meta, absl::Time now, absl::Duration keep);
   void Published(const std::string& job, int fragment, int64_t version);
   void Placed(const std::string& job, int ordinal, const std::string& pool);
   void Ended(const std::string& job, JobState state);
@@ -73,10 +77,10 @@ class Checker {
   // The contents of a store at this moment.
   void Opened(const std::string& job, int fragment, int64_t version);
 
-  // Lockstep: a round is applied only with the contributions of all live pools that take part in
-  // it. `view`: the pools when the round began.
+  // A round is applied only with the contributions of all live pools that take part in it, or of as
+  // many as `quorum` (0: lockstep). `view`: the pools when the round began.
   void Applies(const coordinator::JobView& view, int fragment, int64_t version, RoundKind kind,
-               const std::vector<std::string>& pools, int64_t push_step);
+               const std::vector<std::string>& pools, int64_t push_step, int quorum);
   // Liveness: every job has ended as it should. Without faults, every job was also evaluated.
   // Invariant 5: promised checkpoints exist, and each has what was committed. A deleted job has no
   // files.
@@ -95,6 +99,7 @@ class Checker {
   using PoolKey = std::tuple<std::string, std::string, std::string, int>;
   struct Contribution {
     Words words = {}, residual = {};
+    int64_t weight = 1;
   };
   struct Version {
     Outer outer;

@@ -22,7 +22,10 @@ class Cluster {
   explicit Cluster(const RunOptions& options)
       : world_(options.seed, options.mutation, options.trace),
         coordinator_(&world_),
-        users_(&world_, &coordinator_) {}
+        users_(&world_, &coordinator_) {
+    // No random number, so that other seeds stay what they were.
+    if (options.seed % 16 == 5) world_.ended_job_keep = absl::Seconds(15);
+  }
 
   RunResult Run();
 
@@ -125,10 +128,18 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
   spec.mutable_evaluation()->set_every_cycles(world_.Chance(0.3) ? -1 : Pick(1, 2));
   spec.mutable_checkpoint()->set_every_cycles(Pick(-1, 2));
   spec.mutable_checkpoint()->set_keep(world_.Chance(0.7) ? kKeepAll : 1);
-  absl::StrAppendFormat(&shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s ", name,
-                        spec.model().synthetic().units(), sync.h(), sync.tau(),
-                        spec.train().steps(), spec.pools().min(), spec.pools().max(),
-                        sync.final_round() ? "" : " no final round");
+  if (world_.Chance(0.5)) {
+    sync.set_mode(v1::QUORUM);
+    sync.mutable_quorum()->set_pools(static_cast<int>(Pick(1, spec.pools().min())));
+    sync.mutable_quorum()->set_grace_seconds(static_cast<int>(Pick(0, 3)));
+  }
+  absl::StrAppendFormat(
+      &shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s%s ", name,
+      spec.model().synthetic().units(), sync.h(), sync.tau(), spec.train().steps(),
+      spec.pools().min(), spec.pools().max(), sync.final_round() ? "" : " no final round",
+      sync.has_quorum() ? absl::StrFormat(" quorum=%d grace=%ds", sync.quorum().pools(),
+                                          sync.quorum().grace_seconds())
+                        : "");
   return spec;
 }
 

@@ -59,6 +59,13 @@ class CoordinatorNode::Records : public MetaLog {
         kept.push_back(record);
       }
     }
+    for (const MetaRecord& record : kept) {
+      const auto* deleted = std::get_if<DeletedJob>(&record);
+      if (deleted == nullptr) continue;
+      node_->world_->Trace("coordinator", "deletes " + deleted->job_id);
+      node_->world_->checker.Deletes(deleted->job_id, *node_->meta_, node_->world_->loop.now(),
+                                     node_->world_->ended_job_keep);
+    }
     const absl::Status written = kept.empty() ? absl::OkStatus() : node_->meta_->Commit(kept);
     node_->MayDie();
     return written;
@@ -96,7 +103,9 @@ struct CoordinatorNode::Life {
     LH_CHECK(recovered.ok(), "the database is whole");
     performer = std::make_unique<coordinator::Performer>(
         coordinator::PerformerOptions{
-            .core = {.lease = node->world_->lease, .finish = absl::Seconds(60)},
+            .core = {.lease = node->world_->lease,
+                     .finish = absl::Seconds(60),
+                     .ended_job_keep = node->world_->ended_job_keep},
             .on_fatal =
                 [](const absl::Status& status) { LH_CHECK(false, "no fatal errors here"); }},
         coordinator::PerformerParts{.meta = node->meta_.get(),
@@ -324,7 +333,8 @@ std::optional<absl::Status> CoordinatorNode::Push(const PushRequest& push) {
     header.set_version(push.version);
     header.set_kind(ToProto(push.kind));
     header.set_codec(v1::FP32);
-    header.set_weight(1);
+    const bool weighted = world_->mutation != Mutation::kLostWeight;
+    header.set_weight(weighted ? static_cast<double>(push.weight) : 1);
     status = handler.on_header(header).status();
     CodedChunk chunk;
     std::vector<float> values;
@@ -433,6 +443,15 @@ void CoordinatorNode::CommitPublished(const coordinator::LiveJob& job,
   }
 }
 
+void CoordinatorNode::RoundCalled(const coordinator::LiveJob& job,
+                                  const coordinator::CallRound& call) {
+  MayDie();
+  for (const auto& [key, watcher] : streams_) {
+    if (std::get<0>(key) == job.id())
+      watcher.stream(session::RoundCalled{call.fragment, call.version});
+  }
+}
+
 std::string CoordinatorNode::StatusOf(const coordinator::LiveJob& job,
                                       const std::optional<JobFault>&) {
   v1::Job report;
@@ -511,7 +530,8 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
     const RoundPlan plan(resolved.schedule, resolved.spec.train().steps(),
                          resolved.spec.sync().final_round());
     world_->checker.Applies(view->second, fragment, commit.version, commit.kind, commit.pools,
-                            plan.PushStep(fragment, commit.version));
+                            plan.PushStep(fragment, commit.version),
+                            resolved.spec.sync().quorum().pools());
   }
   world_->checker.Committed(job.id(), fragment, commit, rules_.at(job.id()));
 }

@@ -28,6 +28,7 @@ struct PushRequest {
   RoundKind kind = RoundKind::kOuter;
   // Only the words that the rank owns count.
   Words words;
+  int64_t weight = 1;
 };
 struct PullRequest {
   RankId from;
@@ -86,6 +87,7 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
                      const coordinator::RequestSeed& request) override;
   void CommitPublished(const coordinator::LiveJob& job,
                        const coordinator::PublishCommit& commit) override;
+  void RoundCalled(const coordinator::LiveJob& job, const coordinator::CallRound& call) override;
   void PoolReleased(const coordinator::LiveJob& job,
                     const coordinator::ReleasePool& release) override;
   void JobEnded(const coordinator::LiveJob& job, const coordinator::EndJob& end) override;

@@ -32,7 +32,8 @@ MembershipNode::~MembershipNode() {
 void MembershipNode::Turn() {
   ++turns_;
   urgent_ = false;
-  if (rejoin_.has_value()) return BeginAnew(*std::exchange(rejoin_, std::nullopt));
+  const auto rejoin = std::exchange(rejoin_, std::nullopt);
+  if (rejoin.has_value() && membership_.Rejoins(rejoin->first)) return BeginAnew(rejoin->second);
   if (!Connected()) return TurnAfter(world_->Between(absl::Milliseconds(100), absl::Seconds(1)));
   calling_ = true;
   membership_.joined() ? Beat() : Join();
@@ -223,8 +224,8 @@ void MembershipNode::SetDraining(const Subject& of) {
   if (membership_.Drain(of)) Urgent();
 }
 
-void MembershipNode::Rejoin(absl::Duration delay) {
-  rejoin_ = delay;
+void MembershipNode::Rejoin(const Subject& of, absl::Duration delay) {
+  rejoin_ = {of, delay};
   Urgent();
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "tests/simulation/coordinator_node.h"
 #include "tests/simulation/process.h"
@@ -59,8 +60,8 @@ class MembershipNode {
   // Every heartbeat from now on says this, as long as that group of nodes exists.
   void SetDraining(const Subject& of);
 
-  // Leaves, and joins again after `delay` as a new incarnation.
-  void Rejoin(absl::Duration delay);
+  // Leaves, and joins again after `delay` as a new incarnation, unless it has done so already.
+  void Rejoin(const Subject& of, absl::Duration delay);
   // At the end of the process. Zero: the pool gives up its place.
   void Depart(absl::Duration return_within);
 
@@ -102,7 +103,7 @@ class MembershipNode {
   sim::ConnectionPtr connection_;
   bool calling_ = false, urgent_ = false;
   int64_t turns_ = 0;
-  std::optional<absl::Duration> rejoin_;
+  std::optional<std::pair<Subject, absl::Duration>> rejoin_;
   coordinator::Heartbeat next_;
 };
 

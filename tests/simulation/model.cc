@@ -26,16 +26,18 @@ float Encoded(float value) {
 }
 
 void ApplyContributions(RoundKind kind, const OuterRule& rule,
-                        const std::vector<Words>& contributions, Outer& outer) {
+                        const std::vector<Weighted>& contributions, Outer& outer) {
   if (kind == RoundKind::kSkipped) return;
   if (kind == RoundKind::kSeed) {
-    outer.parameters = contributions[0];
+    outer.parameters = contributions[0].words;
     return;
   }
-  const float share = 1.0f / static_cast<float>(contributions.size());
+  float weights = 0;
+  for (const Weighted& contribution : contributions) weights += contribution.weight;
   for (int i = 0; i < kWords; ++i) {
     float mean = 0;
-    for (const Words& words : contributions) {
+    for (const auto& [words, weight] : contributions) {
+      const float share = weight / weights;
       const float part = share * words[i];
       mean = mean + part;
     }

@@ -35,9 +35,14 @@ struct OuterRule {
   float lr = 1, momentum = 0;
 };
 
+struct Weighted {
+  Words words = {};
+  float weight = 1;
+};
+
 // The outer step of FORMAT.md on the contributions in this order. Downlinks are exact. SEED: the
 // only contribution becomes the parameters.
 void ApplyContributions(RoundKind kind, const OuterRule& rule,
-                        const std::vector<Words>& contributions, Outer& outer);
+                        const std::vector<Weighted>& contributions, Outer& outer);
 
 }  // namespace longhaul::simulation

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/status_marks.h"
 #include "tests/scenarios/core_text.h"
 #include "worker/session/error_reason.h"
@@ -17,8 +18,9 @@ bool IsOneOf(const session::Action& action) {
 }
 
 bool IsForeground(const session::Action& action) {
-  return IsOneOf<session::AgreeOnVersions, session::RunStep, session::Push, session::Merge,
-                 session::Evaluate, session::Draining, session::Finish, session::Restart>(action);
+  return IsOneOf<session::AgreeOnVersions, session::RunStep, session::Push, session::AgreeOnMerge,
+                 session::Merge, session::Evaluate, session::Draining, session::Finish,
+                 session::Restart>(action);
 }
 
 }  // namespace
@@ -174,16 +176,22 @@ RankNode::Fragment& RankNode::At(int fragment) {
 // --- Foreground.
 
 void RankNode::Do(const session::AgreeOnVersions& action) {
-  Together(
-      "agree", action.versions, absl::Milliseconds(1),
-      [this](const Communicator::Gathered& versions) { Feed(session::VersionsAgreed{versions}); });
+  Together("agree", action.versions, absl::Milliseconds(1),
+           [this, own = action.versions](const Communicator::Gathered& versions) {
+             const bool equal = std::all_of(versions.begin(), versions.end(),
+                                            [&](const auto& rank) { return rank == own; });
+             for (Fragment& fragment : fragments_) {
+               if (equal) fragment.live = fragment.outer;
+             }
+             Feed(session::VersionsAgreed{versions});
+           });
 }
 
 void RankNode::Do(const session::RunStep& action) {
   busy_ = true;
   monitor_.BeginStep();
   const absl::Time begin = world_->loop.now();
-  const auto done = [this, step = action.step, begin](const Communicator::Gathered& drains) {
+  const auto done = [this, step = action.step, begin](const Communicator::Gathered& ranks) {
     monitor_.EndStep(step, world_->loop.now() - begin);
     // No two words are alike, so that those of two incarnations are never equal by chance.
     const uint64_t seed = HashOf(absl::StrCat(id_.pool, id_.incarnation));
@@ -198,13 +206,18 @@ void RankNode::Do(const session::RunStep& action) {
                                .status = absl::InvalidArgumentError("the values are infinite")},
                        v1::JobSpec()));
     }
-    Feed(session::StepDone{step, std::any_of(drains.begin(), drains.end(),
-                                             [](const auto& asked) { return asked[0] != 0; })});
+    session::StepDone agreed{step};
+    for (const auto& rank : ranks) {
+      agreed.drain |= rank[0] != 0;
+      agreed.called = std::max(agreed.called, rank[1]);
+    }
+    Feed(agreed);
   };
   Later(options_.step_takes + std::exchange(dawdle_, absl::ZeroDuration()), [this, action, done] {
-    // The ranks agree whether it is their last step.
+    // The ranks agree whether it is their last step, and how far the other pools are.
     const std::optional<absl::Time> all =
-        Together(ToText(session::Action(action)), {drain_}, absl::Milliseconds(1), done);
+        Together(ToText(session::Action(action)), {drain_, session_.called_step()},
+                 absl::Milliseconds(1), done);
     if (all.has_value()) world_->groups.Trains(id_, *all, world_->loop.now());
   });
 }
@@ -219,11 +232,21 @@ void RankNode::Do(const session::Push& action) {
   }
   fragment.kept_version = action.version;
   fragment.kept_kind = action.kind;
+  fragment.kept_weight = action.weight;
   if (world_->mutation == Mutation::kEarlyFeedback) fragment.error = fragment.residual;
   world_->checker.Holds(id_, action.fragment, action.version - 1, fragment.outer);
   world_->checker.Pushes(id_, action.fragment, action.version, fragment.kept, fragment.residual,
-                         error);
+                         error, action.weight);
   Send(action.fragment, action.version, action.kind);
+}
+
+void RankNode::Do(const session::AgreeOnMerge& action) {
+  const std::string name =
+      absl::StrFormat("agree to merge %d version %d", action.fragment, action.version);
+  Together(name, {action.here}, absl::Milliseconds(1), [this](const Communicator::Gathered& ranks) {
+    Feed(session::MergeAgreed{
+        std::all_of(ranks.begin(), ranks.end(), [](const auto& rank) { return rank[0] != 0; })});
+  });
 }
 
 void RankNode::Do(const session::Merge& action) {
@@ -242,6 +265,7 @@ void RankNode::Apply(const session::Merge& merge) {
   }
   world_->checker.Holds(id_, merge.fragment, merge.version, fragment.outer);
   world_->checker.Merged(id_, merge.fragment, merge.version, error, fragment.error);
+  Feed(session::Merged{merge.fragment});
 }
 
 void RankNode::Do(const session::Evaluate& action) {

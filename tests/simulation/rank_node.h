@@ -83,7 +83,7 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   struct Fragment {
     Words outer = {}, live = {}, error = {};
     Words kept = {}, residual = {};  // The words and the residual of the push for kept_version.
-    int64_t kept_version = -1;
+    int64_t kept_version = -1, kept_weight = 1;
     RoundKind kept_kind = RoundKind::kOuter;
     Words downlink = {};
   };
@@ -121,6 +121,7 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   void Do(const session::AgreeOnVersions& action);
   void Do(const session::RunStep& action);
   void Do(const session::Push& action);
+  void Do(const session::AgreeOnMerge& action);
   void Do(const session::Merge& action);
   void Do(const session::Evaluate& action);
   void Do(const session::Draining& action);

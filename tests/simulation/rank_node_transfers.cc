@@ -80,7 +80,8 @@ void RankNode::Do(const session::SeedPush& action) {
     for (int i = 0; i < kWords; ++i)
       fragment.kept[i] =
           NoiseOf(Mix(HashOf(absl::StrCat(id_.pool, id_.incarnation)), f * kWords + i));
-    world_->checker.Pushes(id_, f, 0, fragment.kept, fragment.residual, fragment.error);
+    fragment.kept_weight = 1;
+    world_->checker.Pushes(id_, f, 0, fragment.kept, fragment.residual, fragment.error, 1);
     Send(f, 0, RoundKind::kSeed);
   }
 }
@@ -93,7 +94,9 @@ void RankNode::Do(const session::PullWhole& action) {
       if (!answer.refused.ok())
         return Refused(session::PullRefused{f, answer.refused}, answer.refused);
       Fragment& fragment = At(f);
-      fragment.outer = fragment.live = answer.words;
+      fragment.outer = answer.words;
+      fragment.error = {};
+      world_->checker.Loaded(id_, f);
       world_->checker.Holds(id_, f, answer.version, fragment.outer);
       Feed(session::PulledWhole{f, answer.version});
     });
@@ -119,6 +122,8 @@ void RankNode::Do(const session::Pull& action) {
     Back(connection, [this, f, answer = *answered] {
       if (!answer.refused.ok())
         return Refused(session::PullRefused{f, answer.refused}, answer.refused);
+      // A whole fragment of that version, or of a later one, came first.
+      if (answer.version <= session_.version(f)) return Feed(session::Pulled{f, answer.version});
       At(f).downlink = answer.words;
       if (world_->mutation == Mutation::kDamagedDownlink && world_->Chance(0.1))
         At(f).downlink[id_.rank] += 1;
@@ -128,7 +133,7 @@ void RankNode::Do(const session::Pull& action) {
 }
 
 void RankNode::Send(int f, int64_t version, RoundKind kind) {
-  PushRequest push{id_, f, version, kind, At(f).kept};
+  PushRequest push{id_, f, version, kind, At(f).kept, At(f).kept_weight};
   Call([this, connection = connection_, push = std::move(push)] {
     const std::optional<absl::Status> answer = coordinator_->Push(push);
     // It crashed: nobody answers.

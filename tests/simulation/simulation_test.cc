@@ -58,6 +58,9 @@ TEST(CheckerTest, SeesOtherBytesOfAVersion) {
 TEST(CheckerTest, SeesAContributionThatCountsTwice) {
   EXPECT_TRUE(IsSeen(Mutation::kApplyTwice, "2:"));
 }
+TEST(CheckerTest, SeesAContributionThatLostItsWeight) {
+  EXPECT_TRUE(IsSeen(Mutation::kLostWeight, "2:"));
+}
 TEST(CheckerTest, SeesErrorFeedbackThatChangesAtThePush) {
   EXPECT_TRUE(IsSeen(Mutation::kEarlyFeedback, "2:"));
 }

@@ -43,6 +43,8 @@ enum class Mutation {
   kLateRecords,
   // A new group of nodes gets the name of the pool's previous group.
   kReusedGroup,
+  // Contributions arrive without their weights.
+  kLostWeight,
   // A machine keeps the first number and ranks that it got, and ignores later ones.
   kStaleNumber,
 };
@@ -75,6 +77,7 @@ struct World {
   // The coordinator's disk takes no new files, and its database nothing.
   bool disk_full = false;
   absl::Duration lease = absl::Seconds(3);
+  absl::Duration ended_job_keep = absl::InfiniteDuration();
 };
 
 inline constexpr int kCoordinatorNode = 0;

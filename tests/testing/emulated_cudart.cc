@@ -10,7 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "cuda_runtime_api.h"
 #include "worker/collective/emulated_streams.h"
 #include "worker/collective/rank_order_sum.h"
@@ -210,7 +210,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const auto reached = Cudart().ReachedBy(event);
   if (Cudart().streams().Done(reached)) return cudaSuccess;
-  const absl::Status status = Cudart().streams().Wait(reached, absl::Now());
+  const absl::Status status = Cudart().streams().Wait(reached, SteadyTime());
   return Failed(status.ok() || absl::IsDeadlineExceeded(status) ? cudaErrorNotReady
                                                                 : cudaErrorLaunchFailure);
 }

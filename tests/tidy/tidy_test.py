@@ -11,7 +11,8 @@ import sys
 # counts.
 ALLOWED = {
     "common/base": [],
-    "common/command_line": ["common/base"],
+    "common/command_line": ["common/base", "common/config/violation_list.h", "common/config/yaml_document.h", "common/config/yaml_settings.h",
+                            "common/io"],
     "common/layout": ["common/base"],
     "common/blocks": ["common/base", "common/layout"],
     "common/safetensors": ["common/base", "common/io"],
@@ -176,6 +177,29 @@ def types_of(text):
             yield f"{namespace}::{name}"
 
 
+# Bounds that documents name: (file, name of the constant) -> {document: the words with it}.
+BOUNDS = {
+    ("coordinator/effects/performer_jobs.cc", "kLiveJobsMax"): {
+        "README.md": "at most {} jobs that have not ended", "ARCHITECTURE.md": "room beside its own (of {})",
+        "deploy/README.md": "For all users together: {} jobs that have not ended", "proto/longhaul/v1/job.proto": "JOBS_FULL: {} jobs have not ended"},
+    ("coordinator/core/coordinator.h", "pools_max"): {"README.md": "gives leases to at most {} pools"},
+    ("common/base/names.h", "kRanksMax"): {"README.md": "a pool has at most {} ranks"},
+}
+
+
+def check_bounds(text_of):
+    """`text_of`: the text of a file of the tree, by its name."""
+    for (source, name), documents in BOUNDS.items():
+        value = re.search(rf"\b{name} = (\d+);", text_of(source))
+        if value is None:
+            yield f"{source}: {name} is not found"
+            continue
+        for document, words in documents.items():
+            plain = re.sub(r"\s+(//\s*)?", " ", text_of(document))
+            if words.format(f"{int(value[1]):,}") not in plain:
+                yield f"{document} does not say '{words.format(f'{int(value[1]):,}')}' (of {source})"
+
+
 def check_types(headers):
     """Two types of one name break a program that links both without a word from compiler or linker."""
     homes = {}
@@ -214,6 +238,7 @@ def main():
         name = str(path.relative_to(root))
         problems += [f"{name}: {problem}" for problem in check_columns(name, path.read_text(encoding="utf-8"))]
     problems += check_types(headers)
+    problems += check_bounds(lambda name: (root / name).read_text(encoding="utf-8"))
     problems += check_raw_methods((root / "coordinator/access/methods.cc").read_text(encoding="utf-8"),
                                   [path.read_text(encoding="utf-8") for path in sorted((root / "coordinator/service").glob("*.h"))])
     for path in sorted((root / "tests").rglob("CMakeLists.txt")):

@@ -6,7 +6,6 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
@@ -175,7 +174,7 @@ absl::Status Agent::Run() {
 
 void Agent::On(const Assigned& event) {
   const MembershipClient::Standing& standing = event.standing;
-  metrics_.CoordinatorAnswered(absl::Now(), standing.lease);
+  metrics_.CoordinatorAnswered(SteadyTime(), standing.lease);
   incarnation_ = standing.incarnation;
   assignment_ = incarnation_.empty() ? v1::Assignment() : standing.assignment;
   if (standing.node.nodes() > 1 && log_server_ != nullptr)
@@ -331,7 +330,7 @@ void Agent::Do(const PoolSupervisor::Rejoin& action) {
                        ? " now"
                        : absl::StrCat(" in ", absl::FormatDuration(action.delay))));
   metrics_.Rejoined();
-  membership_->Rejoin(action.reason, action.delay);
+  membership_->Rejoin(Subject(), action.reason, action.delay);
 }
 
 void Agent::Do(const PoolSupervisor::Done& action) {

@@ -68,6 +68,9 @@ class AgentMembership {
   // Whether a report about it counts: it is of the last answer. The coordinator would take another
   // for the current one.
   bool About(const Subject& of) const { return subject_ == of; }
+  // Whether the pool must leave if such ranks were lost. Not if it works as another incarnation
+  // since then.
+  bool Rejoins(const Subject& of) const { return of.incarnation == of_ranks(); }
   // From now on the pool takes no new work, for as long as that group of nodes exists. Returns
   // whether it counts.
   bool Drain(const Subject& of);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/metrics/process_metrics.h"
 #include "common/rpc/certificate_dates.h"
 #include "worker/agent/pool_supervisor.h"
@@ -50,6 +51,9 @@ AgentMetrics::AgentMetrics()
                                    "Memory of the process that is resident.")),
       rank_cpu_(registry_.Counter("longhaul_worker_rank_cpu_seconds_total",
                                   "User and system time of the process.")),
+      rank_damaged_pulls_(registry_.Counter(
+          "longhaul_worker_rank_damaged_pulls_total",
+          "Attempts to pull whose bytes were damaged on the way. They are tried again.")),
       pool_(registry_, "longhaul_worker_pool") {
   AddProcessMetrics(registry_, "longhaul_worker_build_info", LONGHAUL_VERSION);
   // The series exists before the first event, so that rates begin at 0.
@@ -65,7 +69,7 @@ AgentMetrics::AgentMetrics()
 
 void AgentMetrics::AddPages(Pages& pages) {
   AddMetricsPage(pages, registry_);
-  AddProbes(pages, [this] { return Ready(absl::Now()); });
+  AddProbes(pages, [this] { return Ready(SteadyTime()); });
 }
 
 void AgentMetrics::WatchCertificate(const std::string& path) {
@@ -75,7 +79,7 @@ void AgentMetrics::WatchCertificate(const std::string& path) {
 }
 
 void AgentMetrics::CoordinatorAnswered(absl::Time now, absl::Duration lease) {
-  last_answer_.With().Set(absl::ToDoubleSeconds(now - absl::UnixEpoch()));
+  last_answer_.With().Set(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
   absl::MutexLock lock(&mutex_);
   answered_ = now;
   lease_ = lease;
@@ -101,6 +105,8 @@ void AgentMetrics::RankReported(int rank, pid_t pid, const RankStatus& status) {
   const MetricLabels labels = {{"rank", absl::StrCat(rank)}};
   shown_ranks_.Show(rank_step_, labels).Set(static_cast<double>(status.step));
   shown_ranks_.Show(rank_waits_, labels).Set(status.waits_for.empty() ? 0 : 1);
+  RaiseTo(shown_ranks_.Show(rank_damaged_pulls_, labels),
+          static_cast<double>(status.damaged_pulls));
   const std::optional<ProcessFigures> process = ReadProcess(pid);
   if (!process.has_value()) return;
   shown_ranks_.Show(rank_memory_, labels).Set(process->resident_bytes);

@@ -30,7 +30,7 @@ class AgentMetrics {
   // Shows when the certificate of this PEM file ends. Called before the pages are served.
   void WatchCertificate(const std::string& path);
 
-  // `lease`: the lease that the coordinator granted.
+  // `now` is of SteadyTime. `lease`: the lease that the coordinator granted.
   void CoordinatorAnswered(absl::Time now, absl::Duration lease) ABSL_LOCKS_EXCLUDED(mutex_);
   void RanksStarted(int ranks);
   void RankReported(int rank, pid_t pid, const RankStatus& status);
@@ -43,7 +43,7 @@ class AgentMetrics {
   void Progressed(const std::string& job, const v1::PoolProgress& progress);
 
   // UNAVAILABLE: the coordinator has not answered for longer than its lease, so it considers the
-  // pool lost.
+  // pool lost. `now` is of SteadyTime.
   absl::Status Ready(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -59,6 +59,7 @@ class AgentMetrics {
   GaugeFamily& rank_waits_;
   GaugeFamily& rank_memory_;
   CounterFamily& rank_cpu_;
+  CounterFamily& rank_damaged_pulls_;
   PoolMetrics pool_;
   ShownSeries shown_ranks_, shown_pool_;
   // The job of shown_pool_.

@@ -1,5 +1,5 @@
-// The command line of longhaul-worker. A flag overrides its environment variable, which overrides
-// the default.
+// The command line of longhaul-worker, with its variables and its configuration file
+// (common/command_line/config_file.h).
 #pragma once
 
 #include <optional>
@@ -24,8 +24,8 @@ struct WorkerFlags {
   std::vector<std::string> misspelt;
 };
 
-// Empty if the program must exit with *exit_code (help: 0; a mistake: kExitBadArguments). Then all
-// messages were printed.
+// Empty if the program must exit with *exit_code (help and --print-config: 0; a mistake:
+// kExitBadArguments). Then all messages were printed.
 std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_code);
 
 }  // namespace longhaul

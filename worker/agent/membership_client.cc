@@ -8,13 +8,13 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/names.h"
 #include "common/base/random.h"
 #include "common/base/random_hex.h"
 #include "common/config/capabilities.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/link_probe.h"
 #include "common/rpc/retry.h"
 #include "common/rpc/status_conversion.h"
@@ -35,7 +35,7 @@ constexpr int kFailuresBeforeProbe = 8, kFailuresBetweenProbes = 20;
 constexpr size_t kKeptJobsMax = 256;
 
 void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  context.set_deadline(GrpcDeadline(SteadyTime() + timeout));
 }
 
 absl::Duration LeaseOf(const google::protobuf::Duration& lease) {
@@ -55,7 +55,8 @@ MembershipClient::MembershipClient(Options options, OnStanding on_standing, OnRe
     : options_(std::move(options)),
       on_standing_(std::move(on_standing)),
       on_refused_(std::move(on_refused)),
-      channel_(MakeChannel({.address = options_.coordinator, .tls = options_.tls})),
+      channel_(MakeChannel(
+          {.address = options_.coordinator, .tls = options_.tls, .keepalive = kPromptKeepalive})),
       stub_(v1::PoolService::NewStub(channel_)),
       membership_(options_.join.nodes() > 1, RandomHex()),
       thread_([this](std::stop_token stop) { Run(stop); }) {}
@@ -66,7 +67,7 @@ MembershipClient::~MembershipClient() {
 }
 
 absl::StatusOr<absl::Duration> MembershipClient::MeasureRoundTrip(absl::Duration timeout) const {
-  return longhaul::MeasureRoundTrip(channel_, absl::Now() + timeout);
+  return longhaul::MeasureRoundTrip(channel_, SteadyTime() + timeout);
 }
 
 void MembershipClient::Run(const std::stop_token& stop) {
@@ -166,13 +167,13 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
   // Checks whether both sides use the same kind of link, and accept each other's certificate.
   if (probes_-- > 0) return absl::OkStatus();
   probes_ = kFailuresBetweenProbes;
-  const absl::StatusOr<bool> tls = SpeaksTls(options_.coordinator, absl::Now() + kCallDeadline);
+  const absl::StatusOr<bool> tls = SpeaksTls(options_.coordinator, SteadyTime() + kCallDeadline);
   link_trouble_.clear();
   if (!tls.ok()) return absl::OkStatus();
   if (*tls == (options_.tls != nullptr)) {
     // Not final, since files may be replaced while the worker waits.
     link_trouble_ = std::string(
-        ExplainConnection(options_.coordinator, options_.tls_files, absl::Now() + kCallDeadline)
+        ExplainConnection(options_.coordinator, options_.tls_files, SteadyTime() + kCallDeadline)
             .message());
     return absl::OkStatus();
   }
@@ -413,7 +414,9 @@ void MembershipClient::TellMissing(const v1::NodePlace& node) {
 
 std::optional<MembershipClient::RejoinRequest> MembershipClient::TakeRejoin() {
   absl::MutexLock lock(&mutex_);
-  return std::exchange(rejoin_, std::nullopt);
+  std::optional<RejoinRequest> rejoin = std::exchange(rejoin_, std::nullopt);
+  if (rejoin.has_value() && !membership_.Rejoins(rejoin->of)) rejoin.reset();
+  return rejoin;
 }
 
 void MembershipClient::Pause(absl::Duration duration, const std::stop_token& stop) {
@@ -497,9 +500,9 @@ void MembershipClient::SetFarewell(const std::string& reason, absl::Duration ret
   farewell_ = {reason, return_within};
 }
 
-void MembershipClient::Rejoin(const std::string& reason, absl::Duration delay) {
+void MembershipClient::Rejoin(const Subject& of, const std::string& reason, absl::Duration delay) {
   absl::MutexLock lock(&mutex_);
-  rejoin_ = RejoinRequest{reason, delay};
+  rejoin_ = RejoinRequest{of, reason, delay};
 }
 
 }  // namespace longhaul

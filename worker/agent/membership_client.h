@@ -109,11 +109,13 @@ class MembershipClient {
   // few round trips, at most `timeout`. Returns the channel's error.
   absl::StatusOr<absl::Duration> MeasureRoundTrip(absl::Duration timeout) const;
 
-  // Leaves, and comes back after `delay` as a new incarnation. Thread-safe.
-  void Rejoin(const std::string& reason, absl::Duration delay);
+  // Leaves, and comes back after `delay` as a new incarnation. Thread-safe. Dropped if it
+  // works as another incarnation already: it also lost its lease, and came back for that.
+  void Rejoin(const Subject& of, const std::string& reason, absl::Duration delay);
 
  private:
   struct RejoinRequest {
+    Subject of;
     std::string reason;
     absl::Duration delay;
   };

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,13 +11,12 @@
 #include <cstdio>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 extern char** environ;
 
 namespace longhaul {
 namespace {
 
+// A pipe, or a file that is only read.
 struct Pipe {
   int read = -1, write = -1;
   ~Pipe() {
@@ -29,6 +29,18 @@ struct Pipe {
     read = ends[0];
     write = ends[1];
     return absl::OkStatus();
+  }
+  // A pipe blocks who writes it, once it is full and nobody reads. A file in memory does not.
+  absl::Status OpenFile(absl::string_view text) {
+    read = memfd_create("rank input", MFD_CLOEXEC);
+    while (read >= 0 && !text.empty()) {
+      const ssize_t n = ::write(read, text.data(), text.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) break;
+      text.remove_prefix(n);
+    }
+    if (text.empty() && lseek(read, 0, SEEK_SET) == 0) return absl::OkStatus();
+    return absl::ErrnoToStatus(errno, "making the input of a rank");
   }
 };
 
@@ -70,22 +82,12 @@ absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int 
   return pid;
 }
 
-absl::Status WriteAll(int descriptor, const std::string& text) {
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t n = write(descriptor, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return absl::ErrnoToStatus(errno, "handing the job to a rank");
-    done += n;
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const Options& options,
                                                                 Handler handler) {
   Pipe input, report, lines;
-  if (absl::Status status = input.Open(); !status.ok()) return status;
+  if (absl::Status status = input.OpenFile(options.input); !status.ok()) return status;
   if (absl::Status status = report.Open(); !status.ok()) return status;
   if (absl::Status status = handler.on_log ? lines.Open() : absl::OkStatus(); !status.ok())
     return status;
@@ -99,15 +101,9 @@ absl::StatusOr<std::unique_ptr<RankProcess>> RankProcess::Start(const Options& o
   }
   absl::StatusOr<pid_t> pid = Spawn(options, input.read, report.write, lines.write);
   if (!pid.ok()) return pid.status();
-  std::unique_ptr<RankProcess> process(new RankProcess(*pid, std::exchange(report.read, -1),
-                                                       std::exchange(lines.read, -1), options.log,
-                                                       std::move(handler)));
-  if (absl::Status status = WriteAll(input.write, options.input); !status.ok()) {
-    // The process has ended already. Its exit is reported separately.
-    options.log.Warning(absl::StrCat("rank process ", *pid, ": ",
-                                     status.ToString(absl::StatusToStringMode::kWithNoExtraData)));
-  }
-  return process;
+  return std::unique_ptr<RankProcess>(new RankProcess(*pid, std::exchange(report.read, -1),
+                                                      std::exchange(lines.read, -1), options.log,
+                                                      std::move(handler)));
 }
 
 RankProcess::RankProcess(pid_t pid, int report, int lines, Logger log, Handler handler)

@@ -47,8 +47,8 @@ class RankProcess {
     std::function<void(absl::string_view line)> on_log;
   };
   // Call on a thread that lives as long as the process should: the kernel ends a rank when the
-  // thread that started it ends (PR_SET_PDEATHSIG), so that no rank outlives its agent. Errors:
-  // those of the system.
+  // thread that started it ends (PR_SET_PDEATHSIG), so that no rank outlives its agent. Does not
+  // wait for the process to read. Errors: those of the system.
   static absl::StatusOr<std::unique_ptr<RankProcess>> Start(const Options& options,
                                                             Handler handler);
   // Kills the process if it lives, and waits for it.

@@ -23,8 +23,8 @@ std::string ToLine(const RankStatus& status) {
   for (char& c : waits_for) {
     if (absl::ascii_iscntrl(c)) c = ' ';
   }
-  return absl::StrFormat("%s%d %.6f %d %s\n", kStatus, status.step, status.expected_seconds,
-                         status.in_collective ? 1 : 0, waits_for);
+  return absl::StrFormat("%s%d %.6f %d %d %s\n", kStatus, status.step, status.expected_seconds,
+                         status.in_collective ? 1 : 0, status.damaged_pulls, waits_for);
 }
 
 absl::StatusOr<RankReport> ParseRankReport(absl::string_view line) {
@@ -37,17 +37,18 @@ absl::StatusOr<RankReport> ParseRankReport(absl::string_view line) {
     }
     return report;
   }
-  const std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 3));
+  const std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 4));
   RankStatus status;
   int collective = 0;
-  if (words.size() != 4 || !absl::SimpleAtoi(words[0], &status.step) ||
+  if (words.size() != 5 || !absl::SimpleAtoi(words[0], &status.step) ||
       !absl::SimpleAtod(words[1], &status.expected_seconds) ||
-      !absl::SimpleAtoi(words[2], &collective) || status.step < 0 ||
+      !absl::SimpleAtoi(words[2], &collective) ||
+      !absl::SimpleAtoi(words[3], &status.damaged_pulls) || status.step < 0 ||
       !std::isfinite(status.expected_seconds) || status.expected_seconds < 0) {
     return Malformed();
   }
   status.in_collective = collective != 0;
-  status.waits_for = std::string(words[3]);
+  status.waits_for = std::string(words[4]);
   return status;
 }
 

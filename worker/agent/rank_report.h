@@ -22,6 +22,8 @@ struct RankStatus {
   double expected_seconds = 0;
   // It is in an operation that needs all ranks of the pool.
   bool in_collective = false;
+  // Attempts to pull whose bytes were damaged, since its start.
+  int64_t damaged_pulls = 0;
   // What it needs from the coordinator, for example "fragment 1 version 3". Empty: it works.
   std::string waits_for;
   friend bool operator==(const RankStatus&, const RankStatus&) = default;

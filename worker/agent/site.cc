@@ -43,6 +43,13 @@ absl::Status CheckWritable(absl::string_view flag, const std::string& folder) {
       absl::StrCat(flag, ": ", folder, " is no folder that can be written on this machine"));
 }
 
+// Likewise. It is made if it is not there, as the coordinator's --data-dir.
+absl::Status MakeWritable(absl::string_view flag, const std::string& folder) {
+  std::error_code reported_below;
+  if (!folder.empty()) std::filesystem::create_directories(folder, reported_below);
+  return CheckWritable(flag, folder);
+}
+
 // Who makes it before us could put links in it, or the tokens of another text.
 absl::Status CheckOwn(const std::string& folder) {
   (void)mkdir(folder.c_str(), 0700);
@@ -69,8 +76,8 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
         absl::StrCat("--data-dir: ", options.data_dir, " is no folder on this machine"));
   }
   if (choice.work_dir_in_temp) LH_RETURN_IF_ERROR(CheckOwn(options.work_dir));
-  LH_RETURN_IF_ERROR(CheckWritable("--state-dir", options.state_dir));
-  LH_RETURN_IF_ERROR(CheckWritable("--track-dir", options.track_dir));
+  LH_RETURN_IF_ERROR(MakeWritable("--state-dir", options.state_dir));
+  LH_RETURN_IF_ERROR(MakeWritable("--track-dir", options.track_dir));
   if (!options.trace.empty()) {
     const std::string folder = std::filesystem::path(options.trace).parent_path().string();
     LH_RETURN_IF_ERROR(CheckWritable("--trace", folder.empty() ? "." : folder));

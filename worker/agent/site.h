@@ -24,11 +24,12 @@ struct SiteChoice {
   bool work_dir_in_temp = false;
 };
 
-// Checks `options`, which begin as the flags say and with a log, and completes them: the host's
+// Checks `options`, which begin as the flags say and with a log, makes folders that are not there
+// (state_dir, track_dir, one for tokens among temporary files), and completes them: the host's
 // name, the node, its address in the pool, the ranks' cores, the capabilities. Call once, before
 // the agent starts. May block for kBusyWindow, in which it measures which cores are busy. Errors:
 //   INVALID_ARGUMENT     a flag is wrong, or contradicts another one; no retry corrects it
-//   NOT_FOUND            a folder or program that a flag names is not there
+//   NOT_FOUND            a folder or program that a flag names is not there, or cannot be made
 //   FAILED_PRECONDITION  --device cuda on a machine with fewer GPUs than ranks; the folder that
 //                        --work-dir would be is another user's
 // Others: those of IdentifyNode, AddressTowards, InterfaceOf and NameInCertificate.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "cuda_runtime_api.h"
 #include "worker/collective/collective_cuda_status.h"
@@ -79,7 +80,7 @@ class CudaStreams : public DeviceStreams {
     while (true) {
       const cudaError_t error = QueryCudaEvent(EventOf(event));
       if (error != cudaErrorNotReady) return CollectiveCudaStatus(error, "cudaEventQuery");
-      if (absl::Now() >= deadline)
+      if (SteadyTime() >= deadline)
         return absl::DeadlineExceededError("the device has not come so far");
       absl::SleepFor(kEventPoll);
     }

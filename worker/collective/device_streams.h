@@ -45,8 +45,8 @@ class DeviceStreams {
   virtual absl::Status Sum(void* stream, absl::Span<const double* const> sources, double* output,
                            int64_t count) = 0;
 
-  // Blocks until the event has come. DEADLINE_EXCEEDED: it has not come by then. INTERNAL: it
-  // cannot come.
+  // Blocks until the event has come. DEADLINE_EXCEEDED: it has not come by then, a time of
+  // SteadyTime. INTERNAL: it cannot come.
   virtual absl::Status Wait(const EventPtr& event, absl::Time deadline) = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "worker/collective/rank_order_sum.h"
 
 namespace longhaul {
@@ -139,7 +140,7 @@ absl::Status EmulatedStreams::Wait(const EventPtr& event, absl::Time deadline) {
     if (stream != nullptr && random_.Below(kRunsAtOnce) == 0) stream = AnyReady();
     if (stream != nullptr) {
       RunFirst(*stream);
-    } else if (changed_.WaitWithDeadline(&mutex_, deadline) && !mark.reached) {
+    } else if (changed_.WaitWithTimeout(&mutex_, deadline - SteadyTime()) && !mark.reached) {
       return absl::DeadlineExceededError("the device has not come so far");
     }
   }

@@ -15,7 +15,6 @@
 namespace longhaul {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr uint64_t kGoodbyeSlot = ~uint64_t{0};
@@ -35,7 +34,8 @@ absl::string_view WithoutPlace(absl::string_view what) {
 }
 
 milliseconds TimeLeft(SteadyDeadline deadline) {
-  return std::max(std::chrono::ceil<milliseconds>(deadline - Clock::now()), milliseconds(1));
+  return std::max(std::chrono::ceil<milliseconds>(deadline - SteadyDeadline::clock::now()),
+                  milliseconds(1));
 }
 
 }  // namespace
@@ -117,7 +117,8 @@ absl::Status GlooMesh::Wait(Transfer& transfer, SteadyDeadline deadline) {
     if (complete) return absl::OkStatus();
     return status();
   } catch (const std::exception& error) {
-    if (Clock::now() < deadline || !status().ok()) return Lost(transfer.peer_, error.what());
+    if (SteadyDeadline::clock::now() < deadline || !status().ok())
+      return Lost(transfer.peer_, error.what());
   }
   const std::string message =
       absl::StrCat("deadline passed while ", sends ? "sending to" : "waiting for data from",

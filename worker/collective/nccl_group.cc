@@ -12,8 +12,6 @@
 namespace longhaul {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // The wait between two polls. It yields at first, since most collectives end within tens of
 // microseconds, and sleeps later.
 class Backoff {
@@ -132,7 +130,7 @@ absl::Status NcclGroup::WaitSettled(SteadyDeadline deadline) {
   for (bool settled = false;;) {
     LH_RETURN_IF_ERROR(Poll(&settled));
     if (settled) return absl::OkStatus();
-    if (Clock::now() >= deadline) {
+    if (SteadyDeadline::clock::now() >= deadline) {
       return Fail(absl::DeadlineExceededError("deadline passed while NCCL connects the ranks"));
     }
     backoff.Pause();
@@ -147,7 +145,7 @@ absl::Status NcclGroup::WaitStream(SteadyDeadline deadline) {
     if (query != cudaErrorNotReady) return Fail(CollectiveCudaStatus(query, "cudaEventQuery"));
     bool settled;
     LH_RETURN_IF_ERROR(Poll(&settled));
-    if (Clock::now() >= deadline) {
+    if (SteadyDeadline::clock::now() >= deadline) {
       return Fail(absl::DeadlineExceededError(
           "deadline passed while waiting for the other ranks' kernels"));
     }

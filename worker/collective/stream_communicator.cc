@@ -4,8 +4,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "worker/collective/checked_communicator.h"
@@ -119,7 +119,7 @@ class StreamCommunicator : public CheckedCommunicator {
   };
   struct Deadlined {
     explicit Deadlined(const CallOptions& options)
-        : stream(options.stream), deadline(absl::Now() + options.timeout) {}
+        : stream(options.stream), deadline(SteadyTime() + options.timeout) {}
     void* stream;
     absl::Time deadline;
   };
@@ -168,7 +168,7 @@ class StreamCommunicator : public CheckedCommunicator {
     LH_ASSIGN_OR_RETURN(own.ready, streams.Record(stream));
     meeting.input = &own;
     LH_RETURN_IF_ERROR(
-        group_->meeting.Meet(rank(), std::move(meeting), call.deadline - absl::Now()));
+        group_->meeting.Meet(rank(), std::move(meeting), call.deadline - SteadyTime()));
     const absl::Status queued = [&]() -> absl::Status {
       for (int r = 0; r < size(); ++r)
         if (r != rank()) LH_RETURN_IF_ERROR(streams.Block(stream, ShownBy(r).ready));

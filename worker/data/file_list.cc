@@ -73,10 +73,7 @@ absl::StatusOr<std::vector<std::string>> ListDataFiles(
   if (fs::is_directory(status)) return FilesOfFolder(path, endings);
   if (status.type() != fs::file_type::not_found) return std::vector<std::string>{path};
   if (path.find_first_of("*?[") != std::string::npos) return FilesOfPattern(path, endings);
-  return absl::NotFoundError(absl::StrCat(
-      path,
-      ": no such file or folder here (a job's relative paths begin at the worker's data "
-      "folder)"));
+  return absl::NotFoundError(absl::StrCat(path, ": no such file or folder here"));
 }
 
 }  // namespace longhaul

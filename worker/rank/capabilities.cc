@@ -53,6 +53,7 @@ constexpr const char* kAnywhere[] = {
     capability::kPartitionGathersAhead,
     capability::kOffloadMuon,
     capability::kDataSeparateDocuments,
+    capability::kSyncQuorum,
 };
 constexpr const char* kOnCpu[] = {
     capability::kOptimizerBfloat16Moments, capability::kOptimizerOnebitAdam,

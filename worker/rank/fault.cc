@@ -80,8 +80,8 @@ Advice AdviceOfPreparation(const v1::JobSpec& spec, const absl::Status& status) 
     return {sources.size() != 1
                 ? data
                 : data + (sources.front().source.has_megatron() ? ".prefix" : ".path"),
-            "the path is looked up on every worker's machine; give one that exists there, or set "
-            "--data-dir"};
+            "the path is looked up on every worker's machine, absolute or below --data-dir; give "
+            "one that exists there"};
   }
   if (!absl::IsInvalidArgument(status)) return {};
   return {data,

@@ -189,6 +189,7 @@ session::SessionObserver ObserverOf(const RankFlags& flags, RankMonitor& monitor
                                     RankReporter& reporter) {
   session::SessionObserver observer;
   observer.on_wait = [&monitor](const std::string& what) { monitor.WaitsFor(what); };
+  observer.on_damaged_pull = [&monitor] { monitor.PullDamaged(); };
   if (flags.rank != 0) return observer;
   observer.on_progress = [&reporter](const session::Progress& progress) {
     reporter.Progress(progress);

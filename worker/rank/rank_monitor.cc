@@ -43,6 +43,11 @@ void RankMonitor::WaitsFor(const std::string& what) {
   status_.waits_for = what;
 }
 
+void RankMonitor::PullDamaged() {
+  absl::MutexLock lock(&mutex_);
+  ++status_.damaged_pulls;
+}
+
 void RankMonitor::EnterCollective() {
   absl::MutexLock lock(&mutex_);
   status_.in_collective = true;

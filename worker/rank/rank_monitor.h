@@ -27,6 +27,8 @@ class RankMonitor {
   void EndEvaluation();
   // The rank waits for `what` from the coordinator. Empty: it no longer waits.
   void WaitsFor(const std::string& what);
+  // Also called on the threads of pulls.
+  void PullDamaged();
   void EnterCollective();
   void LeaveCollective();
 

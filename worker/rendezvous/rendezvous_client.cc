@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/deadline.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/client_context.h"
 #include "longhaul/v1/rendezvous.grpc.pb.h"
@@ -69,7 +70,7 @@ absl::StatusOr<std::vector<std::string>> RendezvousClient::Exchange(int rank, st
                                     .direct = true});
   // The call itself does not wait for the connection. With its error a missing server would look
   // like a rank that did not come.
-  if (!AwaitConnected(*channel, absl::Now() + timeout, std::stop_token())) {
+  if (!AwaitConnected(*channel, deadline, std::stop_token())) {
     return absl::UnavailableError(absl::StrCat("rendezvous: nobody answered at ", options_.address,
                                                " within ", absl::FormatDuration(timeout)));
   }
@@ -84,7 +85,7 @@ absl::StatusOr<std::vector<std::string>> RendezvousClient::Exchange(int rank, st
   absl::Status status;
   for (;;) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + (deadline - SteadyTime())));
+    context.set_deadline(GrpcDeadline(deadline));
     status = FromGrpcStatus(stub->Exchange(&context, request, &response));
     if (!absl::IsNotFound(status) || SteadyTime() + kBetweenCalls >= deadline) break;
     absl::SleepFor(kBetweenCalls);

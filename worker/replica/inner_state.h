@@ -58,8 +58,10 @@ struct InnerStatePart {
 };
 
 // Values of the phase whose names begin so are not the optimizer's, but say how many tokens each
-// source of the data has (0, 1 and so on). They decide the order of examples.
-inline constexpr absl::string_view kDataTokensPrefix = "data_tokens/";
+// source of the data has (0, 1 and so on), which decides the order of examples; and which ones, by
+// a digest of some.
+inline constexpr absl::string_view kDataTokensPrefix = "data_tokens/",
+                                   kDataSamplePrefix = "data_sample/";
 
 struct InnerState {
   // Counters of the optimizer, under names that the replica chooses. Equal on all ranks. Whole

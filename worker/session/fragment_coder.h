@@ -28,6 +28,8 @@ namespace longhaul::session {
 // A rank's coded blocks of one contribution.
 struct CodedContribution {
   RoundKind kind = RoundKind::kOuter;
+  // Of the pool in the mean.
+  int64_t weight = 1;
   CodedBlocks blocks;
   // The codec's normalized mean squared error on these blocks.
   double nmse = 0;

@@ -59,11 +59,12 @@ absl::Status FragmentExchange::TakePlan(const v1::Plan& plan, const Replica& rep
 }
 
 absl::Status FragmentExchange::TakeSnapshot(Replica& replica, int fragment, int64_t version,
-                                            RoundKind kind) {
+                                            RoundKind kind, int64_t weight) {
   const Transfers::Options& of = options_.transfers;
   return fragments_[fragment]->TakeSnapshot(
       replica, {.version = version,
                 .kind = kind,
+                .weight = weight,
                 .noise_key = NoiseKeyOf(of.job, of.pool, fragment, version)});
 }
 
@@ -127,7 +128,7 @@ void FragmentExchange::PullWholeNow(const Connection& connection, int fragment) 
   }
   // The next connection may have pulled a newer version already.
   if (connection.stop.stop_requested()) return;
-  outer.LoadWhole(std::move(pulled));
+  outer.LoadWhole(*version, std::move(pulled));
   handler_.on_event(connection, PulledWhole{fragment, *version});
 }
 

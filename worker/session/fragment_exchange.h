@@ -78,9 +78,13 @@ class FragmentExchange {
   // snapshots, merges and installs on them by itself.
   const std::vector<std::unique_ptr<OuterFragment>>& fragments() const { return fragments_; }
 
+  // See Transfers. Thread-safe.
+  void Redial() { transfers_.Redial(); }
+
   // Takes the snapshot of a contribution (OuterFragment::TakeSnapshot) to the round of this kind
   // that makes this version. Training thread. Errors: those of the replica.
-  absl::Status TakeSnapshot(Replica& replica, int fragment, int64_t version, RoundKind kind);
+  absl::Status TakeSnapshot(Replica& replica, int fragment, int64_t version, RoundKind kind,
+                            int64_t weight = 1);
   // All: the transfer goes on in the background. RESOURCE_EXHAUSTED: too many wait.
 
   // Sends the contribution's bytes. Codes the snapshot that the training thread has taken

@@ -54,6 +54,7 @@ absl::StatusOr<std::shared_ptr<const CodedContribution>> OuterFragment::Encode(i
   LH_ASSIGN_OR_RETURN(const std::shared_ptr<CodedContribution> coded,
                       coder_->Code(round_.kind, round_.noise_key, *outer_));
   coded->kind = round_.kind;
+  coded->weight = round_.weight;
   kept_ = coded;
   return kept_;
 }
@@ -71,8 +72,10 @@ void OuterFragment::SetOuter(std::vector<float> values) {
   spare_->Give(std::move(*old));
 }
 
-void OuterFragment::LoadWhole(PulledParameters pulled) {
+void OuterFragment::LoadWhole(int64_t version, PulledParameters pulled) {
   absl::MutexLock lock(&mutex_);
+  loaded_version_ = version;
+  staged_version_.reset();
   SetOuter(std::move(pulled).Release());
   // Those of a seed, which has arrived: they are no contribution to a round.
   kept_ = nullptr;
@@ -92,7 +95,7 @@ absl::StatusOr<std::optional<PulledParameters>> OuterFragment::BeginDownlink(
 
 absl::Status OuterFragment::StageDownlink(int64_t version, PulledParameters pulled) {
   absl::MutexLock lock(&mutex_);
-  if (staged_version_ == version) return absl::OkStatus();
+  if (staged_version_ == version || version <= loaded_version_) return absl::OkStatus();
   if (staged_version_.has_value()) return NotMerged();
   staged_ = std::move(pulled).Release();
   staged_version_ = version;

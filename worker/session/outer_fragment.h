@@ -59,6 +59,8 @@ class OuterFragment {
   struct Round {
     int64_t version = 0;
     RoundKind kind = RoundKind::kOuter;
+    // Of the pool in the mean.
+    int64_t weight = 1;
     // See NoiseKeyOf. Only stochastic codecs use it.
     uint64_t noise_key = 0;
   };
@@ -71,15 +73,16 @@ class OuterFragment {
   absl::StatusOr<std::shared_ptr<const CodedContribution>> Encode(int64_t version);
   // Returns the target that a pull of the whole fragment is decoded into.
   PulledParameters BeginWhole() const;
-  // Replaces the outer parameters with a verified pull, sets the error feedback to zero, and drops
-  // the kept bytes.
-  void LoadWhole(PulledParameters pulled);
+  // Replaces the outer parameters with a verified pull of `version`, sets the error feedback to
+  // zero, and drops the kept bytes and a staged downlink.
+  void LoadWhole(int64_t version, PulledParameters pulled);
   // Returns the target that the downlink of `version` is decoded into: a copy of the outer
   // parameters to which it is added. Empty: that version is staged already (the answer was lost
   // with a connection). FAILED_PRECONDITION: another version is staged and not merged.
   absl::StatusOr<std::optional<PulledParameters>> BeginDownlink(int64_t version) const;
-  // Keeps a verified result (invariant 1 of the protocol) for Merge. A second call for one version
-  // does nothing. FAILED_PRECONDITION: as above.
+  // Keeps a verified result (invariant 1 of the protocol) for Merge. Does nothing if it is kept
+  // already, or if the whole fragment was loaded at that version or a later one meanwhile.
+  // FAILED_PRECONDITION: as above.
   absl::Status StageDownlink(int64_t version, PulledParameters pulled);
 
   // outer = the staged parameters; live = alpha * live + (1 - alpha) * outer. Drops the kept bytes.
@@ -115,6 +118,8 @@ class OuterFragment {
   const std::unique_ptr<FragmentCoder> coder_ ABSL_PT_GUARDED_BY(mutex_);
   std::vector<float> staged_ ABSL_GUARDED_BY(mutex_);
   std::optional<int64_t> staged_version_ ABSL_GUARDED_BY(mutex_);
+  // The version at which the whole fragment was loaded.
+  int64_t loaded_version_ ABSL_GUARDED_BY(mutex_) = -1;
   std::vector<float> saved_live_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const CodedContribution> kept_ ABSL_GUARDED_BY(mutex_);
   // Of the newest snapshot.

@@ -56,7 +56,8 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) 
               .ordinal = plan.ordinal(),
               .seed = plan.seed(),
               .pool_evaluation_cycles = plan.pool_evaluation_cycles(),
-              .all_evaluate_last = plan.all_evaluate_last()};
+              .all_evaluate_last = plan.all_evaluate_last(),
+              .quorum = plan.quorum()};
   if (plan.steps() < 1 || plan.start_step() < 0 || plan.start_step() > plan.steps() ||
       plan.fragments().empty() || !(plan.alpha() >= 0 && plan.alpha() <= 1)) {
     return Bad("steps, start_step, alpha or fragments are out of range");
@@ -74,7 +75,8 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) 
                                    .period = fragment.period(),
                                    .tau = plan.tau(),
                                    .rounds = fragment.rounds()},
-                      .contributed = fragment.contributed()};
+                      .contributed = fragment.contributed(),
+                      .called = fragment.called()};
     if (fragment.version() >= 0) {
       LH_ASSIGN_OR_RETURN(item.newest, CommitFromProto(fragment.commit(), pool));
       if (item.newest.version != fragment.version()) return Bad("a version and its commit differ");

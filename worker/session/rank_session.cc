@@ -18,7 +18,6 @@
 #include "common/io/digest.h"
 #include "common/io/posix_filesystem.h"
 #include "worker/session/core/session.h"
-#include "worker/session/drain_agreement.h"
 #include "worker/session/error_reason.h"
 #include "worker/session/evaluations.h"
 #include "worker/session/fragment_exchange.h"
@@ -26,6 +25,7 @@
 #include "worker/session/plan_conversion.h"
 #include "worker/session/plan_watcher.h"
 #include "worker/session/progress_meter.h"
+#include "worker/session/step_agreement.h"
 #include "worker/session/uplink_state.h"
 
 namespace longhaul::session {
@@ -62,7 +62,8 @@ class RankSession::Impl {
                                  .tls = options_.tls,
                                  .channels = options_.bulk_channels,
                                  .push_bytes_per_second = options_.push_bytes_per_second,
-                                 .log = log_},
+                                 .log = log_,
+                                 .on_damaged_pull = options_.observer.on_damaged_pull},
                    .device_codec = options_.device_codec,
                    .team = options_.team,
                    .log = log_},
@@ -101,6 +102,9 @@ class RankSession::Impl {
   std::unique_ptr<PlanWatcher> MakeWatcher();
   void OnPlanEvent(const v1::PlanEvent& event);
   absl::Status OnPlan(const v1::Plan& plan);
+  bool HasFragment(int fragment) const {
+    return fragment >= 0 && fragment < static_cast<int>(exchange_.fragments().size());
+  }
   void OnDisconnected();
 
   // --- background
@@ -120,6 +124,7 @@ class RankSession::Impl {
   bool StopsWithPeers(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status DoPush(const Push& action);
   absl::Status PushFragment(const Push& action) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status DoAgreeOnMerge(const AgreeOnMerge& action);
   absl::Status DoMerge(const Merge& action);
   absl::Status DoEvaluate(const Evaluate& action);
   void ReportProgress();
@@ -131,8 +136,9 @@ class RankSession::Impl {
   Replica* const replica_;
   const std::unique_ptr<Clock> clock_ = MakeSystemClock();
 
-  // Set by the first plan, before any action refers to it; constant afterwards.
+  // Set by the first plan, before any action refers to them; constant afterwards.
   int64_t steps_ = 0;
+  bool quorum_ = false;
 
   absl::Mutex mutex_;
   Session core_ ABSL_GUARDED_BY(mutex_);
@@ -149,7 +155,7 @@ class RankSession::Impl {
 
   // Training thread only.
   ProgressMeter meter_;
-  DrainAgreement drain_;
+  StepAgreement agreement_;
   Evaluations evaluations_;
   const std::unique_ptr<FileSystem> files_ = MakePosixFileSystem();
   StateKeeper keeper_;
@@ -333,6 +339,13 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
     case v1::PlanEvent::kSeed:
       Post(SeedRequested{});
       break;
+    case v1::PlanEvent::kCall:
+      if (!HasFragment(event.call().fragment())) {
+        status = absl::InvalidArgumentError("a call of an unknown fragment");
+      } else {
+        Post(RoundCalled{event.call().fragment(), event.call().version()});
+      }
+      break;
     case v1::PlanEvent::kEnded:
       if (!absl::StartsWith(event.ended().reason(), "QUARANTINED")) keeper_.Forget();
       Post(Ended{event.ended().reason()});
@@ -340,8 +353,7 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
     case v1::PlanEvent::kCommit:
       if (auto commit = CommitFromProto(event.commit(), options_.pool); !commit.ok()) {
         status = commit.status();
-      } else if (event.commit().fragment() < 0 ||
-                 event.commit().fragment() >= static_cast<int>(exchange_.fragments().size())) {
+      } else if (!HasFragment(event.commit().fragment())) {
         status = absl::InvalidArgumentError("a commit of an unknown fragment");
       } else {
         Post(CommitPublished{event.commit().fragment(), *commit});
@@ -358,7 +370,10 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
 
 absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
   LH_ASSIGN_OR_RETURN(Plan core_plan, PlanFromProto(plan, options_.pool));
-  if (exchange_.fragments().empty()) steps_ = core_plan.steps;
+  if (exchange_.fragments().empty()) {
+    steps_ = core_plan.steps;
+    quorum_ = core_plan.quorum;
+  }
   LH_RETURN_IF_ERROR(exchange_.TakePlan(plan, *replica_));
   Post(PlanReceived{std::move(core_plan)});
   return absl::OkStatus();
@@ -372,6 +387,7 @@ void RankSession::Impl::OnDisconnected() {
     connection_ = {.number = connection_.number + 1};
     for (const Action& action : core_.Step(Disconnected{}, clock_->Now())) Dispatch(action);
   }
+  exchange_.Redial();
   // Without the lock, since it runs callbacks that cancel calls.
   old.request_stop();
 }
@@ -397,6 +413,7 @@ absl::Status RankSession::Impl::Perform(const Action& action) {
           [&](const AgreeOnVersions& a) { return DoAgree(a); },
           [&](const RunStep& a) { return DoStep(a); },
           [&](const Push& a) { return DoPush(a); },
+          [&](const AgreeOnMerge& a) { return DoAgreeOnMerge(a); },
           [&](const Merge& a) { return DoMerge(a); },
           [&](const Evaluate& a) { return DoEvaluate(a); },
           [](const auto&) { return absl::InternalError("not an action of the training thread"); },
@@ -420,7 +437,11 @@ absl::Status RankSession::Impl::DoAgree(const AgreeOnVersions& action) {
     for (const auto& fragment : exchange_.fragments())
       LH_RETURN_IF_ERROR(fragment->Install(*replica_));
     LH_RETURN_IF_ERROR(PublishAll(*replica_));
-    LH_RETURN_IF_ERROR(keeper_.Resume(StartStep()));
+    if (action.again) {
+      log_.Info("begins again from the outer parameters: other pools are further");
+    } else {
+      LH_RETURN_IF_ERROR(keeper_.Resume(StartStep()));
+    }
   }
   Post(VersionsAgreed{std::move(versions)});
   return absl::OkStatus();
@@ -442,17 +463,18 @@ absl::Status RankSession::Impl::DoStep(const RunStep& action) {
   }
   meter_.Stepped(action.step, stats, evaluations_.beside());
   ReportProgress();
-  bool asked;
+  StepAgreement::Values own;
   {
     absl::MutexLock lock(&mutex_);
-    asked = drain_asked_;
+    own = {.drain = drain_asked_, .called = core_.called_step()};
   }
   const double seconds = absl::ToDoubleSeconds(clock_->Now() - begin);
   LH_RETURN_IF_ERROR(evaluations_.AfterStep(action.step, action.step < steps_));
-  LH_ASSIGN_OR_RETURN(const bool drain, drain_.AfterStep(*replica_, action.step, seconds, asked));
+  LH_ASSIGN_OR_RETURN(const StepAgreement::Values agreed,
+                      agreement_.AfterStep(*replica_, action.step, seconds, own, quorum_));
   // No step follows the last one.
-  if (action.step < steps_) LH_RETURN_IF_ERROR(keeper_.AfterStep(action.step, drain));
-  Post(StepDone{action.step, drain});
+  if (action.step < steps_) LH_RETURN_IF_ERROR(keeper_.AfterStep(action.step, agreed.drain));
+  Post(StepDone{action.step, agreed.drain, agreed.called});
   return absl::OkStatus();
 }
 
@@ -464,10 +486,19 @@ absl::Status RankSession::Impl::DoPush(const Push& action) {
 }
 
 absl::Status RankSession::Impl::PushFragment(const Push& action) {
-  LH_RETURN_IF_ERROR(
-      exchange_.TakeSnapshot(*replica_, action.fragment, action.version, action.kind));
+  LH_RETURN_IF_ERROR(exchange_.TakeSnapshot(*replica_, action.fragment, action.version, action.kind,
+                                            action.weight));
   absl::MutexLock lock(&mutex_);
   CheckBegun(exchange_.Push(connection_, {action.fragment, action.version, core_.step()}));
+  return absl::OkStatus();
+}
+
+absl::Status RankSession::Impl::DoAgreeOnMerge(const AgreeOnMerge& action) {
+  LH_ASSIGN_OR_RETURN(const std::vector<std::vector<int64_t>> ranks,
+                      replica_->AllGather({action.here ? 1 : 0}));
+  bool here = true;
+  for (const std::vector<int64_t>& rank : ranks) here = here && rank[0] != 0;
+  Post(MergeAgreed{here});
   return absl::OkStatus();
 }
 
@@ -485,6 +516,7 @@ absl::Status RankSession::Impl::DoMerge(const Merge& action) {
   if (options_.observer.on_merge) {
     options_.observer.on_merge({action.fragment, action.version, meter_.step(), outer.outer()});
   }
+  Post(Merged{action.fragment});
   return absl::OkStatus();
 }
 

@@ -66,6 +66,7 @@ struct MergeRecord {
 };
 
 // Each may be empty. Called on the training thread, which waits for them: they must be quick.
+// on_damaged_pull is called on the threads of pulls.
 struct SessionObserver {
   // After every step, before the last evaluation, and at the end.
   std::function<void(const Progress&)> on_progress;
@@ -74,6 +75,8 @@ struct SessionObserver {
   // What training waits for from the coordinator. Empty: it no longer waits. Must not call the
   // session.
   std::function<void(const std::string&)> on_wait;
+  // Bytes of a pull were damaged; it is tried again.
+  std::function<void()> on_damaged_pull;
 };
 
 }  // namespace longhaul::session

@@ -6,7 +6,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "common/base/checked_math.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
@@ -73,7 +72,9 @@ std::vector<Digest128> DigestsOf(const FragmentPull& pull) {
 }  // namespace
 
 Transfers::Transfers(Options options)
-    : options_(std::move(options)), streams_max_(std::max(1, options_.channels)) {
+    : options_(std::move(options)),
+      up_(std::max(1, options_.channels)),
+      down_(std::max(1, options_.channels)) {
   if (options_.push_bytes_per_second > 0) pacer_.emplace(options_.push_bytes_per_second);
   channels_[options_.coordinator] = Dial(options_.coordinator);
 }
@@ -92,6 +93,11 @@ void Transfers::SetEndpoint(int fragment, const std::string& endpoint) {
         absl::c_any_of(endpoints_, [&](const auto& e) { return e.second == it->first; });
     it = used ? std::next(it) : channels_.erase(it);
   }
+}
+
+void Transfers::Redial() {
+  absl::MutexLock lock(&mutex_);
+  channels_.clear();
 }
 
 std::shared_ptr<const Transfers::Channels> Transfers::Dial(const std::string& endpoint) const {
@@ -115,7 +121,7 @@ std::shared_ptr<const Transfers::Channels> Transfers::ChannelsTo(int fragment) {
 // Calls `call` with the deadline of each attempt.
 template <typename Call>
 absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_token& stop,
-                                    Failures& failures, Call&& call) {
+                                    Failures& failures, StreamLimit& streams, Call&& call) {
   Random random(std::hash<std::string>()(options_.incarnation), calls_++);
   absl::Time begun;
   const RetryOptions options{
@@ -133,8 +139,7 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
             // that chunk is lost. On a link that is too slow for all streams together, none would
             // ever bring one.
             const bool ended = absl::IsDeadlineExceeded(failure) || absl::IsCancelled(failure);
-            if (ended && took >= options_.slow_attempt)
-              streams_max_ = std::max(1, streams_max_ / 4);
+            if (ended && took >= options_.slow_attempt) streams.TooSlow();
             const bool again = failures.MayRetry(failure);
             if (again && (absl::IsDataLoss(failure) || absl::IsInternal(failure)))
               options_.log.Warning(absl::StrCat(failure.message(), "; trying again"));
@@ -151,15 +156,14 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
           }};
   return Retry(options, [&] {
     begun = clock_->Now();
-    return call(BulkCall{.deadline = absl::Now() + options_.attempt,
-                         .stop = stop,
-                         .pacer = pacer_ ? &*pacer_ : nullptr});
+    WireBytes wire;
+    const absl::Status status = call(BulkCall{.deadline = SteadyTime() + options_.attempt,
+                                              .stop = stop,
+                                              .wire = &wire,
+                                              .pacer = pacer_ ? &*pacer_ : nullptr});
+    if (status.ok()) streams.Passed(wire.payload, clock_->Now() - begun);
+    return status;
   });
-}
-
-BulkChannels Transfers::Some(const Channels& channels, int64_t bytes,
-                             double paced_bytes_per_second) const {
-  return BulkChannels(channels).first(StreamCount(streams_max_, bytes, paced_bytes_per_second));
 }
 
 bool Transfers::Begun(int fragment, int64_t version) {
@@ -179,7 +183,7 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
   header.set_version(version);
   header.set_kind(ToProto(kind));
   header.set_codec(static_cast<v1::Codec>(codec.kind()));
-  header.set_weight(1);
+  header.set_weight(static_cast<double>(contribution->weight));
   header.set_nmse(contribution->nmse);
   header.set_inner_step(inner_step);
   const CodedBlocks* blocks = &contribution->blocks;
@@ -190,7 +194,7 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
   Failures failures;
   bool begun = Begun(fragment, version);
   int64_t missing_bytes = source.payload_bytes();
-  return WithRetries(*channels, stop, failures, [&](const BulkCall& call) -> absl::Status {
+  return WithRetries(*channels, stop, failures, up_, [&](const BulkCall& call) -> absl::Status {
     CodedSource missing = source;
     if (std::exchange(begun, true)) {
       LH_ASSIGN_OR_RETURN(const HeldBlocks held, GetContribution(channels->front(), header, call));
@@ -199,9 +203,8 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
       if (missing.payload_bytes() < std::exchange(missing_bytes, missing.payload_bytes()))
         failures.Progress();
     }
-    return PushBlocks(Some(*channels, missing_bytes, options_.push_bytes_per_second), header,
-                      missing, call)
-        .status();
+    const int streams = StreamCount(up_.most(), missing_bytes, options_.push_bytes_per_second);
+    return PushBlocks(BulkChannels(*channels).first(streams), header, missing, call).status();
   });
 }
 
@@ -253,8 +256,9 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
   const std::shared_ptr<const Channels> all = ChannelsTo(options.fragment);
   std::optional<FragmentPull> pull;
   int64_t version = options.version;
-  LH_RETURN_IF_ERROR(WithRetries(*all, stop, failures, [&](const BulkCall& call) -> absl::Status {
-    const BulkChannels channels = Some(*all, payload, 0);
+  const auto attempt = [&](const BulkCall& call) -> absl::Status {
+    const BulkChannels channels =
+        BulkChannels(*all).first(StreamCount(down_.most(), payload, /*paced_bytes_per_second=*/0));
     if (!pull.has_value()) {
       pull.emplace(request, static_cast<int>(channels.size()), check, sink);
       into.SetParts(probe ? 0 : pull->parts());
@@ -269,6 +273,11 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
       pull.reset();
     }
     return verified;
+  };
+  LH_RETURN_IF_ERROR(WithRetries(*all, stop, failures, down_, [&](const BulkCall& call) {
+    const absl::Status status = attempt(call);
+    if (absl::IsDataLoss(status) && options_.on_damaged_pull) options_.on_damaged_pull();
+    return status;
   }));
   return version;
 }

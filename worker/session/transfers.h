@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "common/base/clock.h"
 #include "common/codec/codec.h"
 #include "common/logging/logging.h"
+#include "common/rpc/channel_count.h"
 #include "common/rpc/fragment_client.h"
 #include "common/rpc/pacer.h"
 #include "common/rpc/retry.h"
@@ -48,12 +50,17 @@ class Transfers {
     Backoff backoff = {.max = absl::Seconds(2)};
     // Damage is told there, and transfers that fail again and again.
     Logger log = Logger({});
+    // Bytes of a pull were damaged. Called on the threads of pulls. May be empty.
+    std::function<void()> on_damaged_pull;
   };
   explicit Transfers(Options options);
 
   // Sets who serves a fragment: HOST:PORT of its plan, or empty for the coordinator. Transfers that
   // have begun keep their endpoint.
   void SetEndpoint(int fragment, const std::string& endpoint);
+
+  // Later transfers use new connections: those of now may be as silent as one that was lost.
+  void Redial() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Sends a contribution. The first attempt sends all of it; later attempts, and later calls for
   // the same version, send what the coordinator lacks. Retries until `stop` when the connection is
@@ -89,10 +96,7 @@ class Transfers {
   std::shared_ptr<const Channels> Dial(const std::string& endpoint) const;
   template <typename Call>
   absl::Status WithRetries(const Channels& channels, const std::stop_token& stop,
-                           Failures& failures, Call&& call);
-  // The channels that a transfer of so many bytes uses.
-  absl::Span<const std::shared_ptr<grpc::Channel>> Some(const Channels& channels, int64_t bytes,
-                                                        double paced_bytes_per_second) const;
+                           Failures& failures, StreamLimit& streams, Call&& call);
   // Notes that a push of this version begins. Returns whether one was begun before.
   bool Begun(int fragment, int64_t version);
 
@@ -101,9 +105,8 @@ class Transfers {
   std::optional<Pacer> pacer_;
   // Seeds the jitter of each call's retries.
   std::atomic<uint64_t> calls_ = 0;
-  // Of a transfer. A quarter when the link was too slow for them, for good: the next transfer would
-  // lose as much time before it knew.
-  std::atomic<int> streams_max_;
+  // A link may be slow in one direction only.
+  StreamLimit up_, down_;
   absl::Mutex mutex_;
   // The newest version whose push was begun, by fragment.
   std::map<int, int64_t> begun_ ABSL_GUARDED_BY(mutex_);

@@ -210,18 +210,28 @@ void StateKeeper::TellPlan() const {
       folder_, absl::FormatDuration(options_.every), Megabytes(bytes)));
 }
 
-// Files that were changed in place go unnoticed.
+// Few changed tokens go unnoticed.
 void StateKeeper::TellChangedData(const std::vector<NamedValue>& saved) const {
-  for (const NamedValue& now : replica_->InnerStatePhase()) {
-    if (!absl::StartsWith(now.name, kDataTokensPrefix)) continue;
-    const double before = PhaseValue(saved, now.name);
+  const std::vector<NamedValue> phase = replica_->InnerStatePhase();
+  for (const NamedValue& tokens : phase) {
+    absl::string_view source = tokens.name;
+    if (!absl::ConsumePrefix(&source, kDataTokensPrefix)) continue;
+    const std::string sample = absl::StrCat(kDataSamplePrefix, source);
+    const double before = PhaseValue(saved, tokens.name), sampled = PhaseValue(saved, sample);
     // 0: an earlier version has saved it.
-    if (before == 0 || before == now.value) continue;
-    options_.log.Warning(absl::StrFormat(
-        "its data has changed since it was saved: source %s had %.0f tokens and has %.0f. "
-        "The order of examples is another one: some may be seen twice, and held-out data may have "
-        "been trained on",
-        absl::StripPrefix(now.name, kDataTokensPrefix), before, now.value));
+    if (before != 0 && before != tokens.value) {
+      options_.log.Warning(absl::StrFormat(
+          "its data has changed since it was saved: source %s had %.0f tokens and has %.0f. "
+          "The order of examples is another one: some may be seen twice, and held-out data may "
+          "have been trained on",
+          source, before, tokens.value));
+    } else if (sampled != 0 && sampled != PhaseValue(phase, sample)) {
+      options_.log.Warning(absl::StrFormat(
+          "its data has changed since it was saved: source %s has as many tokens as before, but "
+          "others, or in another order: some may be seen twice, and held-out data may have been "
+          "trained on",
+          source));
+    }
   }
 }
 

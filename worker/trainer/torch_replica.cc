@@ -1,5 +1,6 @@
 #include "worker/trainer/torch_replica.h"
 
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -13,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "worker/collective/parts.h"
+#include "worker/data/data_sample.h"
 #include "worker/data/prefetched_batches.h"
 #include "worker/data/token_batches.h"
 #include "worker/engine/device.h"
@@ -29,7 +31,7 @@ namespace {
 struct OpenedData {
   std::unique_ptr<BatchSource> batches;
   // By source.
-  std::vector<DataSize> sizes;
+  std::vector<DataFacts> facts;
 };
 
 absl::StatusOr<OpenedData> OpenData(const TorchReplica::Options& options) {
@@ -43,7 +45,8 @@ absl::StatusOr<OpenedData> OpenData(const TorchReplica::Options& options) {
     LH_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset,
                         OpenSource(source, options.shape.vocab, options.token_work));
     planned.push_back({.name = source.path, .tokens = dataset->tokens(), .weight = weight});
-    opened.sizes.push_back({.path = source.path, .tokens = dataset->tokens()});
+    LH_ASSIGN_OR_RETURN(const uint64_t sample, SampleOf(*dataset));
+    opened.facts.push_back({.path = source.path, .tokens = dataset->tokens(), .sample = sample});
     datasets.push_back(std::move(dataset));
   }
   LH_ASSIGN_OR_RETURN(const ExamplePlan plan,
@@ -184,7 +187,7 @@ absl::StatusOr<std::unique_ptr<TorchReplica>> TorchReplica::Create(const Options
   LH_ASSIGN_OR_RETURN(OpenedData data, OpenData(options));
   LH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, MakeEngine(options));
   std::unique_ptr<TorchReplica> replica(
-      new TorchReplica(options, std::move(data.batches), std::move(data.sizes), std::move(engine)));
+      new TorchReplica(options, std::move(data.batches), std::move(data.facts), std::move(engine)));
   LH_RETURN_IF_ERROR(replica->CompareData());
   if (options.evaluation_beside.evaluations > 0)
     LH_RETURN_IF_ERROR(replica->PrepareEvaluationBeside());
@@ -192,10 +195,10 @@ absl::StatusOr<std::unique_ptr<TorchReplica>> TorchReplica::Create(const Options
 }
 
 TorchReplica::TorchReplica(const Options& options, std::unique_ptr<BatchSource> batches,
-                           std::vector<DataSize> data_sizes, std::unique_ptr<Engine> engine)
+                           std::vector<DataFacts> data, std::unique_ptr<Engine> engine)
     : options_(options),
       batches_(std::move(batches)),
-      data_sizes_(std::move(data_sizes)),
+      data_(std::move(data)),
       engine_(std::move(engine)) {}
 
 TorchReplica::~TorchReplica() = default;
@@ -252,21 +255,32 @@ absl::StatusOr<InPoolTraffic> TorchReplica::Settle() {
 bool TorchReplica::settled() const { return engine_->settled(); }
 
 // Every rank computes the order of examples from its own token counts. With other counts it would
-// have another order, and train on what is held out elsewhere.
+// have another order, and train on what is held out elsewhere. So it would with other tokens, as
+// those of files of one size in another order.
 absl::Status TorchReplica::CompareData() {
-  std::vector<int64_t> counts;
-  for (const DataSize& size : data_sizes_) counts.push_back(size.tokens);
-  LH_ASSIGN_OR_RETURN(const auto of_ranks, AllGather(counts));
+  std::vector<int64_t> facts;
+  for (const DataFacts& of : data_) {
+    facts.push_back(of.tokens);
+    facts.push_back(std::bit_cast<int64_t>(of.sample));
+  }
+  LH_ASSIGN_OR_RETURN(const auto of_ranks, AllGather(facts));
   for (size_t rank = 1; rank < of_ranks.size(); ++rank) {
-    for (size_t source = 0; source < counts.size(); ++source) {
-      const int64_t tokens = of_ranks[rank][source], first = of_ranks[0][source];
-      if (tokens == first) continue;
-      return AboutField(
-          "data",
-          absl::FailedPreconditionError(absl::StrFormat(
-              "%s has %d tokens on node %d of this pool (rank %d), and %d on node 0 (rank 0)",
-              data_sizes_[source].path, tokens,
-              NodeOf(static_cast<int>(rank), options_.ranks_of_node), rank, first)));
+    const int node = NodeOf(static_cast<int>(rank), options_.ranks_of_node);
+    for (size_t source = 0; source < data_.size(); ++source) {
+      const auto* const first = &of_ranks[0][2 * source];
+      const auto* const here = &of_ranks[rank][2 * source];
+      if (here[0] == first[0] && here[1] == first[1]) continue;
+      const std::string what =
+          here[0] != first[0]
+              ? absl::StrFormat(
+                    "has %d tokens on node %d of this pool (rank %d), and %d on node 0 (rank 0)",
+                    here[0], node, rank, first[0])
+              : absl::StrFormat(
+                    "has other tokens on node %d of this pool (rank %d) than on node 0 (rank 0), "
+                    "though as many (%d): the files differ, or their order",
+                    node, rank, first[0]);
+      return AboutField("data",
+                        absl::FailedPreconditionError(absl::StrCat(data_[source].path, " ", what)));
     }
   }
   return absl::OkStatus();

@@ -61,10 +61,12 @@ struct WeightedSource {
   double weight = 1;
 };
 
-// The size of a source, as this rank's machine has it.
-struct DataSize {
+// A source, as this rank's machine has it.
+struct DataFacts {
   std::string path;
   int64_t tokens = 0;
+  // SampleOf.
+  uint64_t sample = 0;
 };
 
 // Not thread-safe. Errors of the methods: see Replica; also RESOURCE_EXHAUSTED (memory).
@@ -171,11 +173,12 @@ class TorchReplica : public Replica {
   absl::Status PrepareEvaluationBeside();
   EvalStats StatsOf(absl::Span<const double> loss_sums) const;
   TorchReplica(const Options& options, std::unique_ptr<BatchSource> batches,
-               std::vector<DataSize> data_sizes, std::unique_ptr<Engine> engine);
+               std::vector<DataFacts> data, std::unique_ptr<Engine> engine);
 
   Options options_;
   std::unique_ptr<BatchSource> batches_;
-  const std::vector<DataSize> data_sizes_;
+  // By source.
+  const std::vector<DataFacts> data_;
   std::unique_ptr<Engine> engine_;
   // The memory that evaluation beside training takes.
   int64_t evaluation_bytes_ = 0;

@@ -41,9 +41,12 @@ std::vector<NamedValue> TorchReplica::InnerStatePhase() const {
   const OptimizerPhase phase = engine_->phase();
   std::vector<NamedValue> values = {{kUpdates, static_cast<double>(phase.updates)},
                                     {kSkips, static_cast<double>(phase.skips_in_a_row)}};
-  for (size_t i = 0; i < data_sizes_.size(); ++i)
+  for (size_t i = 0; i < data_.size(); ++i) {
+    values.push_back({absl::StrCat(kDataTokensPrefix, i), static_cast<double>(data_[i].tokens)});
+    // As many bits as a double has.
     values.push_back(
-        {absl::StrCat(kDataTokensPrefix, i), static_cast<double>(data_sizes_[i].tokens)});
+        {absl::StrCat(kDataSamplePrefix, i), static_cast<double>(data_[i].sample >> 11)});
+  }
   if (!std::holds_alternative<OneBitAdamOptions>(options_.optimizer)) return values;
   values.push_back({kFrozenAt, static_cast<double>(phase.frozen_at)});
   values.push_back({kLookUpdates, static_cast<double>(phase.last_look.updates)});

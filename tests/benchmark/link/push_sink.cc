@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 
 namespace longhaul::benchmark {
 
@@ -22,7 +22,7 @@ std::shared_ptr<const CodedBlocks> MakeFragment(int64_t bytes) {
 
 void Push(BulkChannels channels, const std::shared_ptr<const CodedBlocks>& fragment, Pacer* pacer) {
   const auto pushed = PushBlocks(channels, {}, SourceOf(fragment, FourBytesEach),
-                                 {.deadline = absl::Now() + absl::Minutes(10), .pacer = pacer});
+                                 {.deadline = SteadyTime() + absl::Minutes(10), .pacer = pacer});
   if (!pushed.ok()) {
     std::fprintf(stderr, "a push failed: %s\n", pushed.status().ToString().c_str());
     std::exit(1);

@@ -22,6 +22,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/mutex_checks.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/channel.h"
@@ -97,7 +98,7 @@ class Link {
         fragment_(MakeFragment(sizes.fragment_bytes)),
         control_(MakeChannel({.address = address_})),
         pools_(v1::PoolService::NewStub(control_)) {
-    const auto round_trip = MeasureRoundTrip(control_, absl::Now() + absl::Seconds(10));
+    const auto round_trip = MeasureRoundTrip(control_, SteadyTime() + absl::Seconds(10));
     const auto buffer = SendBufferBytesMax();
     LH_CHECK(round_trip.ok() && buffer.ok(), "the server answers, /proc is there");
     const int channels = BulkChannelCount(

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
 #include "common/codec/codec.h"
@@ -188,7 +188,7 @@ class Client {
 
  private:
   static void Require(bool ok) { LH_CHECK(ok, "a transfer succeeds"); }
-  static BulkCall Call() { return {.deadline = absl::Now() + absl::Minutes(1)}; }
+  static BulkCall Call() { return {.deadline = SteadyTime() + absl::Minutes(1)}; }
 
   void Push(int fragment, const CodedSource& source) {
     v1::PushHeader header;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/block_proto.h"
 #include "common/rpc/channel.h"
@@ -60,7 +61,8 @@ absl::StatusOr<v1::JoinResponse> HandPool::Join() {
   request.set_pool(name_);
   request.set_incarnation(incarnation_);
   request.set_ranks(1);
-  for (const char* capability : {"model:synthetic", "codec:fp32", "codec:e3m0", "codec:topk2"})
+  for (const char* capability :
+       {"model:synthetic", "codec:fp32", "codec:e3m0", "codec:topk2", "sync:quorum"})
     request.add_capabilities(capability);
   v1::JoinResponse response;
   grpc::ClientContext context;
@@ -180,7 +182,7 @@ absl::StatusOr<v1::PushResponse> HandPool::Send(const Outgoing& outgoing, CodecK
   const std::unique_ptr<Codec> codec = CodecOf(kind);
   return PushBlocks({&bulk_, 1}, outgoing.header,
                     SourceOf(std::shared_ptr<const CodedBlocks>(outgoing.blocks), BytesBy(*codec)),
-                    {.deadline = absl::Now() + kCallTimeout});
+                    {.deadline = SteadyTime() + kCallTimeout});
 }
 
 absl::StatusOr<v1::PushResponse> HandPool::Push(int fragment, int64_t version, v1::RoundKind kind,
@@ -255,7 +257,7 @@ absl::StatusOr<HandPool::Pulled> HandPool::Pull(int fragment, int64_t version, b
                          [&](int, const CodedChunk& chunk) {
                            return ForEachSegment(chunk, BytesBy(*codec), decode);
                          }});
-  LH_RETURN_IF_ERROR(pull.Attempt({&bulk_, 1}, {.deadline = absl::Now() + kCallTimeout}));
+  LH_RETURN_IF_ERROR(pull.Attempt({&bulk_, 1}, {.deadline = SteadyTime() + kCallTimeout}));
   pulled.header = pull.part(0).header;
   return pulled;
 }

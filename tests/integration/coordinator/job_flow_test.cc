@@ -338,5 +338,79 @@ TEST_F(JobFlowTest, AJobThatNeedsMorePoolsThanThereAreHoldsNone) {
   EXPECT_TRUE(Await("two", v1::COMPLETED).ok());
 }
 
+class QuorumFlowTest : public ExchangeFixture {
+ protected:
+  static v1::JobSpec QuorumSpec(const std::string& name, int grace_seconds) {
+    v1::JobSpec spec = Spec(name);
+    v1::SyncSpec& sync = *spec.mutable_sync();
+    sync.set_mode(v1::QUORUM);
+    sync.mutable_quorum()->set_pools(1);
+    sync.mutable_quorum()->set_grace_seconds(grace_seconds);
+    sync.mutable_outer()->set_lr(1);
+    sync.mutable_outer()->set_momentum(0);
+    return spec;
+  }
+  static absl::Status Push(HandMember& member, int fragment, int64_t version, double weight,
+                           float delta) {
+    HandPool::Outgoing outgoing = member.pool.Encode(fragment, version, v1::OUTER, CodecKind::kFp32,
+                                                     std::vector<float>(kElements, delta));
+    outgoing.header.set_weight(weight);
+    return member.pool.Send(outgoing, CodecKind::kFp32).status();
+  }
+};
+
+TEST_F(QuorumFlowTest, ACalledPoolContributesWhatItHasWithItsStepsAsWeight) {
+  Members members = MakeMembers({"fast", "slow"});
+  SubmitAndBegin(QuorumSpec("called", 3600), members);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(Push(*members[0], 1, 1, 2, 3).ok());
+  const auto event = members[1]->pool.NextEvent();
+  ASSERT_TRUE(event.ok()) << event.status();
+  ASSERT_TRUE(event->has_call()) << event->ShortDebugString();
+  EXPECT_EQ(event->call().fragment(), 1);
+  EXPECT_EQ(event->call().version(), 1);
+  for (const double weight : {0.0, 0.5, 1.5, 3.0, -1.0})
+    EXPECT_TRUE(absl::IsInvalidArgument(Push(*members[1], 1, 1, weight, 6))) << weight;
+  ASSERT_TRUE(Push(*members[1], 1, 1, 1, 6).ok());
+  const std::vector<float> before = members[1]->outer[1];
+  const auto commit = members[1]->pool.NextCommit();
+  ASSERT_TRUE(commit.ok()) << commit.status();
+  Merge(*members[1], *commit);
+  // (2 * 3 + 1 * 6) / 3
+  for (int64_t i = 0; i < kElements; ++i)
+    ASSERT_FLOAT_EQ(members[1]->outer[1][i], before[i] - 4) << i;
+}
+
+TEST_F(QuorumFlowTest, ARoundGoesOnWithoutALatePoolWhichKeepsItsPlace) {
+  Members members = MakeMembers({"fast", "slow"});
+  SubmitAndBegin(QuorumSpec("late", 5), members);
+  if (HasFatalFailure()) return;
+  ASSERT_TRUE(Push(*members[0], 1, 1, 2, 3).ok());
+  clock_.Advance(absl::Seconds(5));
+  for (auto& member : members) {
+    const auto commit = member->pool.NextCommit();
+    ASSERT_TRUE(commit.ok()) << commit.status();
+    ASSERT_EQ(commit->pools_size(), 1);
+    Merge(*member, *commit);
+  }
+  const absl::Status late = Push(*members[1], 1, 1, 1, 6);
+  EXPECT_EQ(ReasonOf(late), "VERSION_MISMATCH") << late;
+  // The plan of a rank that comes back tells of a round that is called.
+  ASSERT_TRUE(Push(*members[0], 0, 1, 2, 3).ok());
+  const auto plan = members[1]->pool.OpenPlan(Get("late")->id());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->quorum());
+  EXPECT_TRUE(plan->fragments(0).called());
+  EXPECT_FALSE(plan->fragments(1).called());
+  EXPECT_TRUE(Push(*members[1], 0, 1, 1, 6).ok());
+  v1::HeartbeatRequest report;
+  report.mutable_progress()->set_inner_step(2);
+  ASSERT_TRUE(members[1]->pool.Heartbeat(report).ok());
+  const auto job = Get("late");
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_EQ(job->pools_size(), 1);
+  EXPECT_EQ(job->pools(0).late_rounds(), 1);
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -5,6 +5,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "common/base/clock.h"
 #include "common/rpc/fragment_client.h"
 #include "tests/integration/coordinator/exchange_fixture.h"
 #include "tests/testing/cutting_proxy.h"
@@ -92,7 +93,7 @@ class ResumeTest : public ExchangeFixture {
     header.set_weight(1);
     return header;
   }
-  static BulkCall Call() { return {.deadline = absl::Now() + kCallTimeout}; }
+  static BulkCall Call() { return {.deadline = SteadyTime() + kCallTimeout}; }
   absl::StatusOr<HeldBlocks> Ask(const v1::PushHeader& header) const {
     return GetContribution(MakeChannel({.address = address()}), header, Call());
   }
@@ -284,7 +285,7 @@ class SparseResumeTest : public ExchangeFixture {
             .payloads = {source_.payloads[segment].first(codec_->PayloadBytes(elements))},
             .owner = source_.owner};
   }
-  static BulkCall Call() { return {.deadline = absl::Now() + kCallTimeout}; }
+  static BulkCall Call() { return {.deadline = SteadyTime() + kCallTimeout}; }
   // The new version is what was coded, once, with the opposite sign, since the seed was zero.
   void ExpectCommitted() {
     ASSERT_TRUE(pool_->NextCommit().ok());
@@ -337,7 +338,7 @@ TEST_F(TwoPoolResumeTest, AWholeContributionIsCompleteWhileTheRoundWaits) {
   const auto outgoing = members[0]->pool.Encode(1, 1, v1::OUTER, CodecKind::kFp32, delta);
   ASSERT_TRUE(members[0]->pool.Send(outgoing, CodecKind::kFp32).ok());
   const auto held = GetContribution(MakeChannel({.address = address()}), outgoing.header,
-                                    {.deadline = absl::Now() + kCallTimeout});
+                                    {.deadline = SteadyTime() + kCallTimeout});
   ASSERT_TRUE(held.ok()) << held.status();
   EXPECT_TRUE(held->complete);
   EXPECT_EQ(held->blocks, (std::vector<BlockRange>{{0, 3}}));

@@ -80,8 +80,8 @@ TEST_F(SubmitTest, RefusalsNameTheField) {
   spec.mutable_pools()->set_min(-1);
   EXPECT_EQ(FieldsOf(spec, absl::StatusCode::kInvalidArgument), Fields{"pools.min"});
   spec = Spec("refused");
-  spec.mutable_sync()->set_mode(v1::QUORUM);
-  EXPECT_EQ(FieldsOf(spec, absl::StatusCode::kUnimplemented), Fields{"sync.mode"});
+  spec.mutable_sync()->mutable_quorum()->set_pools(2);
+  EXPECT_EQ(FieldsOf(spec, absl::StatusCode::kInvalidArgument), Fields{"sync.quorum"});
   spec = Spec("refused");
   spec.mutable_sync()->mutable_down()->set_codec(v1::TOPK2);
   EXPECT_EQ(FieldsOf(spec, absl::StatusCode::kInvalidArgument), Fields{"sync.down.codec"});

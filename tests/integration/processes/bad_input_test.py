@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -65,6 +66,34 @@ class BadInputTest(unittest.TestCase):
         return self.run_program("longhaul", "--server", self.cluster.address, *flags, "list", clock=clock)
 
     # --- Dates and clocks.
+
+    def test_a_clock_that_is_set_while_a_pool_waits_and_while_it_trains(self):
+        set_by = self.cluster.folder / "set_by"
+
+        def set_clock(offset):
+            # At once: the worker reads it whenever it looks at the clock.
+            set_by.with_suffix(".new").write_text(offset)
+            set_by.with_suffix(".new").rename(set_by)
+
+        set_clock("+0")
+        clock = {**at(""), "FAKETIME_TIMESTAMP_FILE": str(set_by), "FAKETIME_NO_CACHE": "1"}
+        del clock["FAKETIME"]
+        self.cluster.prefix["site-a"] = ["env", *(f"{name}={value}" for name, value in clock.items())]
+        self.cluster.bytes_per_second = 200_000
+        self.cluster.start_coordinator()
+        self.cluster.start_worker("site-a")
+        self.cluster.wait_log("site-a", "joined")
+        set_clock("+1h")
+        # Longer than the lease.
+        time.sleep(12)
+        self.assertIn("IDLE", self.cluster.cli("pools").stdout)
+        self.cluster.submit(steps=100_000, pools=1)
+        self.cluster.wait_step(60)
+        for offset in ("-1h", "+1h"):
+            set_clock(offset)
+            before = self.cluster.job()["inner_step"]
+            self.cluster.wait_step(before + 200, seconds=20)
+        self.assertNotIn('"warning"', self.cluster.log("site-a"))
 
     def test_an_own_certificate_that_has_expired(self):
         certificate = self.issue("coordinator", "localhost", 10)

@@ -267,11 +267,50 @@ class CliTest(ClusterTest):
             self.assertIn(answer["error"]["message"], result.stderr)
             self.assertEqual(set(answer["error"]) - {"reason"}, {"code", "message", "hint", "fields"})
 
+    def test_a_daemon_takes_its_settings_from_a_file(self):
+        (self.cluster.folder / "hub.yaml").write_text("# The hub.\nlease: 20s\nlisten: 127.0.0.1:0\nupload-gib: 0.5\ninsecure: true\n")
+        (self.cluster.folder / "site.yaml").write_text("pool: site-x\nranks: 3\nin-pool-address: '::1'\n")
+        for command, *lines in (
+                ("LONGHAUL_LEASE=30s longhaul-coordinator --config hub.yaml --listen '[::1]:0'", "lease: 30s  # LONGHAUL_LEASE",
+                 'listen: "[::1]:0"  # --listen', "upload-gib: 0.5  # --config, line 4", "insecure: true  # --config, line 5",
+                 "http-listen: 127.0.0.1:7071  # default"),
+                ("LONGHAUL_CONFIG=site.yaml longhaul-worker --ranks=2", "pool: site-x  # --config, line 1", "ranks: 2  # --ranks",
+                 'in-pool-address: "::1"  # --config, line 3', "drain-seconds: 30  # default", "# state-dir is not set")):
+            shown = self.shell(f"{command} --print-config")
+            self.assertEqual((shown.returncode, shown.stderr), (0, ""), command)
+            for line in lines:
+                self.assertIn(line, shown.stdout.splitlines(), command)
+            # What is shown is a file that says the same.
+            (self.cluster.folder / "again.yaml").write_text(shown.stdout)
+            program = re.search(r"longhaul-\w+", command).group()
+            again = self.shell(f"{program} --config again.yaml --print-config")
+            self.assertEqual(again.returncode, 0, again.stderr)
+            values = [[line.split("  # ")[0] for line in text.splitlines() if not line.startswith("# --config")] for text in (shown.stdout, again.stdout)]
+            self.assertEqual(*values)
+        for text, fault in (("pool: a\nrnks: 2\n", "line 2: no such setting: rnks (did you mean 'ranks'?)"), ("pool: a\npool: b\n", "given twice"),
+                            ("pool: a\nranks: many\n", "line 2: ranks: 'many' is no whole number"), ("pool: [a]\n", "line 1: pool: found a list"),
+                            ("x" * (1 << 20) + "y", "larger than"), ("pool: a\n\tranks: 2\n", "line 2")):
+            (self.cluster.folder / "wrong.yaml").write_text(text)
+            result = self.shell("longhaul-worker --config wrong.yaml")
+            self.assertEqual(result.returncode, 4, result.stderr)
+            self.assertIn("--config: wrong.yaml", result.stderr)
+            self.assertIn(fault, result.stderr)
+        self.assertEqual(self.shell("longhaul-coordinator --config nowhere.yaml").returncode, 4)
+        # And the programs go by it.
+        (self.cluster.folder / "check.yaml").write_text("data-dir: stored\n")
+        checked = self.shell("longhaul-coordinator --config check.yaml --check")
+        self.assertIn("stored/coordinator.db is missing", checked.stdout)
+        (self.cluster.folder / "start.yaml").write_text("pool: a\nrank-program: /nowhere/longhaul-rank\nlog-format: json\n")
+        started = self.shell("longhaul-worker --config start.yaml")
+        self.assertEqual(started.returncode, 1, started.stderr)
+        self.assertIn("--rank-program: /nowhere/longhaul-rank", json.loads(started.stderr.splitlines()[-1])["message"])
+
     def test_every_program_says_that_its_output_cannot_be_written(self):
         told = "error: standard output could not be written (DATA_LOSS)\nhint: is its disk full, or its reader gone?\n"
         (self.cluster.folder / "empty").mkdir()
         for command in ("longhaul list", "longhaul --help", "longhaul eval --help", "longhaul help sample", "longhaul-lm --version", "longhaul-worker --help",
                         "longhaul-rank --version", "longhaul-coordinator --help", "longhaul-coordinator --print-config",
+                        "longhaul-worker --pool a --print-config",
                         "longhaul-coordinator --check --data-dir empty"):
             result = self.shell(f"{command} > /dev/full")
             self.assertEqual((result.returncode, result.stderr), (1, told), command)

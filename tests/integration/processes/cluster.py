@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -65,12 +66,15 @@ class Cluster:
         self.bytes_per_second = None
         # By process name: the command that runs it, for example ["ip", "netns", "exec", "a"].
         self.prefix = {}
+        # The ends of all logs, once it is closed.
+        self.last_words = ""
 
     def close(self):
         for process in [*self.workers.values(), self.coordinator]:
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
+        self.last_words = self.last_words or self.tails()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _start(self, name, arguments):
@@ -142,7 +146,10 @@ class Cluster:
 
     def tail(self, name):
         """The end of the log, for messages of failed tests."""
-        return self.log(name)[-3000:]
+        return self.log(name)[-8000:]
+
+    def tails(self):
+        return "".join(f"\n--- {name}\n{self.tail(name)}" for name in sorted(self.logs))
 
     def wait_log(self, name, words, seconds=20):
         """Waits, since others may see what a process did before it says so."""
@@ -178,8 +185,7 @@ class Cluster:
             if job and job["state"] in ("COMPLETED", "FAILED", "CANCELLED"):
                 raise AssertionError(f"job {name} is {job['state']}: {job['error']}")
             time.sleep(0.2)
-        logs = "".join(f"\n--- {name}\n{self.tail(name)}" for name in sorted(self.logs))
-        raise AssertionError(f"job {name} did not become {state}: {job}{logs}")
+        raise AssertionError(f"job {name} did not become {state}: {job}{self.tails()}")
 
     def wait_step(self, step, name="tiny", seconds=60):
         wait_until(lambda: (self.job(name) or {}).get("inner_step", 0) >= step, seconds, f"step {step}")
@@ -194,6 +200,14 @@ class ClusterTest(unittest.TestCase):
         self.cluster.bytes_per_second = self.BYTES_PER_SECOND
         self.addCleanup(self.cluster.close)
         self.cluster.start_coordinator()
+
+    def run(self, result=None):
+        """Shows the ends of the logs of a test that failed, since nothing else is left of it."""
+        before = len(result.failures) + len(result.errors)
+        super().run(result)
+        if len(result.failures) + len(result.errors) > before:
+            print(f"{self.id()} failed; the ends of the logs:{self.cluster.last_words}", file=sys.stderr)
+        return result
 
 
 def free_port():
@@ -261,3 +275,32 @@ def peak_mb(pid):
 
 def kill(pid):
     os.kill(pid, signal.SIGKILL)
+
+
+def signal_all(pids, number):
+    """Those that have ended get nothing."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+class Slowed:
+    """Lets processes run only for a share of the time, in turns of a quarter of a second."""
+
+    def __init__(self, pids, share=0.2):
+        self.pids, self.share = pids, share
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self):
+        while not self.ended.is_set():
+            for number, share in ((signal.SIGSTOP, 1 - self.share), (signal.SIGCONT, self.share)):
+                signal_all(self.pids, number)
+                time.sleep(0.25 * share)
+
+    def end(self):
+        self.ended.set()
+        self.thread.join()

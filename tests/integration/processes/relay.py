@@ -17,6 +17,8 @@ class Link:
         self._free.set()
         self._refuses = False
         self._sockets = set()
+        # Of these, those to which nothing is sent any more.
+        self._silent = set()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -32,6 +34,11 @@ class Link:
     def hold(self):
         """Connections stay, and carry nothing until mend(), as in a network that loses every packet."""
         self._free.clear()
+
+    def forget_answers(self):
+        """What comes from the server over the connections of now is lost. New ones work, as behind a firewall that forgot."""
+        with self._lock:
+            self._silent |= self._sockets
 
     def mend(self):
         with self._lock:
@@ -77,7 +84,8 @@ class Link:
     def _carry(self, source, sink, upward):
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 16):
-                self._pass(sink, data, upward)
+                if upward or sink not in self._silent:
+                    self._pass(sink, data, upward)
         for each in (source, sink):
             self._end(each)
 

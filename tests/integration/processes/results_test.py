@@ -96,6 +96,34 @@ class ResultsTest(ClusterTest):
         self.assertIn("CHECKPOINT_WRITTEN", [event["kind"] for event in events])
         self.delete_base()
 
+    def test_jobs_that_ended_long_ago_are_deleted(self):
+        """Also those that ended before a kill. One that another job will begin with stays."""
+        self.cluster.start_worker("site-a")
+        for name in ("base", "old"):
+            self.assertEqual(self.cluster.submit(name, steps=20, pools=1, wait=True).returncode, 0)
+        old, jobs, audit = self.cluster.job("old"), self.cluster.folder / "data" / "jobs", self.cluster.folder / "audit"
+        self.assertIsNone(old["kept_until"])
+        spec = self.cluster.folder / "next.yaml"
+        spec.write_text((self.cluster.folder / "base.yaml").read_text().replace("name: base", "name: next"))
+        result = self.cluster.cli("submit", "-f", spec, "--from", "base", "--set", "pools.names=[site-z]")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for kept in ("1h", "1s"):
+            self.cluster.coordinator.kill()
+            self.cluster.coordinator.wait()
+            self.cluster.start_coordinator("--ended-job-keep", kept, "--audit-log", audit)
+            base = self.cluster.job("base")
+            self.assertRegex(base["kept_until"], "^20..-")
+            self.assertIn("kept for", self.cluster.cli("get", "base").stdout)
+            if kept == "1h":
+                self.assertTrue((jobs / old["id"]).exists())
+        wait_until(lambda: not (jobs / old["id"]).exists(), 30, "the old job to go")
+        self.assertEqual(self.cluster.cli("get", "old").returncode, 1)
+        self.assertIn("is deleted, since it ended 1s ago", self.cluster.tail("coordinator"))
+        lines = [json.loads(line) for line in audit.read_text().splitlines()]
+        self.assertEqual([(line["who"], line["result"]) for line in lines if line["job"] == old["id"]], [("coordinator", "OK")])
+        self.assertTrue((jobs / base["id"] / "checkpoints").exists(), "its time has passed, too, but next begins with it")
+        self.assertIsNone(self.cluster.job("next")["kept_until"])
+
     def test_a_job_that_treats_documents_in_another_way_than_its_model_is_warned(self):
         """In the answer, in `get` and in its events, also after a restart; it is not refused."""
         self.cluster.start_worker("site-a")

@@ -1,11 +1,11 @@
 // What a rank's session asks its shell to do.
 //
 // The training thread performs foreground actions one after another, in the order in which Step
-// returned them: SeedPush and Push (their snapshots), AgreeOnVersions, RunStep, Merge, Evaluate,
-// Draining, Finish, Restart. All ranks of a pool get the same sequence of those that are
-// collective, so the collectives inside match. Background actions begin at once and never delay
-// training: PullWhole, Pull, PushAgain, and the coding and sending of SeedPush and Push. Wait is
-// information for people.
+// returned them: SeedPush and Push (their snapshots), AgreeOnVersions, RunStep, AgreeOnMerge,
+// Merge, Evaluate, Draining, Finish, Restart. All ranks of a pool get the same sequence of those
+// that are collective, so the collectives inside match. Background actions begin at once and never
+// delay training: PullWhole, Pull, PushAgain, and the coding and sending of SeedPush and Push. Wait
+// is information for people.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,12 @@ struct SeedPush {
 struct PullWhole {
   int fragment = 0;
 };
-// Gather `versions` (by fragment) of every rank. Then VersionsAgreed. Collective.
+// Gather `versions` (by fragment) of every rank. If they are equal, install the outer parameters as
+// the live ones. Then VersionsAgreed. Collective.
 struct AgreeOnVersions {
   std::vector<int64_t> versions;
+  // The pool trained before and fell behind: its inner optimizer goes on with its state.
+  bool again = false;
 };
 // Run inner step `step`. Then StepDone. Collective.
 struct RunStep {
@@ -42,6 +45,8 @@ struct Push {
   int fragment = 0;
   int64_t version = 0;
   RoundKind kind = RoundKind::kOuter;
+  // Of the pool in the mean.
+  int64_t weight = 1;
 };
 // Send the kept bytes again: the coordinator does not have them. If the training thread has not
 // performed the Push itself yet, there is nothing to do: that Push sends them.
@@ -54,11 +59,17 @@ struct Pull {
   int fragment = 0;
   int64_t version = 0;
 };
+// Gather from every rank whether it can merge this version (`here`). Then MergeAgreed. Collective.
+struct AgreeOnMerge {
+  int fragment = 0;
+  int64_t version = 0;
+  bool here = false;
+};
 // Put the version into effect: outer += downlink, live = alpha * live + (1 - alpha) * outer, and
 // drop the kept bytes of a push for it. `contributed`: they counted, so the error feedback
 // advances; otherwise it does not change. alpha is 0, so that live becomes outer, in the final
 // round and for commits that a pool merges before its first step. Never for a SKIPPED version,
-// which changes nothing. Collective.
+// which changes nothing. Then Merged. Collective.
 struct Merge {
   int fragment = 0;
   int64_t version = 0;
@@ -106,6 +117,6 @@ struct Restart {
 };
 
 using Action = std::variant<SeedPush, PullWhole, AgreeOnVersions, RunStep, Push, PushAgain, Pull,
-                            Merge, Evaluate, Wait, Draining, Finish, Restart>;
+                            AgreeOnMerge, Merge, Evaluate, Wait, Draining, Finish, Restart>;
 
 }  // namespace longhaul::session

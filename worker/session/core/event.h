@@ -30,6 +30,8 @@ struct FragmentPlan {
   Commit newest;
   // The coordinator has this pool's whole contribution to newest.version + 1.
   bool contributed = false;
+  // The round that makes newest.version + 1 is called.
+  bool called = false;
 };
 
 // Plan of sync.proto.
@@ -46,6 +48,8 @@ struct Plan {
   int64_t pool_evaluation_cycles = 0;
   // The pool evaluates the outer parameters after the last round, even if no commit asks for it.
   bool all_evaluate_last = false;
+  // Rounds may go on without this pool (sync.mode QUORUM).
+  bool quorum = false;
   std::vector<FragmentPlan> fragments;
 };
 
@@ -63,6 +67,11 @@ struct SeedRequested {};
 struct CommitPublished {
   int fragment = 0;
   Commit commit;
+};
+// Only with Plan::quorum.
+struct RoundCalled {
+  int fragment = 0;
+  int64_t version = 0;
 };
 struct Ended {
   std::string reason;
@@ -110,11 +119,21 @@ struct PullRefused {
 struct VersionsAgreed {
   std::vector<std::vector<int64_t>> versions;
 };
-// `drain`: one of the ranks was asked to stop, and the ranks agreed that this step is their last.
-// The same on all ranks.
+// The same on all ranks. `drain`: one of the ranks was asked to stop, and the ranks agreed that
+// this step is their last. `called`: the furthest called_step() of all ranks; 0 without
+// Plan::quorum.
 struct StepDone {
   int64_t step = 0;
   bool drain = false;
+  int64_t called = 0;
+};
+// The training thread has performed the last Merge of this fragment.
+struct Merged {
+  int fragment = 0;
+};
+// Answer to AgreeOnMerge: all ranks can merge it. The same on all ranks.
+struct MergeAgreed {
+  bool here = false;
 };
 
 // --- From outside.
@@ -126,8 +145,8 @@ struct Drain {
   bool stopped = false;
 };
 
-using Event = std::variant<PlanReceived, PlanRefused, SeedRequested, CommitPublished, Ended,
-                           Disconnected, PulledWhole, Pulled, PushDone, PushRefused, PullRefused,
-                           VersionsAgreed, StepDone, Drain>;
+using Event = std::variant<PlanReceived, PlanRefused, SeedRequested, CommitPublished, RoundCalled,
+                           Ended, Disconnected, PulledWhole, Pulled, PushDone, PushRefused,
+                           PullRefused, VersionsAgreed, StepDone, MergeAgreed, Merged, Drain>;
 
 }  // namespace longhaul::session

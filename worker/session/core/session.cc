@@ -1,5 +1,6 @@
 #include "worker/session/core/session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -19,6 +20,8 @@ const char* SessionStateName(SessionState state) {
       return "training";
     case SessionState::kBlocked:
       return "blocked";
+    case SessionState::kMerging:
+      return "merging";
     case SessionState::kDraining:
       return "draining";
     case SessionState::kEnded:
@@ -66,6 +69,13 @@ void Session::On(const CommitPublished& event, Actions& out) {
   Learn(event.fragment, event.commit, out);
 }
 
+void Session::On(const RoundCalled& event, Actions&) {
+  if (state_ == SessionState::kConnecting) return;
+  LH_CHECK(event.fragment >= 0 && event.fragment < static_cast<int>(fragments_.size()),
+           "the shell checks fragments");
+  LearnCall(event.fragment, event.version);
+}
+
 void Session::On(const Ended& event, Actions& out) { End(Finish{event.reason}, out); }
 
 void Session::On(const Disconnected&, Actions&) {
@@ -91,6 +101,9 @@ void Session::On(const PushRefused& event, Actions& out) {
   // Ended is about to arrive; or the version was committed before this answer arrived.
   if (event.reason == "JOB_ENDED" || fragment.held >= event.version || event.have == event.version)
     return;
+  // The round went on without this contribution.
+  const bool late = event.reason == "ROUND_CLOSED" || event.have >= event.version;
+  if (plan_.quorum && late) return;
   // Another pool has seeded, or was asked to.
   if (event.version == 0 && absl::IsFailedPrecondition(event.status)) return;
   End(Restart{absl::StrFormat("push of fragment %d version %d: %s", event.fragment, event.version,
@@ -100,6 +113,9 @@ void Session::On(const PushRefused& event, Actions& out) {
 
 void Session::On(const PullRefused& event, Actions& out) {
   if (event.reason == "JOB_ENDED" || state_ == SessionState::kDraining) return;
+  // A later version was committed. Its commit is here or about to arrive, and training learns of it
+  // where this version is merged.
+  if (plan_.quorum && event.reason == "VERSION_MISMATCH") return;
   End(Restart{absl::StrFormat("pull of fragment %d: %s", event.fragment, event.status.message())},
       out);
 }
@@ -118,6 +134,7 @@ std::string Session::WaitsFor() const {
       return std::string("pushes under way") + away;
     case SessionState::kAgreeing:
     case SessionState::kTraining:
+    case SessionState::kMerging:
     case SessionState::kEnded:
       return "";
   }
@@ -129,21 +146,31 @@ std::string Session::WaitsFor() const {
 void Session::Learn(int index, const Commit& commit, Actions& out) {
   Fragment& fragment = fragments_[index];
   if (commit.version > fragment.newest.version) fragment.newest = commit;
+  LearnCall(index, commit.version);
   if (state_ == SessionState::kStarting || state_ == SessionState::kAgreeing) return AskWhole(out);
   PullNext(index, out);
-  if (state_ == SessionState::kBlocked && commit.kind == RoundKind::kSkipped) EndStep(out);
+  const bool blocked = state_ == SessionState::kBlocked;
+  if (blocked && (plan_.quorum || commit.kind == RoundKind::kSkipped)) EndStep(out);
+}
+
+// The round that makes `version` is called, or committed.
+void Session::LearnCall(int index, int64_t version) {
+  const Fragment& fragment = fragments_[index];
+  if (!plan_.quorum || version < 1 || version > LastVersion(fragment)) return;
+  called_step_ = std::max(called_step_, PushStep(fragment, version));
 }
 
 void Session::PullNext(int index, Actions& out) {
   Fragment& fragment = fragments_[index];
-  if (fragment.newest.version > fragment.held + 1) {
+  if (fragment.newest.version == fragment.held + 1) fragment.next = fragment.newest;
+  if (fragment.newest.version > fragment.held + 1 && !plan_.quorum) {
     return End(Restart{absl::StrFormat("fragment %d is at version %d, this pool at %d", index,
                                        fragment.newest.version, fragment.held)},
                out);
   }
   const bool wanted =
       fragment.newest.version == fragment.held + 1 && fragment.newest.kind != RoundKind::kSkipped;
-  if (!wanted || fragment.pulled || fragment.pull_asked || !connected_) return;
+  if (!wanted || fragment.pulled || fragment.pull_asked || fragment.merging || !connected_) return;
   fragment.pull_asked = true;
   out.push_back(Pull{index, fragment.newest.version});
 }
@@ -159,7 +186,7 @@ void Session::End(Action last, Actions& out) {
   state_ = SessionState::kEnded;
   waiting_.reset();
   auto* finish = std::get_if<Finish>(&last);
-  if (finish != nullptr && finish->done != Extent::kAll && step_ > plan_.start_step)
+  if (finish != nullptr && finish->done != Extent::kAll && (steps_run_ > 0 || step_ > begin_step_))
     finish->done = Extent::kPart;
   out.push_back(std::move(last));
 }

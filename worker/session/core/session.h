@@ -10,9 +10,15 @@
 //   drain    at the end of a step: push what is due, merge nothing -> all pushes done -> finish
 //
 // Training waits in one place: where a merge is due and its commit has not arrived. What a rank
-// does on the training thread depends only on the plan, the versions that all ranks agreed on, and
-// durable commits. It never depends on when a message arrived. So all ranks of a pool run the same
+// does on the training thread depends only on the plan, on what all ranks agreed on, and on durable
+// commits. It never depends on when a message arrived. So all ranks of a pool run the same
 // collectives in the same order.
+//
+// With Plan::quorum rounds do not wait for this pool, and its steps follow those of the fastest
+// pools. At the end of each step the ranks agree how far the others are (called_step): this pool
+// leaves out the steps up to there, and pushes what is due by then. Before each merge they agree
+// whether all of them have the commit. If one of them does not and cannot get it any more, since a
+// later version was committed, the pool begins again from the outer parameters (BeginAgain).
 //
 // Externally synchronised: all threads of the shell call Step under one lock. No call blocks.
 #pragma once
@@ -39,6 +45,8 @@ enum class SessionState {
   kTraining,
   // A merge is due and its commit has not arrived.
   kBlocked,
+  // Only with Plan::quorum: a merge is due, and the rank asks whether all ranks can merge.
+  kMerging,
   // No further step follows; pushes are being sent.
   kDraining,
   // Finish or Restart was returned; later events are ignored.
@@ -61,8 +69,11 @@ class Session {
 
   SessionState state() const { return state_; }
   bool connected() const { return connected_; }
-  // The inner step that runs, or ran last.
+  // The inner step that runs, or ran last, or up to which steps were left out.
   int64_t step() const { return step_; }
+  // The last step up to which other pools may be without this one: the furthest push of a round
+  // that was called or committed. 0 without Plan::quorum.
+  int64_t called_step() const { return called_step_; }
   // The version of the outer parameters in effect. -1: none.
   int64_t version(int fragment) const;
   const std::optional<Waiting>& waiting() const { return waiting_; }
@@ -74,6 +85,8 @@ class Session {
     FragmentSchedule schedule;
     // The newest commit that was received.
     Commit newest;
+    // The commit of held + 1, once it was received. Else an older one.
+    Commit next;
     // The version in effect.
     int64_t held = -1;
     // Before the first step: the newest version of any rank, which all must pull.
@@ -88,6 +101,10 @@ class Session {
     bool pull_asked = false;
     // The downlink of held + 1 was pulled.
     bool pulled = false;
+    // Only with Plan::quorum: `held` is being merged. The next downlink is added to the result.
+    bool merging = false;
+    // steps_run_ at the newest push or refusal to push, or when the parameters were installed.
+    int64_t steps_before = 0;
   };
   using Actions = std::vector<Action>;
 
@@ -95,6 +112,7 @@ class Session {
   void On(const PlanRefused& event, Actions& out);
   void On(const SeedRequested& event, Actions& out);
   void On(const CommitPublished& event, Actions& out);
+  void On(const RoundCalled& event, Actions& out);
   void On(const Ended& event, Actions& out);
   void On(const Disconnected& event, Actions& out);
   void On(const PulledWhole& event, Actions& out);
@@ -105,24 +123,29 @@ class Session {
   void On(const PullRefused& event, Actions& out);
   void On(const VersionsAgreed& event, Actions& out);
   void On(const StepDone& event, Actions& out);
+  void On(const MergeAgreed& event, Actions& out);
+  void On(const Merged& event, Actions& out);
   void On(const Drain& event, Actions& out);
 
   // session_start.cc: from the plan to the first step.
   void Begin(const Plan& plan, Actions& out);
   void AskSeed(Actions& out);
   void AskWhole(Actions& out);
+  void BeginAgain(Actions& out);
 
   // session_step.cc: the end of a step.
   void EndStep(Actions& out);
-  void PushDue(Actions& out);
+  void PushDue(int fragment, Actions& out);
   void PushFinal(Actions& out);
   void PushRound(int fragment, int64_t version, RoundKind kind, Actions& out);
   bool MergeDue(bool final, Actions& out);
   bool MergeNext(int fragment, Actions& out);
+  bool CanMerge(const Fragment& fragment) const;
   bool SettlesAt(int64_t step) const;
   void EvaluateDue(Actions& out);
   void EvaluateOwnIfDue(int64_t version, Actions& out);
   int64_t LastVersion(const Fragment& fragment) const;
+  int64_t PushStep(const Fragment& fragment, int64_t version) const;
   int64_t MergeStep(const Fragment& fragment, int64_t version) const;
 
   // session_reconnect.cc: the second and later plans.
@@ -138,6 +161,7 @@ class Session {
   void Sent(int fragment, int64_t version, Actions& out);
 
   void Learn(int fragment, const Commit& commit, Actions& out);
+  void LearnCall(int fragment, int64_t version);
   void PullNext(int fragment, Actions& out);
   void WaitFor(std::string what, Actions& out);
   void End(Action last, Actions& out);
@@ -153,6 +177,14 @@ class Session {
   // SeedPush was asked for on the current connection.
   bool seed_pushed_ = false;
   int64_t step_ = 0;
+  // The step at which the pool began, or began again, from the outer parameters.
+  int64_t begin_step_ = 0;
+  int64_t steps_run_ = 0;
+  // The step before the newest one that was run.
+  int64_t push_after_ = 0;
+  int64_t called_step_ = 0;
+  // With Plan::quorum: all ranks can make the next merge.
+  bool merge_agreed_ = false;
   bool final_pushed_ = false;
   bool drain_asked_ = false;
   // The cycle for which a merged commit asked this pool to evaluate.

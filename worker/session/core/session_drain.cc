@@ -11,9 +11,15 @@ void Session::On(const Drain& event, Actions& out) {
     case SessionState::kConnecting:
     case SessionState::kStarting:
     case SessionState::kAgreeing:
-      return End(Finish{"asked to stop before its first step"}, out);
+      if (steps_run_ == 0) return End(Finish{"asked to stop before its first step"}, out);
+      // The pool begins again, and contributions may be under way.
+      if (state_ == SessionState::kStarting || event.stopped) BeginDrain(out);
+      return;
     case SessionState::kBlocked:
       return BeginDrain(out);
+    case SessionState::kMerging:
+      if (event.stopped) BeginDrain(out);
+      return;
     case SessionState::kTraining:
       if (!event.stopped) return;
       // The current step does not end.

@@ -26,6 +26,7 @@ void Session::ResumeFragment(int index, const FragmentPlan& plan, Actions& out) 
                                 index, plan.newest.version, fragment.newest.version)},
         out);
   }
+  LearnCall(index, plan.newest.version + (plan.called ? 1 : 0));
   if (plan.newest.version == fragment.held && fragment.pushed && !plan.contributed) {
     out.push_back(PushAgain{index, fragment.held + 1});
   }

@@ -1,6 +1,7 @@
 // From the first plan to the first step: seed if asked, pull every fragment whole, agree with the
 // other ranks on the versions. Ranks pull at different times, and a commit may come in between;
-// then the ranks with the older version pull again.
+// then the ranks with the older version pull again. Likewise when a pool that fell behind begins
+// again.
 #include <algorithm>
 
 #include "absl/strings/str_format.h"
@@ -11,9 +12,13 @@ namespace longhaul::session {
 
 void Session::Begin(const Plan& plan, Actions& out) {
   plan_ = plan;
-  step_ = plan.start_step;
+  step_ = begin_step_ = plan.start_step;
   for (const FragmentPlan& fragment : plan.fragments) {
     fragments_.push_back({.schedule = fragment.schedule, .newest = fragment.newest});
+  }
+  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i) {
+    const int64_t version = plan.fragments[i].newest.version;
+    LearnCall(i, version + (plan.fragments[i].called ? 1 : 0));
   }
   state_ = SessionState::kStarting;
   seed_asked_ = plan.seed;
@@ -56,7 +61,7 @@ void Session::AskWhole(Actions& out) {
   if (!whole) return;
   state_ = SessionState::kAgreeing;
   waiting_.reset();
-  AgreeOnVersions agree;
+  AgreeOnVersions agree{.again = steps_run_ > 0};
   for (const Fragment& fragment : fragments_) agree.versions.push_back(fragment.held);
   out.push_back(std::move(agree));
 }
@@ -72,11 +77,24 @@ void Session::On(const PulledWhole& event, Actions& out) {
         out);
   }
   fragment.held = event.version;
+  fragment.pushed = fragment.sent = fragment.pulled = fragment.pull_asked = false;
+  AskWhole(out);
+}
+
+// The pool fell behind: a rank cannot get the downlink of the next version of a fragment any more.
+// Contributions that are under way to the versions that the pool holds stay as they are.
+void Session::BeginAgain(Actions& out) {
+  if (drain_asked_) return BeginDrain(out);
+  state_ = SessionState::kStarting;
+  for (Fragment& fragment : fragments_) {
+    fragment.wanted = std::max(fragment.wanted, fragment.newest.version);
+  }
   AskWhole(out);
 }
 
 void Session::On(const VersionsAgreed& event, Actions& out) {
   LH_CHECK(state_ == SessionState::kAgreeing, "versions that were not asked for");
+  if (drain_asked_) return BeginDrain(out);
   bool equal = true;
   for (const auto& rank : event.versions) {
     for (size_t i = 0; i < fragments_.size(); ++i) {
@@ -88,6 +106,13 @@ void Session::On(const VersionsAgreed& event, Actions& out) {
     state_ = SessionState::kStarting;
     return AskWhole(out);
   }
+  // With a quorum it goes on where the outer parameters are.
+  for (Fragment& fragment : fragments_) {
+    if (plan_.quorum && fragment.held > 0)
+      step_ = std::max(step_, PushStep(fragment, fragment.held));
+    fragment.steps_before = steps_run_;
+  }
+  begin_step_ = step_;
   // Merges the commits that were due up to the start step. Then EndStep begins the first step.
   state_ = SessionState::kBlocked;
   for (int i = 0; i < static_cast<int>(fragments_.size()) && state_ != SessionState::kEnded; ++i)

@@ -13,7 +13,10 @@ void Session::On(const StepDone& event, Actions& out) {
   LH_CHECK(state_ == SessionState::kTraining && event.step == step_,
            "a step that was not asked for");
   state_ = SessionState::kBlocked;
-  PushDue(out);
+  ++steps_run_;
+  push_after_ = event.step - 1;
+  step_ = std::max(step_, event.called);
+  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i) PushDue(i, out);
   if (event.drain && state_ != SessionState::kEnded) return BeginDrain(out);
   EndStep(out);
 }
@@ -37,7 +40,8 @@ void Session::EndStep(Actions& out) {
 // Settling is collective, so this depends only on the schedule and on merged versions, which are
 // the same on all ranks. The commits that a rank has received by now are not.
 bool Session::SettlesAt(int64_t step) const {
-  if (step == plan_.steps) return true;
+  // With a quorum the pool may be called at any step.
+  if (step == plan_.steps || plan_.quorum) return true;
   for (const Fragment& fragment : fragments_) {
     if (fragment.schedule.RoundPushedAt(step) > 0) return true;
     if (fragment.held < fragment.schedule.rounds && MergeStep(fragment, fragment.held + 1) <= step)
@@ -46,11 +50,12 @@ bool Session::SettlesAt(int64_t step) const {
   return false;
 }
 
-void Session::PushDue(Actions& out) {
-  for (int i = 0; i < static_cast<int>(fragments_.size()); ++i) {
-    const int64_t round = fragments_[i].schedule.RoundPushedAt(step_);
-    if (round > 0) PushRound(i, round, RoundKind::kOuter, out);
-  }
+// Pushes what is due after push_after_ up to step_.
+void Session::PushDue(int index, Actions& out) {
+  const FragmentSchedule& schedule = fragments_[index].schedule;
+  const int64_t round = schedule.LastPushedUntil(step_);
+  if (round > 0 && schedule.PushStep(round) > push_after_)
+    PushRound(index, round, RoundKind::kOuter, out);
 }
 
 void Session::PushFinal(Actions& out) {
@@ -66,6 +71,9 @@ void Session::PushRound(int index, int64_t version, RoundKind kind, Actions& out
   if (state_ == SessionState::kEnded || fragment.newest.version >= version ||
       fragment.held >= version)
     return;
+  if (plan_.quorum && fragment.pushed) return;
+  // Steps were left out, and the version before is merged first. MergeNext pushes then.
+  if (plan_.quorum && fragment.held != version - 1) return;
   if (fragment.held != version - 1) {
     return End(Restart{absl::StrFormat("fragment %d: version %d is due, this pool holds %d", index,
                                        version, fragment.held)},
@@ -73,7 +81,9 @@ void Session::PushRound(int index, int64_t version, RoundKind kind, Actions& out
   }
   fragment.pushed = true;
   fragment.sent = false;
-  out.push_back(Push{index, version, kind});
+  const int64_t steps = steps_run_ - std::exchange(fragment.steps_before, steps_run_);
+  const int64_t weight = plan_.quorum ? std::clamp<int64_t>(steps, 1, fragment.schedule.period) : 1;
+  out.push_back(Push{index, version, kind, weight});
 }
 
 // Merges the commits that are due at step_, in fragment order. False: the next one has not arrived.
@@ -88,28 +98,60 @@ bool Session::MergeDue(bool final, Actions& out) {
   return true;
 }
 
+bool Session::CanMerge(const Fragment& fragment) const {
+  const bool skipped =
+      fragment.next.version == fragment.held + 1 && fragment.next.kind == RoundKind::kSkipped;
+  return fragment.pulled || skipped;
+}
+
 bool Session::MergeNext(int index, Actions& out) {
   Fragment& fragment = fragments_[index];
   const int64_t version = fragment.held + 1;
-  const bool skipped =
-      fragment.newest.version == version && fragment.newest.kind == RoundKind::kSkipped;
-  if (!fragment.pulled && !skipped) {
+  const bool here = CanMerge(fragment);
+  // With a quorum a later version may have been committed before this one was pulled.
+  if (!here && !(plan_.quorum && fragment.newest.version > version)) {
     WaitFor(absl::StrFormat("fragment %d version %d", index, version), out);
     return false;
   }
-  if (!skipped) {
+  if (plan_.quorum && !std::exchange(merge_agreed_, false)) {
+    waiting_.reset();
+    state_ = SessionState::kMerging;
+    out.push_back(AgreeOnMerge{index, version, here});
+    return false;
+  }
+  const Commit commit = fragment.next;
+  if (commit.kind != RoundKind::kSkipped) {
     // Before the first step there are no local parameters to keep.
-    const bool outer_only = fragment.newest.kind == RoundKind::kFinal || step_ == plan_.start_step;
-    out.push_back(Merge{index, version, fragment.newest.kind, outer_only ? 0 : plan_.alpha,
-                        fragment.pushed && fragment.newest.contributed,
-                        !fragment.pushed && fragment.newest.contributed});
+    const bool outer_only = commit.kind == RoundKind::kFinal || step_ == begin_step_;
+    fragment.merging = plan_.quorum;
+    out.push_back(Merge{index, version, commit.kind, outer_only ? 0 : plan_.alpha,
+                        fragment.pushed && commit.contributed,
+                        !fragment.pushed && commit.contributed});
   }
   fragment.held = version;
   fragment.pulled = fragment.pull_asked = fragment.pushed = fragment.sent = false;
-  if (fragment.newest.evaluate) evaluate_ = version;
+  if (commit.evaluate) evaluate_ = version;
   EvaluateDue(out);
   EvaluateOwnIfDue(version, out);
+  if (!plan_.quorum) return true;
+  // The next round may be due already, or its commit be there.
+  PushDue(index, out);
+  PullNext(index, out);
   return true;
+}
+
+void Session::On(const Merged& event, Actions& out) {
+  if (!std::exchange(fragments_[event.fragment].merging, false)) return;
+  if (state_ == SessionState::kDraining) return;
+  PullNext(event.fragment, out);
+}
+
+void Session::On(const MergeAgreed& event, Actions& out) {
+  LH_CHECK(state_ == SessionState::kMerging, "a merge that was not asked for");
+  state_ = SessionState::kBlocked;
+  if (!event.here) return BeginAgain(out);
+  merge_agreed_ = true;
+  EndStep(out);
 }
 
 // The commit that asked for the evaluation may be merged before others of its cycle. The evaluation
@@ -132,7 +174,7 @@ void Session::EvaluateDue(Actions& out) {
 // step a pool's parameters are the outer ones: there is nothing of its own to evaluate.
 void Session::EvaluateOwnIfDue(int64_t version, Actions& out) {
   const int64_t every = plan_.pool_evaluation_cycles;
-  if (every <= 0 || step_ <= plan_.start_step || (version != 1 && version % every != 0)) return;
+  if (every <= 0 || step_ <= begin_step_ || (version != 1 && version % every != 0)) return;
   // Every fragment reaches `version` once. The last one to do so completes the cycle.
   for (const Fragment& fragment : fragments_) {
     if (version > fragment.schedule.rounds || fragment.held < version) return;
@@ -142,6 +184,10 @@ void Session::EvaluateOwnIfDue(int64_t version, Actions& out) {
 
 int64_t Session::LastVersion(const Fragment& fragment) const {
   return fragment.schedule.rounds + (plan_.final_round ? 1 : 0);
+}
+
+int64_t Session::PushStep(const Fragment& fragment, int64_t version) const {
+  return version <= fragment.schedule.rounds ? fragment.schedule.PushStep(version) : plan_.steps;
 }
 
 int64_t Session::MergeStep(const Fragment& fragment, int64_t version) const {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <vector>
 
 #include "tests/fuzz/common/codec/codec_adapter.h"
@@ -14,7 +15,8 @@
 namespace longhaul::fuzz::codec_fuzz {
 namespace {
 
-constexpr int kKinds = 7;
+// They are numbered from 1.
+constexpr int kKinds = std::size(kCodecKinds);
 constexpr int64_t kElementsMax = 4096 + 300;  // More than the largest group of any codec.
 constexpr float kWeight = 0.75f;
 

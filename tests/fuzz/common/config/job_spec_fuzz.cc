@@ -1,11 +1,14 @@
 // A spec as a user writes it, YAML or JSON, with `--set` of the command line; what it resolves to.
+// The same document as a program's configuration file.
 //   input: lines "--set PATH=VALUE", if any, then the document
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/strip.h"
 #include "common/config/job_spec.h"
 #include "common/config/load.h"
+#include "common/config/yaml_settings.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
@@ -21,6 +24,16 @@ std::vector<std::string> TakeOverrides(absl::string_view* text) {
     text->remove_prefix(std::min(text->size(), line.size() + 1));
   }
   return overrides;
+}
+
+void CheckSettings(absl::string_view text) {
+  ViolationList violations;
+  std::set<std::string> names;
+  for (const YamlSetting& setting : ParseYamlSettings(text, violations)) {
+    LH_CHECK(names.insert(setting.name).second, "a setting is given once");
+    LH_CHECK(setting.line > 0, "a setting has its line");
+  }
+  LH_CHECK(violations.empty() || names.empty(), "a file with a mistake says nothing");
 }
 
 void CheckViolations(const absl::Status& status, const std::vector<SpecViolation>& violations) {
@@ -67,6 +80,7 @@ std::vector<Seed> Seeds() {
 int TestOneInput(const uint8_t* data, size_t size) {
   absl::string_view text(reinterpret_cast<const char*>(data), size);
   const std::vector<std::string> overrides = TakeOverrides(&text);
+  CheckSettings(text);
   std::vector<SpecViolation> violations;
   const absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(text, overrides, &violations);
   CheckDocumented(spec.status(), {absl::StatusCode::kInvalidArgument});

@@ -1,5 +1,5 @@
-// The session's core under a coordinator that sends whatever it likes: plans, commits, seeds, ends,
-// the versions of pulls, refusals. The rank itself keeps to its contract. No answer may stop it
+// The session's core under a coordinator that sends whatever it likes: plans, commits, calls, seeds,
+// ends, the versions of pulls, refusals. The rank itself keeps to its contract. No answer may stop it
 // otherwise than by the core's own Finish or Restart.
 //   input: steps: u8 what | its message or number
 #include <optional>
@@ -34,6 +34,7 @@ enum What : uint8_t {
   kRefuse,
   kEnd,
   kDrain,
+  kCall,
   kWhats
 };
 
@@ -59,8 +60,12 @@ class Rank {
         return AnswerPull();
       case kTrain:
         if (running_) {
-          Post(session::StepDone{*std::exchange(running_, std::nullopt), drain_ && input_.Flag()});
+          const bool drain = drain_ && input_.Flag();
+          return Post(session::StepDone{*std::exchange(running_, std::nullopt), drain,
+                                        core_.called_step()});
         }
+        // The other rank may lack the commit.
+        if (merge_) Post(session::MergeAgreed{*std::exchange(merge_, std::nullopt) && !lacks_});
         return;
       case kLose:
         whole_.clear();
@@ -74,9 +79,19 @@ class Rank {
       case kDrain:
         drain_ = true;
         if (input_.Flag()) return Post(session::Drain{});
-        running_.reset();  // The other rank has stopped.
+        // The other rank has stopped.
+        running_.reset();
+        merge_.reset();
         return Post(session::Drain{.stopped = true});
+      case kCall:
+        return TakeCall();
     }
+  }
+
+  void TakeCall() {
+    lacks_ = input_.Flag();
+    const int fragment = input_.Byte();
+    if (fragment < fragments_) Post(session::RoundCalled{fragment, input_.Take<int64_t>()});
   }
 
   void TakePlan() {
@@ -129,16 +144,20 @@ class Rank {
   }
 
   void Perform(const Action& action) {
-    std::visit(
-        Overloaded{[&](const session::PullWhole& a) { whole_.push_back(a.fragment); },
-                   [&](const session::Pull& a) { downlinks_.push_back(a); },
-                   [&](const session::RunStep& a) { running_ = a.step; },
-                   [&](const session::AgreeOnVersions& a) { Agree(a.versions); },
-                   [&](const session::Finish&) { ended_ = true; },
-                   [&](const session::Restart&) { ended_ = true; },
-                   [&](const session::Push& a) { CheckFragment(a.fragment); },
-                   [&](const session::Merge& a) { CheckFragment(a.fragment); }, [](const auto&) {}},
-        action);
+    std::visit(Overloaded{[&](const session::PullWhole& a) { whole_.push_back(a.fragment); },
+                          [&](const session::Pull& a) { downlinks_.push_back(a); },
+                          [&](const session::RunStep& a) { running_ = a.step; },
+                          [&](const session::AgreeOnMerge& a) { merge_ = a.here; },
+                          [&](const session::AgreeOnVersions& a) { Agree(a.versions); },
+                          [&](const session::Finish&) { ended_ = true; },
+                          [&](const session::Restart&) { ended_ = true; },
+                          [&](const session::Push& a) { CheckFragment(a.fragment); },
+                          [&](const session::Merge& a) {
+                            CheckFragment(a.fragment);
+                            Post(session::Merged{a.fragment});
+                          },
+                          [](const auto&) {}},
+               action);
   }
 
   // The other rank of the pool has the same versions.
@@ -155,8 +174,9 @@ class Rank {
   FuzzInput input_;
   session::Session core_;
   int fragments_ = 0, events_ = 0, agreements_ = 0;
-  bool ended_ = false, drain_ = false;
+  bool ended_ = false, drain_ = false, lacks_ = false;
   std::optional<int64_t> running_;
+  std::optional<bool> merge_;
   std::vector<int> whole_;
   std::vector<session::Pull> downlinks_;
 };
@@ -190,7 +210,19 @@ std::vector<Seed> Seeds() {
     *fragment.mutable_commit() = SmallCommit(fragment.fragment(), 0);
   }
   lost.Byte(kLose).Byte(kPlan).String(plan.SerializeAsString()).Byte(kTrain);
+  v1::Plan quorum_plan = SmallPlan();
+  quorum_plan.set_quorum(true);
+  FuzzWriter quorum;
+  quorum.Byte(kPlan).String(quorum_plan.SerializeAsString());
+  for (const int fragment : {0, 1}) {
+    commit(quorum, fragment, 0);
+    quorum.Byte(kAnswer).Put(int64_t{0});
+  }
+  quorum.Byte(kTrain).Byte(kCall).Byte(1).Byte(0).Put(int64_t{1}).Byte(kTrain).Byte(kTrain);
+  commit(quorum, 0, 1);
+  quorum.Byte(kAnswer).Byte(kTrain).Byte(kTrain).Byte(kAnswer).Put(int64_t{1}).Byte(kTrain);
   return {{"start", start.Take()},
+          {"quorum", quorum.Take()},
           {"rounds", rounds.Take()},
           {"lost", lost.Take()},
           {"drained", drained.Take()}};

@@ -301,9 +301,7 @@ TEST(JobSpecTest, RefusesNumbersThatAreNotFinite) {
 TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
   for (const auto& [assignment, field] : std::vector<std::pair<std::string, std::string>>{
            {"model.graph_sage={layers: 2}", "~model.graph_sage"},
-           {"data.graph.path=x", "~data.graph"},
-           {"sync.mode=quorum", "~sync.mode"},
-           {"sync.quorum={pools: 2}", "~sync.quorum"}}) {
+           {"data.graph.path=x", "~data.graph"}}) {
     EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
     EXPECT_EQ(ResolveJobSpec(Small({assignment})).status().code(), absl::StatusCode::kUnimplemented)
         << assignment;
@@ -431,16 +429,41 @@ TEST(JobSpecTest, OffloadNeedsWhatItMoves) {
 
 TEST(JobSpecTest, EveryRefusalOfWhatIsNotBuiltSaysWhatToDo) {
   std::vector<SpecViolation> violations;
-  (void)ResolveJobSpec(Small({"sync.mode=quorum", "data.graph.path=x"}), &violations);
+  (void)ResolveJobSpec(Small({"model.graph_sage={layers: 2}", "data.graph.path=x"}), &violations);
   ASSERT_EQ(violations.size(), 2);
   for (const SpecViolation& v : violations) EXPECT_FALSE(v.hint.empty()) << v.field;
 }
 
 TEST(JobSpecTest, InvalidComesBeforeUnimplemented) {
-  const absl::Status status = ResolveJobSpec(Small({"sync.mode=quorum", "sync.tau=30"})).status();
+  const absl::Status status = ResolveJobSpec(Small({"data.graph.path=x", "sync.tau=30"})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("sync.tau"));
-  EXPECT_THAT(status.message(), HasSubstr("sync.mode"));
+  EXPECT_THAT(status.message(), HasSubstr("data.graph"));
+}
+
+TEST(JobSpecTest, AQuorumHasDefaultsAndNeedsPoolsThatKnowIt) {
+  const auto job = ResolveJobSpec(Small({"sync.mode=quorum", "pools={min: 3}"}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->spec.sync().quorum().pools(), 3);
+  EXPECT_EQ(job->spec.sync().quorum().grace_seconds(), 30);
+  EXPECT_THAT(NeedsOf(job->spec), Contains("sync:quorum"));
+  const auto given =
+      ResolveJobSpec(Small({"sync={mode: quorum, quorum: {pools: 1, grace_seconds: 0}}"}));
+  ASSERT_TRUE(given.ok()) << given.status();
+  EXPECT_EQ(given->spec.sync().quorum().grace_seconds(), 0);
+}
+
+TEST(JobSpecTest, RefusesAQuorumThatCannotBe) {
+  for (const auto& [assignment, field] : std::vector<std::pair<std::string, std::string>>{
+           {"sync.quorum={pools: 1}", "sync.quorum"},
+           {"sync={mode: quorum, quorum: {pools: 2}}", "sync.quorum.pools"},
+           {"sync={mode: quorum, quorum: {pools: -1}}", "sync.quorum.pools"},
+           {"sync={mode: quorum, quorum: {grace_seconds: 3601}}", "sync.quorum.grace_seconds"},
+           {"sync={mode: quorum, quorum: {grace_seconds: -1}}", "sync.quorum.grace_seconds"}}) {
+    EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
+  }
+  EXPECT_THAT(FaultsWith({"sync.mode=quorum", "inner.onebit_adam={local_step_scaler: 100}"}),
+              Contains("inner.onebit_adam.local_step_scaler"));
 }
 
 TEST(JobSpecTest, RefusesOptionsThatACodecLacks) {

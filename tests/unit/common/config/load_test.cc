@@ -167,6 +167,15 @@ TEST(LoadTest, RefusesAZeroThatWouldMeanAnotherDefault) {
   EXPECT_THAT(Violations("pools: {min: 0}"),
               ElementsAre(At("pools.min", "found 0", "leave the field out for its default, 1")));
   EXPECT_THAT(Violations("sync: {h: 0}"), ElementsAre(At("sync.h", "found 0", "30")));
+  // Defaults that depend on other fields.
+  EXPECT_THAT(Violations("evaluation: {pools_every_cycles: 0}"),
+              ElementsAre(At("evaluation.pools_every_cycles", "found 0",
+                             "its default, that of evaluation.every_cycles")));
+  EXPECT_THAT(Violations("model: {transformer: {kv_heads: 0}}"),
+              ElementsAre(At("model.transformer.kv_heads", "found 0", "that of heads")));
+  EXPECT_THAT(
+      Violations("model: {transformer: {rope_scaling: {llama3: {low_freq_factor: 0}}}}"),
+      ElementsAre(At("model.transformer.rope_scaling.llama3.low_freq_factor", "found 0", "1")));
   EXPECT_THAT(Violations("sync: {tau: 0}\ntrain: {seed: 0}"), IsEmpty());
 }
 

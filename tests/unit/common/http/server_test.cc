@@ -121,7 +121,7 @@ TEST(HttpServerTest, TakesAddressesAndLocalhost) {
 TEST(HttpServerTest, AnAddressOfIpv6Works) {
   const auto options = HttpServer::OptionsFrom("[::1]:0");
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->address, "[::1]");
+  EXPECT_EQ(options->address, "::1");
   std::ifstream file("/proc/net/if_inet6");
   const std::string addresses(std::istreambuf_iterator<char>(file), {});
   if (!absl::StrContains(addresses, std::string(31, '0') + "1"))

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/block_proto.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/fragment_client.h"
@@ -71,7 +72,7 @@ class BulkTest : public ::testing::Test {
 
   BulkChannels OneChannel() const { return BulkChannels(channels_).subspan(0, 1); }
   BulkCall Call(std::stop_token stop = {}) {
-    return {.deadline = absl::Now() + absl::Seconds(60), .stop = std::move(stop), .wire = &wire_};
+    return {.deadline = SteadyTime() + absl::Seconds(60), .stop = std::move(stop), .wire = &wire_};
   }
   absl::StatusOr<v1::PushResponse> Push(BulkChannels channels,
                                         std::shared_ptr<const CodedBlocks> blocks,

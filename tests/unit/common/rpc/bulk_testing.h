@@ -123,11 +123,14 @@ class TestSyncService
   }
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullFragment(
       grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) override {
+    if (on_pull) on_pull(context->peer());
     return SendPull(context, request, pull, resources);
   }
 
   PushHandler push;
   PullHandler pull;
+  // Called at the begin of each pull, with the connection's other end.
+  std::function<void(const std::string& peer)> on_pull;
   BulkResources resources;
 };
 

@@ -58,5 +58,37 @@ TEST(StreamCountTest, NoMoreThanARateCanKeepMoving) {
   EXPECT_EQ(StreamCount(16, 1 << 30, 125e6), 16);
 }
 
+TEST(StreamLimitTest, FallsToAQuarterWhenALinkIsTooSlow) {
+  StreamLimit limit(16);
+  EXPECT_EQ(limit.most(), 16);
+  for (const int most : {4, 1, 1}) {
+    limit.TooSlow();
+    EXPECT_EQ(limit.most(), most);
+  }
+}
+
+TEST(StreamLimitTest, GrowsToWhatATransferShowsTheLinkToCarry) {
+  StreamLimit limit(16);
+  limit.TooSlow();
+  limit.TooSlow();
+  // 1 Mbit/s keeps one stream moving, 10 Mbit/s twelve.
+  limit.Passed(60 << 20, absl::Seconds(500));
+  EXPECT_EQ(limit.most(), 1);
+  limit.Passed(60 << 20, absl::Seconds(50));
+  EXPECT_EQ(limit.most(), 12);
+  limit.Passed(60 << 20, absl::Seconds(500));
+  EXPECT_EQ(limit.most(), 12) << "only a transfer that was too slow lowers it";
+  limit.Passed(60 << 20, absl::ZeroDuration());
+  EXPECT_EQ(limit.most(), 16);
+}
+
+TEST(StreamLimitTest, NothingShowsNothing) {
+  StreamLimit limit(16);
+  limit.TooSlow();
+  limit.Passed(0, absl::ZeroDuration());
+  limit.Passed(1000, absl::Seconds(1));
+  EXPECT_EQ(limit.most(), 4);
+}
+
 }  // namespace
 }  // namespace longhaul

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/client_context.h"
@@ -94,9 +95,9 @@ TEST(AwaitConnectedTest, ConnectsAChannelWhoseServerIsBack) {
   ASSERT_TRUE(absl::IsAborted(Leave(channel)));
   place.server.reset();
   ASSERT_TRUE(absl::IsUnavailable(Leave(channel)));
-  EXPECT_FALSE(AwaitConnected(*channel, absl::Now() + absl::Milliseconds(50), {}));
+  EXPECT_FALSE(AwaitConnected(*channel, SteadyTime() + absl::Milliseconds(50), {}));
   place.Open(place.address);
-  EXPECT_TRUE(AwaitConnected(*channel, absl::Now() + absl::Seconds(60), {}));
+  EXPECT_TRUE(AwaitConnected(*channel, SteadyTime() + absl::Seconds(60), {}));
   // Even a call that would fail at once while the channel waits for its next attempt.
   EXPECT_TRUE(absl::IsAborted(Leave(channel)));
 }

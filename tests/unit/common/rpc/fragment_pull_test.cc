@@ -1,6 +1,8 @@
 #include "common/rpc/fragment_pull.h"
 
+#include <algorithm>
 #include <atomic>
+#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -172,6 +174,38 @@ TEST_F(FragmentPullTest, PartsOfTwoVersionsAreMadeOne) {
   ASSERT_TRUE(pull.Attempt(channels_, Call()).ok());
   EXPECT_EQ(calls, 4) << "the part of the earlier version alone comes again";
   for (int i = 0; i < pull.parts(); ++i) EXPECT_EQ(pull.part(i).header.version(), 4);
+}
+
+TEST_F(FragmentPullTest, AChannelHasOneStreamAtATime) {
+  const int64_t elements = 2 << 20;
+  std::map<std::string, int> calls;
+  int open = 0, open_most = 0;
+  service_.on_pull = [&](const std::string& peer) {
+    absl::MutexLock lock(&mutex_);
+    ++calls[peer];
+    open_most = std::max(open_most, ++open);
+  };
+  service_.pull.on_request = [&](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
+    return PullSource{
+        {}, SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), elements), FourBytesEach)};
+  };
+  service_.pull.on_end = [&](const absl::Status&, const WireBytes&) {
+    absl::MutexLock lock(&mutex_);
+    --open;
+  };
+  Serve(elements);
+  v1::PullRequest request;
+  *request.mutable_blocks() = BlocksToProto({{0, elements / kBlockElements}});
+  FragmentPull pull(request, 6, check_,
+                    {.on_begin = [](int) {},
+                     .on_chunk = [](int, const CodedChunk&) { return absl::OkStatus(); }});
+  ASSERT_EQ(pull.parts(), 6);
+  const absl::Status status = pull.Attempt(BulkChannels(channels_).first(2), Call());
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(wire_.payload, 4 * elements);
+  ASSERT_EQ(calls.size(), 2u) << "both channels are used";
+  for (const auto& [peer, count] : calls) EXPECT_EQ(count, 3) << peer;
+  EXPECT_LE(open_most, 2);
 }
 
 TEST_F(FragmentPullTest, AnErrorOfTheSinkEndsTheAttemptAndTheChunkComesAgain) {

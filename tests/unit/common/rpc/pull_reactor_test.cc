@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/rpc/fragment_server.h"
 #include "common/rpc/status_details.h"
 #include "gtest/gtest.h"
@@ -53,7 +54,7 @@ TEST_F(PullReactorTest, PullsBeyondAdmissionAreToldWhenToReturn) {
   request.add_blocks()->set_count(8);
   FragmentPull second(request, 1, check_, {});
   const absl::Status status =
-      second.Attempt(OneChannel(), {.deadline = absl::Now() + absl::Seconds(60)});
+      second.Attempt(OneChannel(), {.deadline = SteadyTime() + absl::Seconds(60)});
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(RetryDelayOf(status), absl::Seconds(7));
   go_.Notify();

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/rpc/fragment_server.h"
 #include "common/rpc/retry.h"
 #include "common/rpc/status_details.h"
@@ -160,7 +162,7 @@ TEST_F(PushReactorTest, PushesBeyondAdmissionAreToldWhenToReturn) {
   WireBytes wire;
   const absl::Status status =
       PushBlocks(OneChannel(), {}, SourceOf(MakeFragment(1000), FourBytesEach),
-                 {.deadline = absl::Now() + absl::Seconds(60), .wire = &wire})
+                 {.deadline = SteadyTime() + absl::Seconds(60), .wire = &wire})
           .status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_EQ(RetryDelayOf(status), absl::Seconds(7));
@@ -266,7 +268,7 @@ TEST_F(PushReactorTest, ASlowHandlerDelaysOnlyItsOwnStream) {
     v1::PushHeader header;
     header.set_fragment(fragment);
     return PushBlocks(OneChannel(), header, SourceOf(blocks, FourBytesEach),
-                      {.deadline = absl::Now() + absl::Seconds(60), .wire = wire});
+                      {.deadline = SteadyTime() + absl::Seconds(60), .wire = wire});
   };
   absl::Notification stalled_ended;
   std::jthread stalled([&] {
@@ -316,7 +318,7 @@ TEST_F(PushReactorTest, ManySmallPushesAreAllAdmittedAndShareTheThreads) {
     pushes.emplace_back([&] {
       WireBytes wire;
       const auto pushed = PushBlocks(OneChannel(), {}, SourceOf(blocks, FourBytesEach),
-                                     {.deadline = absl::Now() + absl::Seconds(60), .wire = &wire});
+                                     {.deadline = SteadyTime() + absl::Seconds(60), .wire = &wire});
       EXPECT_TRUE(pushed.ok()) << pushed.status();
     });
   }
@@ -355,7 +357,7 @@ TEST_F(PushReactorTest, UnfinishedPushesOfOnePoolLeaveRoomForOthers) {
   for (int i = 0; i < 5; ++i) {
     WireBytes wire;
     const auto pushed = PushBlocks(OneChannel(), header, SourceOf(blocks, FourBytesEach),
-                                   {.deadline = absl::Now() + absl::Seconds(60), .wire = &wire});
+                                   {.deadline = SteadyTime() + absl::Seconds(60), .wire = &wire});
     EXPECT_TRUE(pushed.ok()) << pushed.status();
   }
   EXPECT_LE(admission_->bytes(), 32 << 20);
@@ -381,9 +383,9 @@ TEST_F(PushReactorTest, APushWhosePeerMakesNoProgressIsEndedAndGivesItsShareBack
 
 // The handler is slow, not the peer.
 TEST_F(PushReactorTest, APeerThatWaitsForTheHandlerIsNotBlamed) {
-  stall_ = {.pause_max = absl::Milliseconds(20), .pace_min = 1 << 30};
-  service_.push.on_chunk = [](const v1::PushHeader&, const CodedChunk&) {
-    absl::SleepFor(absl::Milliseconds(60));
+  stall_ = {.pause_max = absl::Milliseconds(300), .pace_min = 1 << 30};
+  service_.push.on_chunk = [first = true](const v1::PushHeader&, const CodedChunk&) mutable {
+    if (std::exchange(first, false)) absl::SleepFor(absl::Milliseconds(900));
     return absl::OkStatus();
   };
   service_.push.on_complete = [](const v1::PushHeader&) { return v1::PushResponse(); };

@@ -267,11 +267,13 @@ TEST(ServerTest, WhatGrpcCannotServeIsNoFaultOfTheAddress) {
 }
 
 TEST(ServerTest, PlaintextBeyondLocalhostMustBeAllowed) {
-  for (const char* address : {"localhost:1", "127.0.0.1:0", "127.1.2.3:5", "[::1]:9"}) {
+  for (const char* address : {"localhost:1", "127.0.0.1:0", "127.1.2.3:5", "[::1]:9",
+                              // Names that the system resolves, without asking another machine.
+                              "0x7f000001:1", "2130706433:1"}) {
     EXPECT_TRUE(RefuseNonLoopback(address).ok()) << address;
   }
-  for (const char* address : {"0.0.0.0:1", "[::]:1", ":1", "10.0.0.1:1", "127.example.org:1",
-                              "host:1", "localhost", "::1:5", "", "localhost:", "unix:/tmp/x"}) {
+  for (const char* address : {"0.0.0.0:1", "[::]:1", ":1", "10.0.0.1:1", "0x08080808:1",
+                              "localhost", "::1:5", "", "localhost:", "unix:/tmp/x"}) {
     const absl::Status status = RefuseNonLoopback(address);
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << address;
     EXPECT_EQ(FieldViolationsOf(status).size(), 1) << address;

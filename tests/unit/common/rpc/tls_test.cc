@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/fragment_client.h"
 #include "common/rpc/openssl_ptr.h"
@@ -87,7 +88,7 @@ class TlsTest : public ::testing::Test {
 };
 
 TEST_F(TlsTest, AProbeTellsTlsFromPlaintext) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  const absl::Time deadline = SteadyTime() + absl::Seconds(60);
   Serve(Load(ours_, ours_.Issue("coordinator", kLocal)));
   auto tls = SpeaksTls(server_->address(), deadline);
   ASSERT_TRUE(tls.ok()) << tls.status();
@@ -104,7 +105,7 @@ TEST_F(TlsTest, AProbeTellsTlsFromPlaintext) {
 TEST_F(TlsTest, AProbeOfASilentServerEnds) {
   const TcpListener silent = ListenTcp(1);
   EXPECT_TRUE(absl::IsDeadlineExceeded(
-      SpeaksTls(absl::StrCat(kLoopback, ":", silent.port), absl::Now() + absl::Milliseconds(50))
+      SpeaksTls(absl::StrCat(kLoopback, ":", silent.port), SteadyTime() + absl::Milliseconds(50))
           .status()));
   close(silent.socket);
 }
@@ -112,7 +113,7 @@ TEST_F(TlsTest, AProbeOfASilentServerEnds) {
 TEST_F(TlsTest, AConnectionThatIsNotMadeIsExplained) {
   const auto explain = [&](const TlsFiles& files) {
     return std::string(
-        ExplainConnection(server_->address(), files, absl::Now() + absl::Seconds(60)).message());
+        ExplainConnection(server_->address(), files, SteadyTime() + absl::Seconds(60)).message());
   };
   Serve(Load(ours_, ours_.Issue("elsewhere", "DNS:elsewhere.example.org")));
   Load(ours_, ours_.Issue("client", "DNS:client"));
@@ -149,7 +150,7 @@ TEST_F(TlsTest, CarriesHeartbeatsAndPushes) {
   EXPECT_EQ(Heartbeat(Dial(client)), absl::OkStatus());
   const auto bulk = Dial(client, ChannelKind::kBulk);
   const auto pushed = PushBlocks({&bulk, 1}, {}, SourceOf(fragment, FourBytesEach),
-                                 {.deadline = absl::Now() + absl::Seconds(60)});
+                                 {.deadline = SteadyTime() + absl::Seconds(60)});
   EXPECT_TRUE(pushed.ok()) << pushed.status();
   EXPECT_TRUE(SameBlocks(std::move(received).Blocks(), *fragment));
 }

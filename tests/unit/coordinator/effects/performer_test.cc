@@ -451,6 +451,48 @@ TEST_F(EndedLogTest, AJobThatWasNotSynchronisedOnceHasNoCheckpoint) {
   EXPECT_TRUE(HasLog(id));
 }
 
+TEST_F(EndedLogTest, AJobThatEndedLongAgoIsDeleted) {
+  keep_ = absl::Hours(1);
+  Restart();
+  const std::string id = RunAndCancel();
+  PassLinger();
+  Pass(absl::Hours(1) - absl::Seconds(62));
+  EXPECT_TRUE(meta_->GetJob(id).ok());
+  EXPECT_EQ(ListCheckpoints(disk_, JobFolder("data", id))->size(), 1u);
+  // The time counts over a restart, from the job's end.
+  Restart();
+  EXPECT_TRUE(meta_->GetJob(id).ok());
+  Pass(absl::Seconds(1));
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob(id).status()));
+  EXPECT_EQ(*meta_->FindDeleted("pair"), id);
+  EXPECT_EQ(expired_, std::vector<std::string>{id});
+  EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kCancelled)), 0);
+  EXPECT_NE(log_text_.str().find("is deleted, since it ended 1h ago"), std::string::npos);
+  EXPECT_NE(registry_.Text().find("longhaul_coordinator_deleted_jobs_total{by=\"age\"} 1"),
+            std::string::npos);
+  // It ends here, before its files are removed.
+  Restart();
+  Crank();
+  EXPECT_THAT(*disk_.List(JobsFolder("data")), testing::IsEmpty());
+  EXPECT_THAT(*meta_->ListUnremoved(), testing::IsEmpty());
+  EXPECT_EQ(expired_.size(), 1u);
+}
+
+TEST_F(EndedLogTest, AJobIsNotDeletedForItsAgeWhileTheDiskIsFull) {
+  keep_ = absl::Hours(1);
+  Restart();
+  const std::string id = RunAndCancel();
+  records_.Refuse(Full());
+  Pass(absl::Hours(2));
+  Pass(absl::Seconds(1));
+  EXPECT_TRUE(meta_->GetJob(id).ok());
+  EXPECT_TRUE(expired_.empty());
+  records_.Refuse(absl::OkStatus());
+  Pass(absl::Seconds(1));
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob(id).status()));
+  EXPECT_EQ(expired_, std::vector<std::string>{id});
+}
+
 TEST_F(EndedLogTest, ADeletedJobGoesWhole) {
   const std::string id = RunAndCancel();
   // The removal of the log has begun, and the job is deleted before it ends.

@@ -104,6 +104,9 @@ class RecordingPublisher : public Publisher {
     EXPECT_EQ(job.progress.commit(commit.fragment)->version, commit.version);
     trace_->push_back(absl::StrCat("publish ", job.id(), " version ", commit.version));
   }
+  void RoundCalled(const LiveJob& job, const CallRound& call) override {
+    trace_->push_back(absl::StrCat("call ", job.id(), " version ", call.version));
+  }
   void PoolReleased(const LiveJob& job, const ReleasePool& release) override {
     trace_->push_back("release " + release.pool);
     if (on_release) std::exchange(on_release, nullptr)();
@@ -152,8 +155,9 @@ class PerformerTest : public testing::Test {
     tracker_ = std::make_unique<Tracker>(&disk_, &track_, log_);
     tracks_ = std::make_unique<JobTracks>(tracker_.get(), "data");
     performer_ = std::make_unique<Performer>(
-        PerformerOptions{.core = {.lease = absl::Seconds(10)},
+        PerformerOptions{.core = {.lease = absl::Seconds(10), .ended_job_keep = keep_},
                          .linger = absl::Seconds(60),
+                         .on_expired = [this](const std::string& id) { expired_.push_back(id); },
                          .on_fatal = [this](const absl::Status&) { ++fatal_; }},
         PerformerParts{.meta = meta_.get(),
                        .records = &records_,
@@ -253,6 +257,9 @@ class PerformerTest : public testing::Test {
   absl::Time now_ = absl::FromUnixSeconds(1000);
   std::optional<Answer> answer_;
   int fatal_ = 0, ids_ = 0;
+  // From the next restart on.
+  absl::Duration keep_ = absl::InfiniteDuration();
+  std::vector<std::string> expired_;
   std::ostringstream log_text_;
   Logger log_{{.format = LogFormat::kText, .stream = &log_text_}};
   MetricRegistry registry_;

@@ -54,6 +54,29 @@ TEST_F(PerformerRecoveryTest, AJobWhoseRecordsCannotBeUsedIsQuarantinedAndOthers
   EXPECT_EQ(Taken(), Trace{"store whole counters"});
 }
 
+// Another version may continue it.
+TEST_F(PerformerRecoveryTest, TheJobWithWhoseCheckpointAQuarantinedOneBeginsIsKept) {
+  const std::string base = Submit("base");
+  Step(CancelJob{base, ""});
+  v1::JobSpec later = Spec("later").spec;
+  later.mutable_train()->set_steps(-1);
+  later.mutable_init()->set_checkpoint(base + "@6");
+  Store("later", later.SerializeAsString());
+  keep_ = absl::Hours(1);
+  Restart();
+  EXPECT_NE(ReasonOf("later"), "");
+  Pass(absl::Hours(2));
+  Pass(absl::Hours(2));
+  EXPECT_TRUE(meta_->GetJob(base).ok());
+  performer_->Delete(base, [](absl::StatusOr<Performer::Deleted> deleted) {
+    EXPECT_EQ(ErrorInfoOf(deleted.status())->reason, "CHECKPOINT_IN_USE");
+  });
+  Step(CancelJob{"later", ""});
+  Pass(absl::Minutes(1));
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob(base).status()));
+  EXPECT_TRUE(meta_->GetJob("later").ok());
+}
+
 TEST_F(PerformerRecoveryTest, AQuarantinedJobCanBeCancelledAndRefusesItsPools) {
   Store("bytes", "\xff\xff", {{.pool = "a", .incarnation = "1", .ordinal = 0}});
   Restart();

@@ -159,8 +159,8 @@ TEST_F(MetaStoreTest, TellsLiveJobsFromEndedOnes) {
   ASSERT_EQ(keys.size(), 4u);
   EXPECT_EQ(keys[1].name, "n1");
   EXPECT_EQ(keys[1].state, 5);
-  EXPECT_TRUE(keys[1].ended);
-  EXPECT_FALSE(keys[2].ended);
+  EXPECT_EQ(keys[1].ended, absl::FromUnixMicros(9));
+  EXPECT_FALSE(keys[2].has_ended());
   EXPECT_TRUE(*store_->HasEnded("id1"));
   EXPECT_FALSE(*store_->HasEnded("n1")) << "a name";
   EXPECT_FALSE(*store_->HasEnded("id2"));

@@ -12,17 +12,17 @@ using Contributors = std::map<int, std::string>;
 // Fragment 0 is pushed at 1, 5, 9, fragment 1 at 3, 7, 11. The final round is at 12.
 class ExchangeTest : public testing::Test {
  protected:
-  Exchange Make() {
+  Exchange Make(const RoundPolicy& policy = {}) {
     return Exchange(
-        RoundPlan(MakeSchedule({.fragments = 2, .h = 4, .tau = 1, .steps = 12}), 12, true));
+        RoundPlan(MakeSchedule({.fragments = 2, .h = 4, .tau = 1, .steps = 12}), 12, true), policy);
   }
   // An exchange at version 0. Pool a made the seed.
-  Exchange MakeSeeded() {
-    Exchange e = Make();
+  Exchange MakeSeeded(const RoundPolicy& policy = {}) {
+    Exchange e = Make(policy);
     AddReady(e, "a", 0);
     e.PickSeeder();
     for (int f : {0, 1}) e.Contribute(e.participants().at(0), f, kStart);
-    for (const DueRound& round : e.Due()) e.Commit(round.fragment, round.version);
+    for (const DueRound& round : e.Due(kStart)) e.Commit(round.fragment, round.version);
     return e;
   }
   static Participant& AddReady(Exchange& e, const std::string& pool, int64_t start) {
@@ -37,7 +37,7 @@ class ExchangeTest : public testing::Test {
       if (p.ready() && p.Owes(e.plan().PushStep(fragment, version)))
         e.Contribute(p, fragment, kStart);
     }
-    ASSERT_EQ(e.Due().size(), 1);
+    ASSERT_EQ(e.Due(kStart).size(), 1);
     ASSERT_TRUE(e.Commit(fragment, version));
   }
 };
@@ -72,7 +72,7 @@ TEST_F(ExchangeTest, SaysWhatIsWrongWithAContribution) {
   EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kAccept);
   e.participants().at(late.ordinal).presence = Presence::kLost;
   EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kNotLive);
-  EXPECT_EQ(e.Due().size(), 1);
+  EXPECT_EQ(e.Due(kStart).size(), 1);
   e.participants().at(late.ordinal).presence = Presence::kMissed;
   EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kNotParticipant);
 }
@@ -81,12 +81,12 @@ TEST_F(ExchangeTest, ARoundIsDueOnceAndCommitsOnce) {
   Exchange e = MakeSeeded();
   e.Contribute(e.participants().at(0), 1, kStart);
   EXPECT_FALSE(e.Commit(1, 1));
-  const std::vector<DueRound> due = e.Due();
+  const std::vector<DueRound> due = e.Due(kStart);
   ASSERT_EQ(due.size(), 1);
   EXPECT_EQ(due[0].fragment, 1);
   EXPECT_EQ(due[0].contributors, (Contributors{{0, "1"}}));
   e.PoolsChanged();
-  EXPECT_TRUE(e.Due().empty());
+  EXPECT_TRUE(e.Due(kStart).empty());
   EXPECT_TRUE(e.Commit(1, 1));
   EXPECT_FALSE(e.Commit(1, 1));
   EXPECT_EQ(e.fragment(1).version, 1);
@@ -114,7 +114,7 @@ TEST_F(ExchangeTest, ARoundThatIsBeingAppliedIsNotRepeated) {
   Exchange e = MakeSeeded();
   Commit(e, 0);
   e.Contribute(e.participants().at(0), 1, kStart);
-  ASSERT_EQ(e.Due().size(), 1);
+  ASSERT_EQ(e.Due(kStart).size(), 1);
   e.participants().at(0).presence = Presence::kLeft;
   // Fragment 0 is pushed at step 5.
   EXPECT_EQ(e.NewcomerStart(), 4);
@@ -137,7 +137,7 @@ TEST_F(ExchangeTest, CountsRoundsThatAreBeingAppliedTowardsTheCycle) {
   Exchange e = MakeSeeded();
   EXPECT_EQ(e.CompletesCycle(0, 1), std::nullopt);
   e.Contribute(e.participants().at(0), 1, kStart);
-  ASSERT_EQ(e.Due().size(), 1);
+  ASSERT_EQ(e.Due(kStart).size(), 1);
   EXPECT_EQ(e.CompletesCycle(0, 1), 1);
   // The final round is not a cycle.
   EXPECT_EQ(e.CompletesCycle(0, 4), std::nullopt);
@@ -176,7 +176,7 @@ TEST_F(ExchangeTest, ARestoredSeedCountsWhateverItsStart) {
   e.Restore(0, -1, "", {{0, "1"}}, kStart);
   e.Restore(1, -1, "", {}, kStart);
   EXPECT_FALSE(e.Seeded());
-  const std::vector<DueRound> due = e.Due();
+  const std::vector<DueRound> due = e.Due(kStart);
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].kind, RoundKind::kSeed);
 }
@@ -188,7 +188,7 @@ TEST_F(ExchangeTest, ADueRoundNamesTheLostPoolsThatOwedIt) {
   // Began after the push of round 1.
   AddReady(e, "d", 1).presence = Presence::kLost;
   e.Contribute(e.participants().at(0), 0, kStart);
-  const std::vector<DueRound> due = e.Due();
+  const std::vector<DueRound> due = e.Due(kStart);
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].missed, std::vector<int>{1});
 }
@@ -209,7 +209,7 @@ TEST_F(ExchangeTest, ANewIncarnationContributesInsteadOfTheEarlierOne) {
   EXPECT_EQ(e.Judge(&again, 1, 1, RoundKind::kOuter), Verdict::kAccept);
   e.Contribute(again, 1, kStart);
   e.Contribute(e.participants().at(0), 1, kStart);
-  const std::vector<DueRound> due = e.Due();
+  const std::vector<DueRound> due = e.Due(kStart);
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].contributors, (Contributors{{0, "1"}, {1, "2"}}));
 }
@@ -217,7 +217,7 @@ TEST_F(ExchangeTest, ANewIncarnationContributesInsteadOfTheEarlierOne) {
 TEST_F(ExchangeTest, ARoundThatIsBeingAppliedKeepsWhatAnEarlierIncarnationBrought) {
   Exchange e = MakeSeeded();
   e.Contribute(e.participants().at(0), 1, kStart);
-  ASSERT_EQ(e.Due().size(), 1u);
+  ASSERT_EQ(e.Due(kStart).size(), 1u);
   e.participants().at(0).presence = Presence::kLeft;
   Participant& again = e.participants().Take("a", "2");
   again.start_step = 0;
@@ -229,14 +229,51 @@ TEST_F(ExchangeTest, ADrainedPoolDelaysNoOther) {
   Exchange e = MakeSeeded();
   AddReady(e, "b", 0).last_step = 2;
   e.PoolsChanged();
-  EXPECT_TRUE(e.Due().empty());
+  EXPECT_TRUE(e.Due(kStart).empty());
   e.Contribute(e.participants().at(0), 0, kStart);
-  EXPECT_TRUE(e.Due().empty()) << "its push is at step 1, which b still does";
+  EXPECT_TRUE(e.Due(kStart).empty()) << "its push is at step 1, which b still does";
   e.Contribute(e.participants().at(0), 1, kStart);
-  const std::vector<DueRound> due = e.Due();
+  const std::vector<DueRound> due = e.Due(kStart);
   ASSERT_EQ(due.size(), 1u);
   EXPECT_EQ(due[0].fragment, 1);
   EXPECT_EQ(e.participants().at(1).presence, Presence::kLive);
+}
+
+TEST_F(ExchangeTest, AQuorumGoesOnWithoutALatePoolAndNamesIt) {
+  using Calls = std::vector<std::pair<int, int64_t>>;
+  Exchange e = MakeSeeded({.quorum = 1, .grace = absl::Seconds(5)});
+  AddReady(e, "b", 0);
+  EXPECT_TRUE(e.Due(kStart).empty());
+  EXPECT_EQ(e.NextDue(), absl::InfiniteFuture());
+  e.Contribute(e.participants().at(0), 0, kStart);
+  EXPECT_TRUE(e.Due(kStart).empty());
+  EXPECT_EQ(e.TakeCalls(), (Calls{{0, 1}}));
+  EXPECT_EQ(e.TakeCalls(), Calls());
+  EXPECT_EQ(e.NextDue(), kStart + absl::Seconds(5));
+  const std::vector<DueRound> due = e.Due(e.NextDue());
+  ASSERT_EQ(due.size(), 1u);
+  EXPECT_EQ(due[0].late, std::vector<int>{1});
+  EXPECT_TRUE(due[0].missed.empty());
+  EXPECT_EQ(e.NextDue(), absl::InfiniteFuture());
+  EXPECT_EQ(e.Judge(&e.participants().at(1), 0, 1, RoundKind::kOuter), Verdict::kRoundClosed);
+}
+
+TEST_F(ExchangeTest, ALostPoolKeepsItsPlaceInAQuorum) {
+  Exchange e = MakeSeeded({.quorum = 1, .grace = absl::Seconds(5)});
+  AddReady(e, "b", 0).presence = Presence::kLost;
+  e.Contribute(e.participants().at(0), 0, kStart);
+  const std::vector<DueRound> due = e.Due(kStart);
+  ASSERT_EQ(due.size(), 1u);
+  EXPECT_TRUE(due[0].missed.empty() && due[0].late.empty());
+}
+
+TEST_F(ExchangeTest, ANewcomerBeginsBeforeARoundThatLacksTheQuorum) {
+  Exchange e = MakeSeeded({.quorum = 2, .grace = absl::Seconds(5)});
+  AddReady(e, "b", 0);
+  e.Contribute(e.participants().at(0), 1, kStart);
+  EXPECT_EQ(e.NewcomerStart(), 0);
+  e.Contribute(e.participants().at(1), 1, kStart);
+  EXPECT_EQ(e.NewcomerStart(), 3);
 }
 
 }  // namespace

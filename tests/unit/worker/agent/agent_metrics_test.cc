@@ -45,9 +45,11 @@ TEST_F(AgentMetricsTest, ShowsWhenTheCertificateEnds) {
 }
 
 TEST_F(AgentMetricsTest, ShowsRanksWhileTheyRun) {
-  metrics_.RankReported(4, getpid(), {.step = 17, .waits_for = "fragment 1 version 3"});
+  metrics_.RankReported(4, getpid(),
+                        {.step = 17, .damaged_pulls = 2, .waits_for = "fragment 1 version 3"});
   EXPECT_THAT(Text(), HasSubstr("longhaul_worker_rank_inner_step{rank=\"4\"} 17"));
   EXPECT_THAT(Text(), HasSubstr("longhaul_worker_rank_waiting{rank=\"4\"} 1"));
+  EXPECT_THAT(Text(), HasSubstr("longhaul_worker_rank_damaged_pulls_total{rank=\"4\"} 2"));
   EXPECT_THAT(Text(), HasSubstr("longhaul_worker_rank_resident_memory_bytes{rank=\"4\"} "));
   metrics_.RanksEnded();
   EXPECT_THAT(Text(), Not(HasSubstr("rank=\"4\"")));

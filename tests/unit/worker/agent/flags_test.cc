@@ -61,6 +61,16 @@ TEST(FlagsTest, UnknownWordsAreRefused) {
   EXPECT_TRUE(Refuses({"--ranks", "0"}));
 }
 
+TEST(FlagsTest, WhatIsInForceIsShownInPlaceOfARun) {
+  int exit_code = -1;
+  testing::internal::CaptureStdout();
+  EXPECT_FALSE(Parse({"--print-config", "--state-every", "90s"}, &exit_code).has_value());
+  EXPECT_EQ(exit_code, 0);
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_TRUE(absl::StrContains(text, "\npool: site-a  # --pool\n"));
+  EXPECT_TRUE(absl::StrContains(text, "\nstate-every: 90s  # --state-every\n"));
+}
+
 TEST(FlagsTest, HelpIsNoMistake) {
   int exit_code = -1;
   EXPECT_FALSE(Parse({"--help"}, &exit_code).has_value());
@@ -75,7 +85,9 @@ TEST(FlagsTest, EachFlagHasAVariable) {
   const std::string page = testing::internal::GetCapturedStdout();
   int flags = 0;
   for (const absl::string_view line : absl::StrSplit(page, '\n')) {
-    if (!absl::StartsWith(line, "  --") || absl::StartsWith(line, "  --version")) continue;
+    if (!absl::StartsWith(line, "  --") || absl::StartsWith(line, "  --version") ||
+        absl::StartsWith(line, "  --print-config"))
+      continue;
     const absl::string_view name = absl::StripPrefix(line.substr(0, line.find(' ', 4)), "  --");
     const std::string variable =
         absl::StrCat("LONGHAUL_", absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})));
@@ -101,7 +113,8 @@ TEST(FlagsTest, AMistakeIsNamedWithItsFlag) {
   EXPECT_TRUE(Refuses({"--log-level", "loud"}));
   EXPECT_TRUE(Refuses({"--rank", "2"}));
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "error: --log-level: log level 'loud': expected debug, info, warning or error\n"
+            "error: --log-level: 'loud' is none of debug, info, warning, error\n"
+            "hint: `longhaul-worker --help` shows what it takes\n"
             "error: no such option: --rank\nhint: did you mean '--ranks'?\n");
 }
 

@@ -440,12 +440,42 @@ TEST_F(MembershipClientTest, RanksOfSeveralNodesWorkUnderTheirGroup) {
   EXPECT_THAT(log_.str(), HasSubstr("all nodes of the pool are here"));
 }
 
+// The lease was lost while the agent was stopped. Its ranks have ended, too, and the agent hears of
+// both at once.
+TEST_F(MembershipClientTest, APoolThatCameBackDoesNotLeaveForWhatItsLastIncarnationLost) {
+  server_.Assign("job");
+  Start();
+  AwaitTold("job", 1);
+  const MembershipClient::Subject lost = Now();
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.known = false;
+    server_.join_error = absl::AbortedError("a job continued without pool site-a");
+  }
+  server_.Until([&] { return server_.joins.size() >= 2; });
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.join_error = absl::OkStatus();
+  }
+  const size_t beats = [&] {
+    server_.Until([&] { return server_.known; });
+    absl::MutexLock lock(&server_.mutex_);
+    return server_.beats.size();
+  }();
+  client_->Rejoin(lost, "rank 0 ended with status 10", absl::ZeroDuration());
+  server_.Until([&] { return server_.beats.size() >= beats + 3; });
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.leaves.size(), 0);
+  EXPECT_NE(server_.joins.back().incarnation(), lost.incarnation);
+  EXPECT_EQ(server_.beats.back().incarnation(), server_.joins.back().incarnation());
+}
+
 TEST_F(MembershipClientTest, ANewIncarnationOfANodeRunsNothing) {
   server_.node.set_incarnation("9999999999999999");
   server_.assignment.set_job_id("job");
   Start(2);
   AwaitTold("job", 1);
-  client_->Rejoin("a rank was lost", absl::ZeroDuration());
+  client_->Rejoin(Now(), "a rank was lost", absl::ZeroDuration());
   server_.Until([&] { return server_.joins.size() == 2; });
   absl::MutexLock lock(&server_.mutex_);
   EXPECT_EQ(server_.joins[1].running(), "");
@@ -493,7 +523,7 @@ TEST_F(MembershipClientTest, ANewIncarnationOfANodeDoesNotReportACompleteGroup) 
   server_.node.set_missing("node 0 of 2");
   Start(2);
   AwaitTold("", 1);
-  client_->Rejoin("a rank was lost", absl::ZeroDuration());
+  client_->Rejoin(Now(), "a rank was lost", absl::ZeroDuration());
   server_.Until([&] { return server_.joins.size() == 2; });
   client_.reset();
   EXPECT_EQ(log_.str().find("all nodes of the pool are here"), std::string::npos);

@@ -51,6 +51,20 @@ TEST(RankProcessTest, ReadsItsInputAndReports) {
   EXPECT_EQ(run.reports[0].job_id(), "hello-42");
 }
 
+// More than a pipe holds.
+TEST(RankProcessTest, AProcessThatDoesNotReadItsInputDelaysNobody) {
+  ShellRank run(
+      "trap go=1 TERM; echo '{}' >&3; for i in $(seq 1000); do [ $go ] && break; sleep 0.01; done; "
+      "[ $go ] && echo \"{\\\"jobId\\\": \\\"$(wc -c)\\\"}\" >&3",
+      std::string(1 << 20, 'x'));
+  run.reported.WaitForNotification();
+  run.process->Signal(SIGTERM);
+  run.exited.WaitForNotification();
+  EXPECT_EQ(run.code, 0) << "the process gave up waiting for the signal";
+  ASSERT_EQ(run.reports.size(), 2u);
+  EXPECT_EQ(run.reports[1].job_id(), "1048576");
+}
+
 TEST(RankProcessTest, MalformedReportsAreDroppedAndTheRestIsRead) {
   ShellRank run("echo nonsense >&3; echo '{\"jobId\": \"ok\"}' >&3; exit 10");
   run.exited.WaitForNotification();
@@ -135,7 +149,7 @@ TEST(RankProcessTest, KillDoesNotWaitForeverForTheEnd) {
 }
 
 TEST(RankProcessTest, ReportsItsStatus) {
-  ShellRank run("echo 'status 7 0.5 1 fragment 1 version 3' >&3");
+  ShellRank run("echo 'status 7 0.5 1 0 fragment 1 version 3' >&3");
   run.exited.WaitForNotification();
   ASSERT_EQ(run.statuses.size(), 1u);
   EXPECT_EQ(run.statuses[0], (RankStatus{.step = 7,

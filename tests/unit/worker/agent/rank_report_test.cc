@@ -11,7 +11,7 @@ TEST(RankReportTest, AStatusSurvivesARoundTrip) {
   for (const RankStatus& status :
        {RankStatus{}, RankStatus{.step = std::numeric_limits<int64_t>::max()},
         RankStatus{.step = 3, .expected_seconds = 0.25, .waits_for = "the coordinator's plan"},
-        RankStatus{.expected_seconds = 1e6, .in_collective = true}}) {
+        RankStatus{.expected_seconds = 1e6, .in_collective = true, .damaged_pulls = 3}}) {
     const auto report = ParseRankReport(ToLine(status));
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(std::get<RankStatus>(*report), status);
@@ -32,9 +32,10 @@ TEST(RankReportTest, AHeartbeatIsProtoJson) {
 
 TEST(RankReportTest, OtherLinesAreRefused) {
   for (const std::string& line :
-       {std::string(), std::string("nonsense"), std::string("status 1 2 0"),
-        std::string("status -1 0 0 "), std::string("status 1 nan 0 "),
-        std::string("status 1 -2 0 "), std::string("status 1 inf 0 "), std::string("status x 0 0 "),
+       {std::string(), std::string("nonsense"), std::string("status 1 2 0 0"),
+        std::string("status -1 0 0 0 "), std::string("status 1 nan 0 0 "),
+        std::string("status 1 -2 0 0 "), std::string("status 1 inf 0 0 "),
+        std::string("status x 0 0 0 "), std::string("status 1 2 0 x "),
         std::string(kRankReportBytesMax + 1, ' ')}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseRankReport(line).status())) << line.substr(0, 40);
   }

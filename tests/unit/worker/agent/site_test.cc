@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "absl/strings/match.h"
 #include "tests/testing/temp_dir.h"
@@ -38,6 +39,27 @@ TEST(SiteTest, AFolderForTokensThatOthersMayHaveMadeIsNotUsed) {
   // One that it made itself.
   for (int start = 0; start < 2; ++start) EXPECT_FALSE(refused(Prepared(temp.Join("own"))));
   EXPECT_EQ(fs::status(temp.Join("own")).permissions(), fs::perms(0700));
+}
+
+// As the coordinator makes its --data-dir.
+TEST(SiteTest, FoldersForStateAndCurvesAreMade) {
+  const TempDir temp;
+  const auto prepared = [&](const std::string& state, const std::string& track) {
+    AgentOptions options;
+    options.pool = "site-a";
+    options.coordinator = "localhost:7070";
+    options.data_dir = temp.path();
+    options.work_dir = temp.path();
+    options.state_dir = temp.Join(state);
+    options.track_dir = temp.Join(track);
+    options.rank_program = "/nowhere";
+    return std::string(PrepareSite({}, options).message());
+  };
+  std::ofstream(temp.Join("file")) << "x";
+  EXPECT_THAT(prepared("file/state", "track"), testing::StartsWith("--state-dir: "));
+  EXPECT_THAT(prepared("state", "file"), testing::StartsWith("--track-dir: "));
+  EXPECT_THAT(prepared("a/state", "b/track"), testing::StartsWith("--rank-program: "));
+  EXPECT_TRUE(fs::is_directory(temp.Join("a/state")) && fs::is_directory(temp.Join("b/track")));
 }
 
 }  // namespace

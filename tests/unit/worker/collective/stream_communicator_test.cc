@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "worker/collective/emulated_streams.h"
 
 namespace longhaul {
@@ -53,7 +53,7 @@ std::vector<float> StateOf(Communicator& communicator, EmulatedStreams& streams,
     });
   }
   for (const auto& stream : {compute, collectives})
-    EXPECT_TRUE(streams.Wait(*streams.Record(stream.get()), absl::Now() + kLong).ok());
+    EXPECT_TRUE(streams.Wait(*streams.Record(stream.get()), SteadyTime() + kLong).ok());
   return state;
 }
 
@@ -127,7 +127,7 @@ TEST(StreamCommunicatorTest, LaterWorkOfAStreamWaitsForThePeersThatReadItsInput)
                         .ok());
         streams->Submit(stream.get(), [&] { input = std::byte{0}; });
         const auto end = *streams->Record(stream.get());
-        EXPECT_TRUE(streams->Wait(end, absl::Now() + kLong).ok());
+        EXPECT_TRUE(streams->Wait(end, SteadyTime() + kLong).ok());
         EXPECT_EQ(output[0], std::byte{7});
         EXPECT_EQ(output[1], std::byte{8});
         EXPECT_EQ(input, std::byte{0});
@@ -140,10 +140,10 @@ TEST(StreamCommunicatorTest, LaterWorkOfAStreamWaitsForThePeersThatReadItsInput)
 TEST(EmulatedStreamsTest, RunsTheWorksThatAnEventNeeds) {
   EmulatedStreams streams(1);
   const auto one = streams.NewStream().value(), other = streams.NewStream().value();
-  EXPECT_TRUE(streams.Wait(nullptr, absl::Now()).ok());
+  EXPECT_TRUE(streams.Wait(nullptr, SteadyTime()).ok());
   const auto first = *streams.Record(one.get());
   EXPECT_TRUE(streams.Block(other.get(), first).ok());
-  EXPECT_TRUE(streams.Wait(*streams.Record(other.get()), absl::Now() + kLong).ok());
+  EXPECT_TRUE(streams.Wait(*streams.Record(other.get()), SteadyTime() + kLong).ok());
   EXPECT_TRUE(streams.Done(first));
 }
 

@@ -12,6 +12,7 @@
 #include "c10/core/Event.h"
 #include "c10/core/Stream.h"
 #include "c10/core/impl/DeviceGuardImplInterface.h"
+#include "common/base/clock.h"
 
 namespace longhaul {
 namespace {
@@ -52,7 +53,7 @@ c10::StreamId NewNumber() {
 }
 
 void WaitFor(const EventPtr& event) {
-  const absl::Status status = TheDevice().streams.Wait(event, absl::Now() + absl::Seconds(60));
+  const absl::Status status = TheDevice().streams.Wait(event, SteadyTime() + absl::Seconds(60));
   TORCH_CHECK(status.ok(), status.ToString());
 }
 
@@ -127,7 +128,7 @@ HungLateStream::HungLateStream() {
     goes_on_.WaitForNotification();
   });
   device_ = std::thread([end = LateStreams().Record(CurrentLateStream()).value()] {
-    EXPECT_TRUE(LateStreams().Wait(end, absl::Now() + absl::Seconds(60)).ok());
+    EXPECT_TRUE(LateStreams().Wait(end, SteadyTime() + absl::Seconds(60)).ok());
   });
   hangs.WaitForNotification();
 }

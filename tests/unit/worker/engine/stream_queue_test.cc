@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/status_marks.h"
 #include "tests/unit/worker/engine/late_device.h"
 #include "tests/unit/worker/engine/run_ranks.h"
@@ -55,11 +56,11 @@ std::vector<std::vector<float>> SumsOf(int ranks, uint64_t seed, Planted planted
                                            [&] {
                                              return streams.Wait(
                                                  *streams.Record(CurrentLateStream()),
-                                                 absl::Now() + absl::Seconds(60));
+                                                 SteadyTime() + absl::Seconds(60));
                                            }))
                       .ok());
     }
-    EXPECT_TRUE(streams.Wait(*streams.Record(compute), absl::Now() + absl::Seconds(60)).ok());
+    EXPECT_TRUE(streams.Wait(*streams.Record(compute), SteadyTime() + absl::Seconds(60)).ok());
     states[rank] = values;
   });
   return states;

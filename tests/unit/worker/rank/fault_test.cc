@@ -161,7 +161,7 @@ TEST(FaultTest, SaysWhatToDo) {
   EXPECT_EQ(data.code(), "NOT_FOUND");
   EXPECT_EQ(data.message(), "/data/text");
   EXPECT_EQ(data.field(), "data.text.path");
-  EXPECT_FALSE(data.hint().empty());
+  EXPECT_NE(data.hint().find("below --data-dir"), std::string::npos);
   const v1::JobError device = DescribeFault(FaultPlace::kPreparation, FaultSpec(v1::CUDA),
                                             absl::FailedPreconditionError("no CUDA device"));
   EXPECT_EQ(device.field(), "train.device");

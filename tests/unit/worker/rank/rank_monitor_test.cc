@@ -33,6 +33,13 @@ TEST(RankMonitorTest, KnowsItsPaceByTheMedian) {
   EXPECT_EQ(monitor.Status().expected_seconds, 5);
 }
 
+TEST(RankMonitorTest, CountsDamagedPulls) {
+  RankMonitor monitor(kLimits);
+  monitor.PullDamaged();
+  monitor.PullDamaged();
+  EXPECT_EQ(monitor.Status(), (RankStatus{.damaged_pulls = 2}));
+}
+
 TEST(RankMonitorTest, CollectivesFollowThePace) {
   RankMonitor monitor(kLimits);
   EXPECT_EQ(monitor.CollectiveTimeout(), absl::Hours(1));

@@ -79,7 +79,7 @@ class EvaluationsTest : public testing::Test {
         .pieces = {{reinterpret_cast<const uint8_t*>(outer.data()), outer.size() * 4}}};
     EXPECT_TRUE(pulled.Take(0, chunk).ok());
     EXPECT_TRUE(pulled.Verify(1, {DigestOf(BytesOf(outer))}).ok());
-    fragments_[0]->LoadWhole(std::move(pulled));
+    fragments_[0]->LoadWhole(0, std::move(pulled));
   }
 
   void Make(int beside) {

@@ -45,7 +45,7 @@ class OuterFragmentTest : public testing::Test {
   static absl::Status LoadWhole(OuterFragment& fragment, const std::vector<float>& values) {
     PulledParameters pulled = fragment.BeginWhole();
     const absl::Status brought = Bring(values, values, pulled);
-    if (brought.ok()) fragment.LoadWhole(std::move(pulled));
+    if (brought.ok()) fragment.LoadWhole(0, std::move(pulled));
     return brought;
   }
   static absl::Status Stage(OuterFragment& fragment, int64_t version,

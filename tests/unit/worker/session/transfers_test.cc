@@ -1,6 +1,7 @@
 // Pushes and pulls against a server that fails as a test says. Over real gRPC.
 #include "worker/session/transfers.h"
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -132,7 +133,8 @@ class TransfersTest : public ::testing::Test {
             .pool = "site-a",
             .incarnation = "0123456789abcdef",
             .backoff = {.initial = absl::Milliseconds(1), .max = absl::Milliseconds(5)},
-            .log = Logger({.stream = &log_})};
+            .log = Logger({.stream = &log_}),
+            .on_damaged_pull = [this] { ++damaged_pulls_; }};
   }
   absl::Status Push(Transfers& transfers, int fragment = 0, std::stop_token stop = {}) const {
     auto coded = std::make_shared<CodedContribution>();
@@ -153,6 +155,7 @@ class TransfersTest : public ::testing::Test {
   const FragmentMap map_{layout_, OwnedBlocks(layout_, 0, 1)};
   const std::unique_ptr<Codec> exact_ = *MakeCodec({.kind = CodecKind::kFp32});
   std::ostringstream log_;
+  std::atomic<int> damaged_pulls_ = 0;
   SyncServer server_;
   Transfers transfers_{Options(server_.address())};
 };
@@ -171,6 +174,12 @@ class ManyStreamsTest : public TransfersTest {
     auto coded = std::make_shared<CodedContribution>();
     coded->blocks = {many_.segments(), AlignedBuffer(4 * kMany)};
     return transfers.Push(0, version, RoundKind::kOuter, *exact_, coded, 2, stop);
+  }
+  // The next push is too slow. Then all of it is there.
+  void FailSlowly() {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.answers = {grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no progress")};
+    server_.held_each = kMany / kBlockElements;
   }
   int Streams() {
     absl::MutexLock lock(&server_.mutex_);
@@ -238,6 +247,7 @@ TEST_F(TransfersTest, DamagedBytesArePulledAgain) {
     absl::MutexLock lock(&server_.mutex_);
     EXPECT_EQ(server_.pulls, pulls += 2);
   }
+  EXPECT_EQ(damaged_pulls_, 2);
 }
 
 TEST_F(TransfersTest, ADigestThatStaysWrongIsToldInTheEnd) {
@@ -328,11 +338,23 @@ TEST_F(ManyStreamsTest, AServerThatFindsThemTooSlowGetsAQuarterOfThem) {
   Transfers::Options options = Options();
   options.slow_attempt = absl::ZeroDuration();
   Transfers transfers(options);
-  {
-    absl::MutexLock lock(&server_.mutex_);
-    server_.answers = {grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, "no progress")};
-  }
+  FailSlowly();
   ASSERT_TRUE(PushMany(transfers, 1).ok());
+  (void)Streams();
+  ASSERT_TRUE(PushMany(transfers, 2).ok());
+  EXPECT_EQ(Streams(), 2);
+  // That push shows that the link is faster now.
+  ASSERT_TRUE(PushMany(transfers, 3).ok());
+  EXPECT_EQ(Streams(), 8);
+}
+
+TEST_F(ManyStreamsTest, AFastWayDownSaysNothingAboutTheWayUp) {
+  Transfers::Options options = Options();
+  options.slow_attempt = absl::ZeroDuration();
+  Transfers transfers(options);
+  FailSlowly();
+  ASSERT_TRUE(PushMany(transfers, 1).ok());
+  ASSERT_TRUE(Pull(transfers).ok());
   (void)Streams();
   ASSERT_TRUE(PushMany(transfers, 2).ok());
   EXPECT_EQ(Streams(), 2);

@@ -67,7 +67,10 @@ class FakeRank : public Replica {
   }
   bool settled() const override { return settled_; }
   void set_settled(bool settled) { settled_ = settled; }
-  void set_data_tokens(double tokens) { data_tokens_ = tokens; }
+  void set_data(double tokens, double sample) {
+    data_tokens_ = tokens;
+    data_sample_ = sample;
+  }
   absl::StatusOr<InPoolTraffic> Settle() override {
     settled_ = true;
     return InPoolTraffic();
@@ -82,7 +85,9 @@ class FakeRank : public Replica {
   }
 
   std::vector<NamedValue> InnerStatePhase() const override {
-    return {{"updates", static_cast<double>(updates_)}, {"data_tokens/0", data_tokens_}};
+    return {{"updates", static_cast<double>(updates_)},
+            {"data_tokens/0", data_tokens_},
+            {"data_sample/0", data_sample_}};
   }
   // One kind that is needed; and one of each rank, of all elements.
   std::vector<InnerStateSlot> InnerStateSlots(absl::Span<const NamedValue>) const override {
@@ -138,7 +143,7 @@ class FakeRank : public Replica {
   const ModelLayout layout_;
   int64_t updates_ = 0;
   bool settled_ = true;
-  double data_tokens_ = 1000;
+  double data_tokens_ = 1000, data_sample_ = 77;
   InnerState put_;
 };
 

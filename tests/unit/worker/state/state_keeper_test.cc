@@ -36,7 +36,7 @@ struct Life {
   std::string spec = "spec";
   std::function<absl::Duration(int rank)> every = [](int) { return absl::Minutes(1); };
   int64_t age_max = 1000;
-  double data_tokens = 1000;
+  double data_tokens = 1000, data_sample = 77;
   FileSystem* fs = nullptr;
   bool ends = false;  // With the job.
 };
@@ -63,7 +63,7 @@ Lived Live(const Life& life, const std::function<void(const FakeRank&)>& check =
                         .first_of_node = replica.rank() == 0,
                         .log = logger},
                        &replica, &clock, life.fs != nullptr ? life.fs : fs.get());
-    replica.set_data_tokens(life.data_tokens);
+    replica.set_data(life.data_tokens, life.data_sample);
     ASSERT_TRUE(keeper.Resume(life.start).ok());
     if (check) check(replica);
     for (int64_t step = life.start + 1; step <= life.start + life.steps; ++step) {
@@ -233,6 +233,25 @@ TEST_F(StateKeeperTest, DataOfAnotherSizeIsToldAndTheStateIsUsed) {
     EXPECT_EQ(second.log.find("source 0 had 1000 tokens and has 1200") != std::string::npos,
               tokens != 1000);
   }
+}
+
+TEST_F(StateKeeperTest, AsManyOtherTokensAreToldAndTheStateIsUsed) {
+  const auto told = [&](double sample) {
+    const Lived lived = Live({.number = 2, .start = 10, .folder = here_, .data_sample = sample},
+                             [](const FakeRank& rank) { rank.ExpectPut(7); });
+    return lived.log.find("source 0 has as many tokens as before, but others") != std::string::npos;
+  };
+  Live({.steps = 10, .folder = here_});
+  EXPECT_FALSE(told(77));
+  EXPECT_TRUE(told(78));
+}
+
+// An earlier version has saved it.
+TEST_F(StateKeeperTest, AStateThatDoesNotSayWhichTokensIsUsedWithoutAWord) {
+  Live({.steps = 10, .folder = here_, .data_sample = 0});
+  const Lived second = Live({.number = 2, .start = 10, .folder = here_},
+                            [](const FakeRank& rank) { rank.ExpectPut(7); });
+  EXPECT_EQ(second.log.find("has changed"), std::string::npos);
 }
 
 TEST_F(StateKeeperTest, OldStateIsDroppedInEitherDirection) {

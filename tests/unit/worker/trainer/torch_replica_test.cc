@@ -158,6 +158,26 @@ TEST(TorchReplicaTest, RanksWhoseDataDiffersDoNotTrain) {
   EXPECT_THAT(std::string(created[2].message()), HasSubstr("data: " + shorter));
 }
 
+// As shards of one size are.
+TEST(TorchReplicaTest, RanksWithAsManyOtherTokensDoNotTrain) {
+  std::ifstream text(WriteText());
+  const std::string other = WrittenOnce("torch_replica_other", [&text](std::ostream& file) {
+    for (char byte = 0; text.get(byte);) file << (byte == 'q' ? 'Q' : byte);
+  });
+  RunRanks(2, [&](int rank, Communicator& communicator) {
+    TorchReplica::Options options = TinyOptions();
+    options.sources = {{.source = {.path = WriteText()}},
+                       {.source = {.path = rank == 1 ? other : WriteText()}}};
+    options.communicator = &communicator;
+    options.ranks_of_node = {1, 1};
+    const absl::Status status = TorchReplica::Create(options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+    EXPECT_THAT(
+        std::string(status.message()),
+        HasSubstr(" has other tokens on node 1 of this pool (rank 1) than on node 0 (rank 0)"));
+  });
+}
+
 TEST(TorchReplicaTest, DocumentsAreTheSameForBothWaysOfComputing) {
   TorchReplica::Options options = TinyOptions();
   options.sources = {

@@ -1,0 +1,53 @@
+"""Pools of different speed in one job, with sync.mode QUORUM."""
+
+import signal
+
+from cluster import ClusterTest, Slowed, main, signal_all, wait_until
+
+
+class QuorumTest(ClusterTest):
+    def start(self, steps, grace):
+        self.cluster.start_worker("fast", 1)
+        self.cluster.start_worker("slow", 2)
+        submitted = self.cluster.submit(steps=steps, sets=("sync.mode=quorum", f"sync.quorum={{pools: 1, grace_seconds: {grace}}}"))
+        self.assertEqual(submitted.returncode, 0, submitted.stderr)
+        wait_until(lambda: len((self.cluster.job() or {}).get("pools", [])) == 2, 60, "both pools to train")
+        self.cluster.wait_step(20)
+
+    def pool(self, job, name):
+        return next(pool for pool in job["pools"] if pool["pool"] == name)
+
+    def test_a_slow_pool_contributes_what_it_has_and_the_fast_one_sets_the_pace(self):
+        self.start(steps=600, grace=30)
+        ranks = self.cluster.ranks_of("slow")
+        slowed = Slowed(ranks)
+        self.addCleanup(slowed.end)
+        self.cluster.wait_step(300)
+        self.assertEqual(self.cluster.ranks_of("slow"), ranks)
+        job = self.cluster.wait_job()
+        fast, slow = self.pool(job, "fast"), self.pool(job, "slow")
+        self.assertEqual(job["inner_step"], 600)
+        # The slow pool may call the fast one, too, when it is the first at a push.
+        self.assertGreater(fast["tokens"], 0.8 * 600 * 4 * 32)
+        self.assertLess(slow["tokens"], 0.9 * fast["tokens"])
+        self.assertGreater(slow["contributed_tokens"], 0.05 * fast["tokens"])
+        self.assertEqual(slow.get("late_rounds", 0), 0)
+        self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"] - 0.3)
+
+    def test_a_pool_that_stood_still_delays_nobody_and_goes_on_without_a_restart(self):
+        self.start(steps=1500, grace=1)
+        ranks = self.cluster.ranks_of("slow")
+        signal_all(ranks, signal.SIGSTOP)
+        step = self.cluster.job()["inner_step"]
+        wait_until(lambda: self.pool(self.cluster.job(), "fast")["inner_step"] >= step + 60, 60, "the fast pool to go on")
+        self.assertGreater(self.pool(self.cluster.job(), "slow")["late_rounds"], 0)
+        signal_all(ranks, signal.SIGCONT)
+        self.cluster.wait_log("slow", "begins again from the outer parameters", 60)
+        self.assertEqual(self.cluster.ranks_of("slow"), ranks)
+        contributed = self.pool(self.cluster.job(), "slow")["contributed_tokens"]
+        wait_until(lambda: self.pool(self.cluster.job(), "slow")["contributed_tokens"] > contributed, 60, "the slow pool to contribute")
+        self.cluster.wait_job()
+
+
+if __name__ == "__main__":
+    main()
