@@ -46,8 +46,8 @@ struct Arguments {
 
   // --- For some commands.
 
-  // get, watch, wait, logs, cancel, pause, resume, checkpoints, and those of results.h; export: a job or the
-  // folder of a checkpoint.
+  // get, watch, wait, logs, cancel, pause, resume, checkpoints, and those of results.h; export: a
+  // job or the folder of a checkpoint.
   std::string job;
   bool wait = false, follow = false;
   // list, contexts

@@ -144,6 +144,7 @@ class Coordinator {
   // coordinator_checkpoints.cc: when checkpoints are written; how jobs are deleted, by users or by
   // time, and their files removed.
   void CheckpointDue(const Job& job, int64_t version);
+  static bool IsLasting(const Job& job, int64_t step);
   // Returns whether there is one.
   bool CheckpointLeft(const Job& job, bool last);
   void ClearRequest(Job& job);

@@ -43,6 +43,19 @@ void Coordinator::CheckpointDue(const Job& job, int64_t version) {
   out_.works.push_back(OfCycle(job.id, rounds.plan(), version));
 }
 
+// Whether a checkpoint of what is committed now can be one of this step, that of its newest push,
+// for good: it is not there yet, and a later one of the same step would not differ.
+bool Coordinator::IsLasting(const Job& job, int64_t step) {
+  const Exchange& rounds = *job.exchange;
+  if (job.checkpoint_cycle > 0 && rounds.plan().CycleStep(job.checkpoint_cycle) == step)
+    return false;
+  for (int p = 0; p < rounds.plan().fragments(); ++p) {
+    const auto& round = rounds.fragment(p).round;
+    if (round.has_value() && round->push_step() <= step) return false;
+  }
+  return true;
+}
+
 // The checkpoint of a job that ends early or is being paused: its parameters, if every fragment was
 // synchronised. A round that is still being applied is not in it: that would have another step.
 bool Coordinator::CheckpointLeft(const Job& job, bool last) {
@@ -54,6 +67,7 @@ bool Coordinator::CheckpointLeft(const Job& job, bool last) {
   for (int p = 0; p < rounds.plan().fragments(); ++p)
     left.versions.push_back(rounds.fragment(p).version);
   left.step = rounds.plan().StepOf(left.versions);
+  if (!last && !IsLasting(job, left.step)) return false;
   out_.works.push_back(std::move(left));
   return true;
 }
@@ -100,6 +114,7 @@ void Coordinator::On(const CheckpointWritten& event) {
   if (!event.final) {
     if (event.cycle == job->checkpoint_asked) ClearRequest(*job);
     if (event.cycle == 0) job->pause_checkpoint = FinalCheckpoint::kWritten;
+    job->checkpoint_cycle = std::max(job->checkpoint_cycle, event.cycle);
     return;
   }
   LH_CHECK(job->final_checkpoint == FinalCheckpoint::kWriting, "a checkpoint that was asked for");

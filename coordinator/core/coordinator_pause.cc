@@ -102,7 +102,8 @@ void Coordinator::SettlePause(Job& job) {
   if (participants.live_count() > 0 || job.store == StoreState::kOpening || !job.retries.empty())
     return;
   if (job.store == StoreState::kOpen) {
-    if (IsApplying(*job.exchange)) return;
+    // A round that its quorum has contributed to is applied when its grace is over.
+    if (IsApplying(*job.exchange) || job.exchange->NextDue() != absl::InfiniteFuture()) return;
     if (job.pause_checkpoint == FinalCheckpoint::kNone) {
       job.pause_checkpoint = CheckpointLeft(job, /*last=*/false) ? FinalCheckpoint::kWriting
                                                                  : FinalCheckpoint::kWritten;

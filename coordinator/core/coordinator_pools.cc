@@ -223,7 +223,10 @@ void Coordinator::Seat(Job& job, const std::string& pool, const std::string& inc
   const Participant& participant = job.exchange->participants().Take(pool, incarnation);
   places_[pool] = {job.id, participant.ordinal};
   Persist(job, participant);
-  if (job.pause == PauseStage::kResumed) SetPause(job, PauseStage::kNone);
+  if (job.pause == PauseStage::kResumed) {
+    SetPause(job, PauseStage::kNone);
+    job.gathers = true;
+  }
   job.exchange->PoolsChanged();
 }
 

@@ -172,6 +172,11 @@ void Coordinator::Seed(Job& job) {
 
 void Coordinator::ApplyDue(Job& job) {
   Exchange& rounds = *job.exchange;
+  if (job.gathers) {
+    const int ready = rounds.participants().ready_count();
+    job.gathers = ready < job.options.pools_min && ready < rounds.participants().live_count();
+    if (job.gathers) return;
+  }
   for (const DueRound& round : rounds.Due(now_)) {
     for (int ordinal : round.late) ++rounds.participants().at(ordinal).late_rounds;
     for (int ordinal : round.missed) {

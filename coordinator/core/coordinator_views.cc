@@ -49,14 +49,14 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
   if (job.store == StoreState::kOpening)
     return Waiting{"the coordinator to open the job's store", job.changed_at, forever};
   if (IsPaused(job.pause)) return WaitingToPause(job);
+  if (job.gathers || job.state() == JobState::kPending) {
+    const int ready = participants.ready_count(), loading = participants.live_count() - ready;
+    return Waiting{absl::StrFormat("%d pool%s to load data and model (%d of %d %s ready)", loading,
+                                   loading == 1 ? "" : "s", ready, job.options.pools_min,
+                                   job.options.pools_min == 1 ? "is" : "are"),
+                   job.changed_at, forever};
+  }
   switch (job.state()) {
-    case JobState::kPending: {
-      const int ready = participants.ready_count(), loading = participants.live_count() - ready;
-      return Waiting{absl::StrFormat("%d pool%s to load data and model (%d of %d %s ready)",
-                                     loading, loading == 1 ? "" : "s", ready, job.options.pools_min,
-                                     job.options.pools_min == 1 ? "is" : "are"),
-                     job.changed_at, forever};
-    }
     case JobState::kSeeding: {
       if (job.options.from_checkpoint)
         return Waiting{"the initial parameters from a checkpoint", job.changed_at, forever};

@@ -74,9 +74,9 @@ using Record = std::variant<StoreJobState, StorePlace, StoreEvaluation, StoreChe
 // --- Answers.
 
 // The event is refused. `reason` is the stable name in ErrorInfo: JOB_UNKNOWN, JOB_EXISTS,
-// JOB_ENDED, JOB_FINISHING, JOB_QUARANTINED, JOB_PAUSED, JOB_LIVE, CHECKPOINT_IN_USE, STORE_OPENING,
-// POOL_UNKNOWN, POOL_LIVE, POOL_REPLACED, POOL_LOST, POOLS_FULL, NODES_DISAGREE, NODE_LIVE,
-// NOT_ASSIGNED, NOT_READY, NOT_SEEDER, NOT_REQUIRED, FRAGMENT_UNKNOWN, KIND_MISMATCH,
+// JOB_ENDED, JOB_FINISHING, JOB_QUARANTINED, JOB_PAUSED, JOB_LIVE, CHECKPOINT_IN_USE,
+// STORE_OPENING, POOL_UNKNOWN, POOL_LIVE, POOL_REPLACED, POOL_LOST, POOLS_FULL, NODES_DISAGREE,
+// NODE_LIVE, NOT_ASSIGNED, NOT_READY, NOT_SEEDER, NOT_REQUIRED, FRAGMENT_UNKNOWN, KIND_MISMATCH,
 // VERSION_MISMATCH (with `have`), ROUND_CLOSED.
 struct Refuse {
   absl::Status status;
@@ -190,8 +190,9 @@ struct ApplyRound {
 };
 // Writes the outer parameters of all fragments. cycle: the completed cycle; 0 for the final
 // checkpoint, and for that of a job that was cancelled, failed or is being paused. last: no later
-// one follows. step: the inner step of the newest push in it. versions: by fragment; each is taken at its version if that can still be made,
-// otherwise at its newest. Ends in CheckpointWritten or CheckpointFailed.
+// one follows. step: the inner step of the newest push in it. versions: by fragment; each is taken
+// at its version if that can still be made, otherwise at its newest. Ends in CheckpointWritten or
+// CheckpointFailed.
 struct WriteCheckpoint {
   std::string job;
   int64_t cycle = 0;

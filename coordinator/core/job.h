@@ -61,8 +61,13 @@ struct Job {
   absl::Time paused_at;
   absl::Time stop_until = absl::InfiniteFuture();
   FinalCheckpoint pause_checkpoint = FinalCheckpoint::kNone;
+  // It was resumed: no round is applied before as many pools are ready as at its beginning, or all
+  // that it got. Else the first one would go on alone, and the others would skip its steps.
+  bool gathers = false;
   // The cycle of which a checkpoint was requested, or 0.
   int64_t checkpoint_asked = 0;
+  // The newest cycle of which a checkpoint was written since the start.
+  int64_t checkpoint_cycle = 0;
   // The time after which the next checkpoint that fails is tried again.
   absl::Duration checkpoint_delay = kRetryDelay;
 

@@ -1,5 +1,6 @@
 #include "coordinator/effects/recovery.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -73,6 +74,11 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
   job->commits_unread = recovered->state != JobState::kPending;
   LH_ASSIGN_OR_RETURN(recovered->checkpoint_asked, meta.GetCheckpointRequest(record.id));
   LH_ASSIGN_OR_RETURN(job->pause, meta.GetPause(record.id));
+  // An earlier version of the program gave pools to the job, since it does not know of pauses.
+  const auto& places = recovered->places;
+  if (job->pause.stage == static_cast<int>(PauseStage::kPaused) &&
+      !std::all_of(places.begin(), places.end(), [](const auto& place) { return place.gone; }))
+    job->pause.stage = static_cast<int>(PauseStage::kPausing);
   recovered->pause = static_cast<PauseStage>(job->pause.stage);
   LH_RETURN_IF_ERROR(ReadEvaluations(meta, record.id, job->progress));
   recovered->final_evaluation = job->progress.HasFinalEvaluation();

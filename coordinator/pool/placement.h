@@ -48,8 +48,8 @@ struct PoolOffer {
 struct JobDemand {
   // Both are unique.
   std::string job, name;
-  // How many pools it still needs before it can begin, or continue after it lost all. 0: it runs,
-  // and takes further pools.
+  // How many pools it still needs before it can begin, or continue after it lost all or was paused.
+  // 0: it runs, and takes further pools.
   int missing_min = 0;
   // How many pools it may take, including missing_min. A smaller value counts as missing_min.
   int room = 0;

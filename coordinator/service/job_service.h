@@ -1,7 +1,6 @@
 // JobService of job.proto: what people and their tools call. The contract is in the .proto.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "coordinator/service/service_context.h"
@@ -64,12 +63,10 @@ class JobService final : public RawJobService {
   void Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
               v1::SubmitJobResponse* response, ResolvedJob resolved, const std::string& owner);
   absl::Status Get(const std::string& name_or_id, v1::Job* job);
-  // Steps the core with an event about the job, and answers with the job. `if_ended`: the hint if it
-  // has ended.
-  using MakePauseEvent = std::function<Event(const std::string& id, const std::string& who)>;
-  grpc::ServerUnaryReactor* ChangePause(grpc::CallbackServerContext* context,
-                                        const std::string& name_or_id, v1::Job* job,
-                                        const std::string& if_ended, MakePauseEvent make);
+  // Steps the core with an event about the job, and answers with the job. `if_ended`: the hint if
+  // it has ended. Owner thread.
+  void ChangePause(grpc::ServerUnaryReactor* reactor, const absl::StatusOr<JobRecord>& record,
+                   const std::string& if_ended, const Event& event, v1::Job* job);
   // NOT_FOUND; PERMISSION_DENIED: it is somebody else's. Owner thread.
   absl::StatusOr<JobRecord> FindJobToChange(const std::string& name_or_id, const JobCaller& caller);
 

@@ -11,6 +11,8 @@ INSTEAD = {
     "longhaul submit -f job.yaml --set name=onward --from /tmp/quickstart-model":
         "longhaul submit -f job.yaml --set name=onward --from quickstart-model --wait",
     "longhaul checkpoint JOB": "longhaul checkpoint running --wait",
+    "longhaul pause JOB": "longhaul pause running --wait",
+    "longhaul resume JOB": "longhaul resume running",
     "longhaul logs quickstart --follow": "longhaul logs quickstart --follow --timeout 2s",
     "tensorboard --logdir DATA/jobs/ID/track": "tensorboard --inspect --logdir $(ls -d data/jobs/*/track | head -n 1)",
     "tensorboard --logdir /var/lib/longhaul/coordinator/jobs/ID/track": "tensorboard --inspect --logdir $(ls -d data/jobs/*/track | head -n 1)",
@@ -32,7 +34,8 @@ INSTEAD = {
     "longhaul submit -f job.yaml --set name=NEW --from JOB@STEP": "longhaul submit -f job.yaml --set name=renewed --from quickstart@60 --wait",
 }
 # What else ends with an error, and what it says then.
-REFUSED = {"longhaul checkpoint quickstart": "has ended"}
+REFUSED = {command: "has ended" for command in (
+    "longhaul checkpoint quickstart", "longhaul pause quickstart --reason maintenance", "longhaul pause quickstart --wait", "longhaul resume quickstart")}
 SAYS = {"ctest --test-dir build -R session": r"Total Tests: [1-9]", "ctest --test-dir build -R models": r"Total Tests: [1-9]",
         "build/bin/longhaul pools": r"site-c .*IDLE"}
 

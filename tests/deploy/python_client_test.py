@@ -46,6 +46,8 @@ try:
     client.wait("gone", timeout=1)
 except longhaul.LonghaulError as error:
     found["late"] = error.code
+paused = client.pause("gone", "night")
+found["paused"] = [job_pb2.JobState.Name(paused.state), paused.pause.reason, job_pb2.JobState.Name(client.resume("gone").state)]
 found["cancelled"] = [client.cancel("gone", "enough").error.message, job_pb2.JobState.Name(client.wait("gone", timeout=10).state)]
 found["logs"] = len(list(client.logs("from-python", tail=5)))
 found["rows"] = longhaul.rows(client.get("from-python"))
@@ -293,6 +295,7 @@ class PythonClientTest(ClusterTest):
         self.assertTrue(found["mixed"])
         self.check_channel(found["options"])
         self.assertEqual(found["late"], "DEADLINE_EXCEEDED")
+        self.assertEqual(found["paused"], ["PAUSED", "night", "PENDING"])
         self.assertEqual(found["cancelled"], ["enough", "CANCELLED"])
         self.assertGreater(found["logs"], 0)
         self.assertEqual(found["rows"][0]["step"], 200)

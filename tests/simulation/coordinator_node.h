@@ -102,6 +102,8 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   absl::Status Complete(const coordinator::ContributionId& contribution) override;
   void StoreFailed(const std::string& job, const absl::Status& status) override;
 
+  // Of the process that runs.
+  coordinator::Performer& performer() const;
   // Runs a function in the process. False: the process crashed meanwhile.
   bool Enter(const std::function<void()>& run);
   // Called between two effects, where the process may crash.

@@ -1,6 +1,6 @@
 // The simulated programs of users. They submit jobs (some begin with the newest checkpoint of
-// another job), ask for checkpoints, pause, resume, cancel and delete. Like the product's programs they repeat a
-// call until it is answered. A call that is refused only for now is tried again.
+// another job), ask for checkpoints, pause, resume, cancel and delete. Like the product's programs
+// they repeat a call until it is answered. A call that is refused only for now is tried again.
 #pragma once
 
 #include <functional>

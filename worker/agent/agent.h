@@ -109,7 +109,7 @@ class Agent {
   v1::Assignment assignment_;
   // The node's part in its group, as last received completely. With one node: all ranks.
   v1::NodePlace place_;
-  // The last group of ranks that reported a failure, and the last that said which step was its last.
+  // The last group of ranks that reported a failure, and the last that said what its last step is.
   uint64_t failed_group_ = 0, draining_group_ = 0;
   PoolSupervisor supervisor_;
   bool done_ = false;

@@ -8,7 +8,7 @@
 //   lost --another incarnation--> idle
 //   running --nothing is assigned any more--> leaving
 //   leaving --all ranks ended, or their time is over--> idle
-//   running --the coordinator asks to stop--> stopping --all ranks ended, or the time is over--> ended
+//   running --its job is being paused--> stopping --all ranks ended, or their time is over--> ended
 //   any --drain--> draining --all ranks ended, or its time is over--> done
 //
 // An incarnation whose ranks did steps of a job does not begin that job again: pushes of the ended

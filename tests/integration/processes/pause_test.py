@@ -36,6 +36,7 @@ class PauseTest(ClusterTest):
 
     def test_its_pools_do_another_job_and_it_continues(self):
         state = self.cluster.folder / "state"
+        state.mkdir()
         self.cluster.start_worker("site-a", 1, "--state-dir", state)
         self.cluster.start_worker("site-b", 2, "--state-dir", state)
         self.cluster.submit(steps=STEPS)
@@ -50,7 +51,7 @@ class PauseTest(ClusterTest):
         # What every pool had pushed is committed: less than a round of each fragment is lost.
         self.assertGreaterEqual(min(version for version, _ in versions), paused["inner_step"] // H - 1)
         checkpoint = self.longhaul("checkpoints", "tiny")[-1]
-        self.assertEqual([(f["version"], f["digest"]) for f in checkpoint["fragments"]], versions)
+        self.assertEqual([(f["version"], "{high:016x}{low:016x}".format(**f["digest"])) for f in checkpoint["fragments"]], versions)
         self.assertFalse(checkpoint["last"])
         self.cluster.wait_job("other")
 
@@ -71,12 +72,14 @@ class PauseTest(ClusterTest):
 
         self.longhaul("resume", "tiny")
         job = self.cluster.wait_job(seconds=200)
-        # Each pool did every step, and what it had not pushed twice.
+        # Each pool did every step, and what it had not pushed twice. The second that was ready may have skipped a round.
         self.assertEqual(job["inner_step"], STEPS)
-        least = 2 * STEPS * TOKENS_A_STEP
-        self.assertGreaterEqual(job["tokens"], least)
-        self.assertLess(job["tokens"], least + 2 * 2 * H * TOKENS_A_STEP)
-        self.assertEqual({version for version, _ in self.committed()}, {STEPS // H})
+        all_steps = 2 * STEPS * TOKENS_A_STEP
+        self.assertGreaterEqual(job["tokens"], all_steps - H * TOKENS_A_STEP)
+        self.assertLess(job["tokens"], all_steps + 2 * 2 * H * TOKENS_A_STEP)
+        # As many rounds as without a pause; the last one is final.
+        self.assertEqual({version for version, _ in self.committed()}, {STEPS // H + 1})
+        self.assertEqual({version for version, _ in self.committed("other")}, {60 // H + 1})
         self.assertIsNone(job["pause"])
         for pool in ("site-a", "site-b"):
             last = re.search(r"asked to stop: inner step (\d+) was the last", self.cluster.log(pool)).group(1)
@@ -140,10 +143,9 @@ class PauseTest(ClusterTest):
         self.longhaul("pause", "tiny", "--wait")
         folder = self.cluster.data_dir / "jobs" / self.cluster.job()["id"]
         self.assertEqual(self.longhaul("cancel", "tiny", "--reason", "enough")["state"], "CANCELLED")
-        self.assertEqual(len(self.longhaul("checkpoints", "tiny")), 1)
         # Its log goes, since its checkpoint has everything.
         wait_until(lambda: not (folder / "log").exists(), 90, "the log to be removed")
-        self.assertTrue(self.longhaul("checkpoints", "tiny")[0]["last"])
+        self.assertTrue(self.longhaul("checkpoints", "tiny")[-1]["last"])
         self.longhaul("delete", "tiny")
         wait_until(lambda: not folder.exists(), 30, "its files to be removed")
 

@@ -42,6 +42,94 @@ TEST_F(PerformerTest, AJobReachesItsFirstCommits) {
   EXPECT_EQ(meta_->GetJob(id)->status, "status 3") << "the report that is kept is of that state";
 }
 
+TEST_F(PerformerTest, TheStoreOfAPausedJobIsClosedUntilTheJobIsResumed) {
+  const std::string id = RunPair();
+  Push(id, "b", 1, RoundKind::kOuter);
+  Crank();
+  Taken();
+  // Pools of an earlier version are released at once.
+  Step(PauseJob{id, "token:ann", "night"});
+  EXPECT_EQ(Taken(), (Trace{"store id1 pause 1, id1 place of a gone, id1 place of b gone",
+                            "answer nothing", "release a", "release b", "begin background"}));
+  EXPECT_EQ(performer_->Find(id)->state(), JobState::kPausing);
+  const std::weak_ptr<JobFragments> open = performer_->Find(id)->fragments;
+  Crank();
+  EXPECT_EQ(Taken(), Trace{"store id1 pause 2status 3"});
+  EXPECT_EQ(performer_->Find(id)->state(), JobState::kPaused);
+  EXPECT_EQ(performer_->Find(id)->fragments->store(), nullptr);
+  EXPECT_TRUE(open.expired()) << "its memory is given back";
+  const auto checkpoints = ListCheckpoints(disk_, JobFolder("data", id));
+  ASSERT_EQ(checkpoints->size(), 1u);
+  EXPECT_FALSE(checkpoints->at(0).last());
+  EXPECT_EQ(performer_->Find(id)->progress.commit(0)->version, 1);
+  performer_->SaveCounters();
+
+  Taken();
+  Restart();
+  Crank();
+  EXPECT_EQ(Taken(), Trace{}) << "nothing is opened";
+  EXPECT_EQ(performer_->Find(id)->state(), JobState::kPaused);
+  EXPECT_EQ(performer_->Find(id)->pause.by, "token:ann");
+  EXPECT_EQ(performer_->Find(id)->pause.reason, "night");
+  EXPECT_EQ(performer_->Find(id)->pause.report, "status 3");
+  std::vector<std::string> messages;
+  for (const v1::JobEvent& event : performer_->EventsAfter(id, 0))
+    messages.push_back(event.message());
+  EXPECT_THAT(messages, testing::IsSupersetOf({"is PAUSING, by token:ann: night", "is PAUSED"}));
+
+  Step(ResumeJob{id, "token:bob"});
+  EXPECT_EQ(Taken(), (Trace{"store id1 pause 3status 3", "answer nothing", "begin background"}));
+  Crank();
+  for (const char* pool : {"a", "b"}) Join(pool);
+  for (const char* pool : {"a", "b"}) Step(RankReady{id, pool, "1", 0});
+  EXPECT_EQ(meta_->GetPause(id)->stage, 0);
+  for (const char* pool : {"a", "b"}) Push(id, pool, 2, RoundKind::kOuter);
+  Crank();
+  EXPECT_EQ(performer_->View(id)->fragments[0].version, 2);
+}
+
+TEST_F(PerformerTest, AStoreIsOpenedAgainWhenItsLastStreamsHaveEnded) {
+  const std::string id = RunPair();
+  std::shared_ptr<JobFragments> stream = performer_->Find(id)->fragments;
+  Step(PauseJob{id});
+  Crank();
+  ASSERT_EQ(performer_->Find(id)->state(), JobState::kPaused);
+  Step(ResumeJob{id});
+  Crank();
+  EXPECT_EQ(performer_->Find(id)->fragments->store(), nullptr);
+  EXPECT_EQ(performer_->View(id)->waiting->what,
+            "the coordinator: opening the job's store: its last works have not ended");
+  stream.reset();
+  Pass(absl::Seconds(1));
+  Crank();
+  EXPECT_NE(performer_->Find(id)->fragments->store(), nullptr);
+}
+
+TEST_F(PerformerTest, ACancelledJobThatWasPausedHasItsLastCheckpoint) {
+  const std::string id = RunPair();
+  Push(id, "b", 1, RoundKind::kOuter);
+  Crank();
+  Step(PauseJob{id});
+  Crank();
+  Step(CancelJob{id});
+  EXPECT_EQ(performer_->Find(id)->state(), JobState::kCancelled);
+  Pass(absl::Seconds(61));
+  Crank();
+  const auto checkpoints = ListCheckpoints(disk_, JobFolder("data", id));
+  ASSERT_EQ(checkpoints->size(), 1u);
+  EXPECT_TRUE(checkpoints->at(0).last());
+  EXPECT_FALSE(disk_.List(LogFolder(JobFolder("data", id))).ok());
+}
+
+TEST_F(PerformerTest, AFullDiskRefusesAPause) {
+  const std::string id = RunPair();
+  records_.Refuse(Full());
+  Step(Failing(id, "b"));
+  Step(PauseJob{id});
+  EXPECT_EQ(std::get<Refuse>(*answer_).reason, "DISK_FULL");
+  EXPECT_EQ(performer_->Find(id)->state(), JobState::kRunning);
+}
+
 TEST_F(PerformerTest, AStepTakenInAPublishersCallWaitsForItsTurn) {
   const std::string id = RunPair();
   publisher_.on_release = [this, id] {

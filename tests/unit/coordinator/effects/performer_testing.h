@@ -36,6 +36,8 @@ inline std::string Words(const MetaRecord& record) {
                         : place->start_step.has_value() ? " ready"
                                                         : "");
   }
+  if (const auto* pause = std::get_if<PauseRecord>(&record))
+    return absl::StrCat(pause->job_id, " pause ", pause->stage, pause->report);
   if (const auto* counters = std::get_if<JobCounters>(&record))
     return counters->job_id + " counters";
   return "evaluation";

@@ -127,6 +127,19 @@ TEST_F(PerformerRecoveryTest, AJobContinuesWhereItWas) {
   EXPECT_EQ(std::count(taken.begin(), taken.end(), "publish id1 version 1"), 1);
 }
 
+TEST_F(PerformerRecoveryTest, APausedJobThatAnEarlierVersionContinuedIsPausedAgain) {
+  const std::string id = RunPair();
+  const MetaRecord paused = PauseRecord{id, static_cast<int>(PauseStage::kPaused)};
+  ASSERT_TRUE(meta_->Commit({&paused, 1}).ok());
+  Restart();
+  EXPECT_EQ(performer_->Find(id)->state(), JobState::kPausing);
+  for (const char* pool : {"a", "b"}) Join(pool);
+  Crank();
+  EXPECT_EQ(performer_->Find(id)->state(), JobState::kPaused);
+  EXPECT_EQ(performer_->View(id)->state, JobState::kPaused);
+  EXPECT_EQ(performer_->Find(id)->fragments->store(), nullptr);
+}
+
 // The counts are stored once a second, so a commit may be newer.
 TEST_F(PerformerRecoveryTest, WhatWasContributedToTheNewestCommitCountsAfterARestart) {
   const std::string id = RunPair();

@@ -33,6 +33,17 @@ TEST(LifecycleTest, FailsAndIsQuarantinedFromEveryLiveStateButQuarantined) {
   }
 }
 
+TEST(LifecycleTest, APausedJobKeepsItsStateAndShowsAnother) {
+  EXPECT_EQ(ShownState(JobState::kRunning, PauseStage::kPausing), JobState::kPausing);
+  EXPECT_EQ(ShownState(JobState::kPending, PauseStage::kPaused), JobState::kPaused);
+  EXPECT_EQ(ShownState(JobState::kRunning, PauseStage::kResumed), JobState::kRunning);
+  EXPECT_EQ(ShownState(JobState::kQuarantined, PauseStage::kPaused), JobState::kQuarantined);
+  for (JobState shown : {JobState::kPausing, JobState::kPaused}) {
+    EXPECT_FALSE(IsEnded(shown));
+    for (JobState from : kAll) EXPECT_FALSE(IsLegal(from, shown));
+  }
+}
+
 TEST(LifecycleTest, AQuarantinedJobHasNotEnded) {
   Lifecycle life(JobState::kRunning);
   life.MoveTo(JobState::kQuarantined);

@@ -185,6 +185,36 @@ TEST_F(JobReportTest, AQuarantinedJobShowsWhyAndWhatItHad) {
   EXPECT_EQ(report.tokens(), 200);
 }
 
+// Its store stays closed, so nothing else says how far it came.
+TEST_F(JobReportTest, APausedJobShowsWhatItHadAlsoAfterARestart) {
+  job_->pause = {.job_id = "id",
+                 .stage = static_cast<int>(PauseStage::kPausing),
+                 .at = start_ + absl::Seconds(7),
+                 .by = "token:ann",
+                 .reason = "night"};
+  EXPECT_EQ(Report().state(), v1::PAUSING);
+  v1::Job then = Report();
+  then.mutable_fragments(1)->set_rounds_committed(3);
+  job_->pause.stage = static_cast<int>(PauseStage::kPaused);
+  job_->pause.report = KeptStatus(then);
+  job_->commits_unread = true;
+  const v1::Job report = Report();
+  EXPECT_EQ(report.state(), v1::PAUSED);
+  EXPECT_EQ(report.pause().at().seconds(), 1007);
+  EXPECT_EQ(report.pause().by(), "token:ann");
+  EXPECT_EQ(report.pause().reason(), "night");
+  ASSERT_EQ(report.fragments_size(), 2);
+  EXPECT_EQ(report.fragments(1).rounds_committed(), 3);
+  // What is kept of it as a job that has ended says nothing of the pause.
+  v1::Job kept;
+  ASSERT_TRUE(kept.ParseFromString(KeptStatus(report)));
+  EXPECT_FALSE(kept.has_pause());
+  job_->pause.stage = static_cast<int>(PauseStage::kResumed);
+  EXPECT_EQ(Report().state(), v1::RUNNING);
+  EXPECT_FALSE(Report().has_pause());
+  EXPECT_EQ(Report().fragments_size(), 0) << "until its store is open";
+}
+
 TEST_F(JobReportTest, AJobWhoseSpecIsNotUnderstoodIsShownFromItsRecord) {
   Told("a", 0, true, 20, 3, 1);
   JobRecord record = job_->record;

@@ -292,6 +292,30 @@ TEST_F(MetaStoreTest, KeepsTheNewestEventsAndOneRequest) {
   EXPECT_EQ(*store_->GetCheckpointRequest("id1"), 0);
 }
 
+TEST_F(MetaStoreTest, KeepsThePauseOfAJob) {
+  EXPECT_EQ(store_->GetPause("id1")->stage, 0);
+  const MetaRecord records[] = {
+      NewJob{Job("id1", "alpha")},
+      PauseRecord{"id1", 1, absl::FromUnixSeconds(7), "token:ann", "night", ""},
+      PauseRecord{"id1", 2, absl::FromUnixSeconds(7), "token:ann", "night", std::string("r\0", 2)}};
+  ASSERT_TRUE(store_->Commit(records).ok());
+  Reopen();
+  const PauseRecord pause = *store_->GetPause("id1");
+  EXPECT_EQ(pause.stage, 2);
+  EXPECT_EQ(pause.at, absl::FromUnixSeconds(7));
+  EXPECT_EQ(pause.by, "token:ann");
+  EXPECT_EQ(pause.reason, "night");
+  EXPECT_EQ(pause.report, std::string("r\0", 2));
+  // A job is deleted with it.
+  const MetaRecord deleted = DeletedJob{"id1", absl::FromUnixSeconds(9)};
+  ASSERT_TRUE(store_->Commit({&deleted, 1}).ok());
+  EXPECT_EQ(store_->GetPause("id1")->stage, 0);
+  const MetaRecord again[] = {NewJob{Job("id2", "beta")}, PauseRecord{"id2", 3},
+                              PauseRecord{"id2", 0}};
+  ASSERT_TRUE(store_->Commit(again).ok());
+  EXPECT_EQ(store_->GetPause("id2")->stage, 0);
+}
+
 TEST_F(MetaStoreTest, RemembersDeletedJobs) {
   const MetaRecord records[] = {
       NewJob{Job("id1", "alpha")},

@@ -101,6 +101,32 @@ TEST_F(AgentTest, DrainsItsRanksAndLeavesToReturn) {
   EXPECT_EQ(server_.leaves[0].return_within().seconds(), 7 * 60);
 }
 
+TEST_F(AgentTest, StopsItsRanksWhenItsJobIsPausedAndTakesOtherWork) {
+  server_.capabilities = {"assignment:stop"};
+  server_.Assign("job");
+  Start(kTrains);
+  AwaitStarts(1);
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_THAT(server_.joins[0].capabilities(), testing::Contains("assignment:stop"));
+    server_.assignment.set_stop(true);
+  }
+  server_.Until([&] { return !server_.beats.empty() && server_.beats.back().stopped(); });
+  EXPECT_TRUE(std::filesystem::exists(folder_.Join("drained")));
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_TRUE(server_.beats.back().stopping());
+    EXPECT_FALSE(server_.beats.back().draining());
+    server_.assignment.set_stop(false);
+  }
+  server_.Assign("other");
+  AwaitStarts(2);
+  server_.Until([&] { return server_.beats.back().job_id() == "other"; });
+  Drain();
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.joins.size(), 1u) << "it stayed";
+}
+
 TEST_F(AgentTest, PassesOnThatThePoolHasMergedTheLastCommits) {
   server_.Assign("job");
   Start("echo '{\"merged\": true}' >&3\n" + std::string(kTrains));

@@ -187,6 +187,41 @@ TEST_F(MembershipClientTest, DrainsAndLeavesWithItsReturn) {
   EXPECT_EQ(server_.leaves[0].return_within().seconds(), 600);
 }
 
+TEST_F(MembershipClientTest, StopsAndGetsOtherWork) {
+  server_.capabilities = {"assignment:stop"};
+  server_.Assign("job");
+  Start();
+  AwaitTold("job", 1);
+  client_->SetStopping(Now());
+  server_.Until([&] { return !server_.beats.empty() && server_.beats.back().stopping(); });
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.assignment.set_stop(true);
+    server_.beats.clear();
+  }
+  server_.Until([&] { return server_.beats.size() > 1; });
+  client_->SetStopped(Now());
+  server_.Until([&] { return server_.beats.back().stopped(); });
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_FALSE(server_.beats.back().draining()) << "it takes new work";
+    server_.assignment.set_stop(false);
+  }
+  server_.Until([&] { return !server_.beats.back().stopped(); });
+  client_->ClearStopping();
+  server_.Until([&] { return !server_.beats.back().stopping(); });
+}
+
+TEST_F(MembershipClientTest, ACoordinatorOfAnEarlierVersionHearsThatThePoolDrains) {
+  server_.Assign("job");
+  Start();
+  AwaitTold("job", 1);
+  client_->SetStopping(Now());
+  server_.Until([&] { return !server_.beats.empty() && server_.beats.back().draining(); });
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_FALSE(server_.beats.back().stopping());
+}
+
 TEST_F(MembershipClientTest, AFailureIsSentOnce) {
   server_.Assign("job");
   Start();

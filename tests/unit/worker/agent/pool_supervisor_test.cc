@@ -42,6 +42,10 @@ class PoolSupervisorTest : public testing::Test {
   std::string Assign(const std::string& job, const std::string& incarnation = "one") {
     return Text(supervisor_.Assigned({incarnation, job, 0}, now_));
   }
+  // The job is being paused.
+  std::string Stop(const std::string& job) {
+    return Text(supervisor_.Assigned({"one", job, 0, 0, true}, now_));
+  }
   std::string Exit(int rank, int code) { return Text(supervisor_.Exited(rank, code, now_)); }
   // Ticks each second. The given ranks report this status each second, too.
   std::string Pass(absl::Duration time,
@@ -108,6 +112,77 @@ TEST_F(PoolSupervisorTest, NextWorkDoesNotWaitForRanksThatLeave) {
   EXPECT_EQ(Assign("other"), "kill, start");
   EXPECT_EQ(Assign(""), "");
   EXPECT_EQ(Text(supervisor_.Drain(now_)), "done");
+}
+
+TEST_F(PoolSupervisorTest, RanksStopWhenTheirJobIsPausedAndTheAgentStays) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Stop("job"), "drain");
+  EXPECT_EQ(Stop("job"), "");
+  EXPECT_EQ(supervisor_.state(), Supervisor::State::kStopping);
+  Exit(0, kRankStopped);
+  EXPECT_FALSE(supervisor_.stopped());
+  Exit(1, kRankStopped);
+  EXPECT_TRUE(supervisor_.stopped());
+  EXPECT_EQ(Pass(absl::Minutes(1)), "");
+  EXPECT_EQ(Stop("job"), "") << "they are not started again";
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_FALSE(supervisor_.stopped());
+  EXPECT_EQ(Assign("other"), "start");
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_EQ(Assign("job"), "kill, rejoin in 0: its ranks begin again");
+}
+
+TEST_F(PoolSupervisorTest, RanksThatDoNotStopInTimeAreEnded) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Stop("job"), "drain");
+  Exit(0, kRankRestart);
+  EXPECT_EQ(Pass(absl::Seconds(29)), "") << "nobody is blamed";
+  EXPECT_EQ(Pass(absl::Seconds(2)), "kill");
+  EXPECT_TRUE(supervisor_.stopped());
+}
+
+TEST_F(PoolSupervisorTest, APauseThatIsTakenBackBeginsTheRanksAgain) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Stop("job"), "drain");
+  EXPECT_EQ(Assign("job"), "") << "they stop already";
+  Exit(0, kRankStopped);
+  Exit(1, kRankStopped);
+  EXPECT_FALSE(supervisor_.stopped());
+  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks begin again");
+}
+
+TEST_F(PoolSupervisorTest, RanksThatHadDoneNothingMayBeginAgain) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Stop("job"), "drain");
+  Exit(0, kRankFinished);
+  Exit(1, kRankFinished);
+  EXPECT_TRUE(supervisor_.stopped());
+  EXPECT_EQ(Assign("job"), "start");
+}
+
+TEST_F(PoolSupervisorTest, WhatIsToStopIsNotStarted) {
+  EXPECT_EQ(Stop("job"), "");
+  EXPECT_TRUE(supervisor_.stopped());
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Stop("other"), "kill");
+  EXPECT_TRUE(supervisor_.stopped());
+  EXPECT_EQ(Assign("third"), "start");
+}
+
+TEST_F(PoolSupervisorTest, AJobThatIsTakenAwayWhileRanksStopEndsThem) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Stop("job"), "drain");
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_EQ(supervisor_.state(), Supervisor::State::kLeaving);
+  EXPECT_EQ(Assign("other"), "kill, start");
+}
+
+TEST_F(PoolSupervisorTest, AnAgentMayBeAskedToStopWhileItsRanksStop) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Stop("job"), "drain");
+  EXPECT_EQ(Text(supervisor_.Drain(now_)), "") << "the ranks were asked already";
+  Exit(0, kRankStopped);
+  EXPECT_EQ(Exit(1, kRankStopped), "done with work");
 }
 
 TEST_F(PoolSupervisorTest, RanksThatCompletedTheirWorkAreNotStartedAgain) {
