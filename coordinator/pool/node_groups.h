@@ -45,8 +45,6 @@ struct NodeTraits {
   std::string version = {};
   // The name of its machine, for people.
   std::string machine = {};
-
-  friend bool operator==(const NodeTraits&, const NodeTraits&) = default;
 };
 
 // One node's part of a group.
