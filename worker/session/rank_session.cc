@@ -17,6 +17,7 @@
 #include "common/base/status_marks.h"
 #include "common/io/digest.h"
 #include "common/io/posix_filesystem.h"
+#include "common/rpc/status_conversion.h"
 #include "worker/session/core/session.h"
 #include "worker/session/drain_agreement.h"
 #include "worker/session/error_reason.h"
@@ -83,7 +84,7 @@ class RankSession::Impl {
   ~Impl() {
     watcher_.reset();
     // Stops the transfers, for which exchange_ then waits.
-    OnDisconnected();
+    OnDisconnected(absl::OkStatus());
   }
 
   Outcome Run();
@@ -102,7 +103,7 @@ class RankSession::Impl {
   std::unique_ptr<PlanWatcher> MakeWatcher();
   void OnPlanEvent(const v1::PlanEvent& event);
   absl::Status OnPlan(const v1::Plan& plan);
-  void OnDisconnected();
+  void OnDisconnected(const absl::Status& why);
 
   // --- background
   using Connection = FragmentExchange::Connection;
@@ -240,7 +241,7 @@ std::unique_ptr<PlanWatcher> RankSession::Impl::MakeWatcher() {
                 log_.Warning(
                     absl::StrCat("connection lost (", status.message(), "); reconnecting"));
                 lost_ = true;
-                OnDisconnected();
+                OnDisconnected(status);
               },
           .on_refused =
               [this](const absl::Status& status) {
@@ -365,7 +366,7 @@ absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
   return absl::OkStatus();
 }
 
-void RankSession::Impl::OnDisconnected() {
+void RankSession::Impl::OnDisconnected(const absl::Status& why) {
   std::stop_source old;
   {
     absl::MutexLock lock(&mutex_);
@@ -373,7 +374,7 @@ void RankSession::Impl::OnDisconnected() {
     connection_ = {.number = connection_.number + 1};
     for (const Action& action : core_.Step(Disconnected{}, clock_->Now())) Dispatch(action);
   }
-  exchange_.Redial();
+  if (WasSilent(why)) exchange_.Redial();
   // Without the lock, since it runs callbacks that cancel calls.
   old.request_stop();
 }
