@@ -73,14 +73,14 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
 
 void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
                       absl::Duration wait, const std::stop_token& stop) {
-  const absl::Time end = SteadyTime() + kReconnectPatience;
-  bool connected = true;
+  const absl::Time begin = SteadyTime();
+  // All begin to connect at once.
+  for (const std::shared_ptr<grpc::Channel>& channel : channels) channel->GetState(true);
   for (const std::shared_ptr<grpc::Channel>& channel : channels) {
-    if (channel->GetState(true) == GRPC_CHANNEL_READY) continue;
-    connected = false;
-    if (!AwaitConnected(*channel, end, stop)) return;
+    if (!AwaitConnected(*channel, begin + kReconnectPatience, stop)) break;
   }
-  if (connected) WaitUnlessStopped(wait, stop);
+  // Also on a path on which every connection works, and breaks in every call.
+  WaitUnlessStopped(wait - (SteadyTime() - begin), stop);
 }
 
 std::string ProxyNote(absl::string_view address) {

@@ -48,7 +48,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options);
 // calls that fail at once would be connected that late.
 bool AwaitConnected(grpc::Channel& channel, absl::Time deadline, const std::stop_token& stop);
 
-// The wait between two attempts of a call over these channels: `wait`, or, if one of them is not
+// The wait between two attempts of a call over these channels: `wait`, and, if one of them is not
 // connected, until all are, but at most kReconnectPatience. Ends early after a stop request.
 inline constexpr absl::Duration kReconnectPatience = absl::Seconds(5);
 void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,

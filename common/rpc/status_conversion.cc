@@ -17,6 +17,15 @@ namespace {
 constexpr size_t kDetailBytesMax = 3 << 10;
 constexpr size_t kMessageBytesMax = 1 << 10;
 
+constexpr char kSilent[] = "longhaul.rpc/silent";
+
+// gRPC's words for it: of keepalive, and of TCP_USER_TIMEOUT.
+bool IsSilence(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         (status.error_message() == "keepalive watchdog timeout" ||
+          status.error_message() == "recvmsg:Connection timed out");
+}
+
 // gRPC encodes the brackets of an IPv6 address.
 std::string Address(absl::string_view text) {
   return absl::StrReplaceAll(text, {{"%5B", "["}, {"%5D", "]"}});
@@ -88,6 +97,11 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
     return absl::UnavailableError(absl::StrCat("a web server or proxy answers (HTTP status ", page,
                                                "), which does not pass gRPC on"));
   }
+  if (IsSilence(status)) {
+    absl::Status silent = absl::UnavailableError("the connection was silent");
+    silent.SetPayload(kSilent, absl::Cord());
+    return silent;
+  }
   const int code = status.error_code();
   const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
   absl::Status result(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,
@@ -100,5 +114,7 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   }
   return result;
 }
+
+bool WasSilent(const absl::Status& status) { return status.GetPayload(kSilent).has_value(); }
 
 }  // namespace longhaul

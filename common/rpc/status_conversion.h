@@ -18,4 +18,9 @@ grpc::Status ToGrpcStatus(const absl::Status& status);
 // proxy answers in the server's place, the status is UNAVAILABLE.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
+// Whether FromGrpcStatus saw that the connection of a call was given up, since nothing came over
+// it, or nothing that was sent was acknowledged. Other connections to the same peer may be as
+// silent without a sign of it.
+bool WasSilent(const absl::Status& status);
+
 }  // namespace longhaul

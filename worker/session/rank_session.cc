@@ -17,6 +17,7 @@
 #include "common/base/status_marks.h"
 #include "common/io/digest.h"
 #include "common/io/posix_filesystem.h"
+#include "common/rpc/status_conversion.h"
 #include "worker/session/core/session.h"
 #include "worker/session/error_reason.h"
 #include "worker/session/evaluations.h"
@@ -83,7 +84,7 @@ class RankSession::Impl {
   ~Impl() {
     watcher_.reset();
     // Stops the transfers, for which exchange_ then waits.
-    OnDisconnected();
+    OnDisconnected(absl::OkStatus());
   }
 
   Outcome Run();
@@ -105,7 +106,7 @@ class RankSession::Impl {
   bool HasFragment(int fragment) const {
     return fragment >= 0 && fragment < static_cast<int>(exchange_.fragments().size());
   }
-  void OnDisconnected();
+  void OnDisconnected(const absl::Status& why);
 
   // --- background
   using Connection = FragmentExchange::Connection;
@@ -245,7 +246,7 @@ std::unique_ptr<PlanWatcher> RankSession::Impl::MakeWatcher() {
                 log_.Warning(
                     absl::StrCat("connection lost (", status.message(), "); reconnecting"));
                 lost_ = true;
-                OnDisconnected();
+                OnDisconnected(status);
               },
           .on_refused =
               [this](const absl::Status& status) {
@@ -379,7 +380,7 @@ absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
   return absl::OkStatus();
 }
 
-void RankSession::Impl::OnDisconnected() {
+void RankSession::Impl::OnDisconnected(const absl::Status& why) {
   std::stop_source old;
   {
     absl::MutexLock lock(&mutex_);
@@ -387,7 +388,7 @@ void RankSession::Impl::OnDisconnected() {
     connection_ = {.number = connection_.number + 1};
     for (const Action& action : core_.Step(Disconnected{}, clock_->Now())) Dispatch(action);
   }
-  exchange_.Redial();
+  if (WasSilent(why)) exchange_.Redial();
   // Without the lock, since it runs callbacks that cancel calls.
   old.request_stop();
 }

@@ -28,7 +28,12 @@ constexpr int kAttemptsToTell = 4;
 class Transfers::Failures {
  public:
   // More has arrived. So damage before it says nothing about what comes. Thread-safe.
-  void Progress() { damaged_ = 0; }
+  void Progress() {
+    damaged_ = 0;
+    progress_ = true;
+  }
+  // Since the last call.
+  bool TakeProgress() { return progress_.exchange(false); }
   bool MayRetry(const absl::Status& failure) {
     switch (failure.code()) {
       case absl::StatusCode::kUnavailable:
@@ -55,6 +60,7 @@ class Transfers::Failures {
  private:
   // Attempts since something arrived.
   std::atomic<int> damaged_ = 0;
+  std::atomic<bool> progress_ = false;
   int mismatches_ = 0;
 };
 
@@ -130,8 +136,11 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
       .stop = stop,
       .clock = clock_.get(),
       .random = &random,
-      .wait = [&](absl::Duration wait,
-                  const std::stop_token& stopped) { AwaitNextAttempt(channels, wait, stopped); },
+      .wait =
+          [&](absl::Duration wait, const std::stop_token& stopped) {
+            AwaitNextAttempt(channels, failures.TakeProgress() ? absl::ZeroDuration() : wait,
+                             stopped);
+          },
       .retriable =
           [&](const absl::Status& failure) {
             const absl::Duration took = clock_->Now() - begun;

@@ -59,7 +59,8 @@ class Transfers {
   // have begun keep their endpoint.
   void SetEndpoint(int fragment, const std::string& endpoint);
 
-  // Later transfers use new connections: those of now may be as silent as one that was lost.
+  // Later transfers use new connections: those of now may be as silent as one that was lost. New
+  // ones need the host's name to be found; the old ones would know the address.
   void Redial() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Sends a contribution. The first attempt sends all of it; later attempts, and later calls for

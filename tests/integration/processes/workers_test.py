@@ -121,10 +121,12 @@ class WorkersTest(ClusterTest):
         self.cluster.start_coordinator()
         wait_until(lambda: self.pool("site-a"), 20, "site-a")
 
-    def test_a_coordinator_that_comes_back_at_another_address_of_its_name(self):
+    def start_with_own_hosts(self):
+        """Starts site-a, which knows the coordinator by a name, and a job. Returns its /etc/hosts, and the port. It asks no name server."""
         hosts, port = self.cluster.folder / "hosts", self.cluster.address.rsplit(":", 1)[1]
-        # The worker has its own /etc/hosts.
-        own = ["unshare", "--map-root-user", "--mount", "sh", "-c", f"mount --bind '{hosts}' /etc/hosts && exec \"$@\"", "sh"]
+        (self.cluster.folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
+        own = ["unshare", "--map-root-user", "--mount", "sh", "-c",
+               f"cd '{self.cluster.folder}' && mount --bind hosts /etc/hosts && mount --bind resolv.conf /etc/resolv.conf && exec \"$@\"", "sh"]
         hosts.write_text("127.0.0.1 hub.test\n")
         if subprocess.run([*own, "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("no mount namespaces here")
@@ -134,6 +136,10 @@ class WorkersTest(ClusterTest):
         self.cluster.address = f"127.0.0.1:{port}"
         self.cluster.submit(steps=100000, pools=1)
         self.cluster.wait_step(60)
+        return hosts, port
+
+    def test_a_coordinator_that_comes_back_at_another_address_of_its_name(self):
+        hosts, port = self.start_with_own_hosts()
         for address in ("127.0.0.2", "127.0.0.1"):
             self.cluster.coordinator.kill()
             self.cluster.coordinator.wait()
@@ -142,6 +148,15 @@ class WorkersTest(ClusterTest):
             self.cluster.start_coordinator()
             wait_until(lambda: self.cluster.job()["fragments"], 20, "the job's store to be open")
             self.await_commits(10)
+
+    def test_a_coordinator_whose_name_is_not_found_when_it_comes_back(self):
+        hosts, _ = self.start_with_own_hosts()
+        hosts.write_text("127.0.0.1 localhost\n")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+        wait_until(lambda: self.cluster.job()["fragments"], 20, "the job's store to be open")
+        self.await_commits(15)
 
     def test_ranks_run_on_separate_cores_on_request(self):
         self.cluster.start_worker("site-a", 2, "--bind-cores", "cores")

@@ -111,6 +111,20 @@ TEST(AwaitConnectedTest, EndsAfterAStopRequest) {
       AwaitConnected(*MakeChannel({.address = address}), absl::InfiniteFuture(), stop.get_token()));
 }
 
+// On a path on which connections break in every call, nothing else slows the attempts.
+TEST(AwaitNextAttemptTest, WaitsAlsoIfItIsSoonConnectedAgain) {
+  Place place;
+  const auto channel = MakeChannel({.address = place.address});
+  ASSERT_TRUE(absl::IsAborted(Leave(channel)));
+  place.server.reset();
+  ASSERT_TRUE(absl::IsUnavailable(Leave(channel)));
+  place.Open(place.address);
+  const absl::Time begin = SteadyTime();
+  AwaitNextAttempt({&channel, 1}, absl::Seconds(1), {});
+  EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);
+  EXPECT_GE(SteadyTime() - begin, absl::Milliseconds(990));
+}
+
 TEST(CheckAddressTest, NeedsAHostAndAPort) {
   for (const char* good : {"localhost:7070", "10.0.0.1:1", "[::1]:65535", "a.b-c.example:443"}) {
     EXPECT_TRUE(CheckAddress(good).ok()) << good;

@@ -62,6 +62,18 @@ TEST(StatusConversionTest, GrpcsMessagesAboutConnectionsBecomePlainWords) {
             "Socket closed");
 }
 
+TEST(StatusConversionTest, TellsASilentConnectionFromOneThatBroke) {
+  const auto convert = [](const char* message) {
+    return FromGrpcStatus(grpc::Status(grpc::StatusCode::UNAVAILABLE, message));
+  };
+  for (const char* silent : {"keepalive watchdog timeout", "recvmsg:Connection timed out"}) {
+    EXPECT_TRUE(WasSilent(convert(silent)));
+    EXPECT_EQ(convert(silent).message(), "the connection was silent");
+  }
+  EXPECT_FALSE(WasSilent(convert("Socket closed")));
+  EXPECT_FALSE(WasSilent(absl::OkStatus()));
+}
+
 TEST(StatusConversionTest, APageOfAWebServerIsNoAnswerOfTheServer) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
                                         "Received http2 header with status: 404")),
