@@ -1,9 +1,14 @@
 // Abseil's waits with a time limit (Mutex, CondVar, Notification, and with them those of gRPC's
 // timers) last as long as they should while the wall clock is set. The Abseil of Debian 12 sleeps
 // until a time of the wall clock: set back by an hour, a wait of a second would take an hour and a
-// second. Later versions of Abseil do without this file.
+// second. Later versions of Abseil do without this.
 //
 // Nothing calls it by name: CMakeLists.txt makes the linker take it into every program.
+#include "absl/base/config.h"
+
+// The first release that sleeps until a time of the monotonic clock.
+#if ABSL_LTS_RELEASE_VERSION < 20230802
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -40,11 +45,16 @@ absl::Time Read(clockid_t clock) {
 // What is left until a time of the wall clock. If that was set since this thread waited the last
 // time, nobody knows whether the time was meant before or after. The nearer one is taken.
 absl::Duration Left(absl::Time end, absl::Time steady) {
+  // A clock that is corrected bit by bit is not set: it goes faster or slower by a twelfth at most.
+  constexpr int kCorrectedBy = 10;
   const absl::Duration ahead = Read(CLOCK_REALTIME) - steady;
   thread_local absl::Duration ahead_before = ahead;
-  const absl::Duration left = end - steady - ahead;
-  const absl::Duration left_before = end - steady - std::exchange(ahead_before, ahead);
-  return absl::AbsDuration(left_before) < absl::AbsDuration(left) ? left_before : left;
+  thread_local absl::Time waited_before = steady;
+  const absl::Duration set = ahead - std::exchange(ahead_before, ahead);
+  const absl::Duration corrected = (steady - std::exchange(waited_before, steady)) / kCorrectedBy;
+  const absl::Duration left = end - steady - ahead, left_before = left + set;
+  const bool nearer = absl::AbsDuration(left_before) < absl::AbsDuration(left);
+  return absl::AbsDuration(set) > corrected && nearer ? left_before : left;
 }
 
 // In time that passes evenly.
@@ -65,9 +75,6 @@ timespec EndOf(KernelTimeout timeout) {
 }  // namespace longhaul
 
 extern "C" {
-
-extern const char longhaul_steady_waits;
-const char longhaul_steady_waits = 1;
 
 // Abseil's own is weak, for programs to replace. Returns whether the thread was woken before the
 // end.
@@ -94,3 +101,10 @@ bool ABSL_INTERNAL_C_SYMBOL(AbslInternalPerThreadSemWait)(
 }
 
 }  // extern "C"
+
+#endif
+
+extern "C" {
+extern const char longhaul_steady_waits;
+const char longhaul_steady_waits = 1;
+}
