@@ -161,7 +161,8 @@ TEST_F(WatchTest, AFailedOrCancelledJobIsExitCodeOneWithItsReason) {
   EXPECT_EQ(result.exit, 1);
   EXPECT_EQ(result.envelope()["status"], "error");
   EXPECT_EQ(result.envelope()["error"]["code"], "JOB_FAILED");
-  EXPECT_EQ(result.envelope()["error"]["message"], "job quickstart is FAILED: no such file: text.txt");
+  EXPECT_EQ(result.envelope()["error"]["message"],
+            "job quickstart is FAILED: no such file: text.txt");
   EXPECT_EQ(result.envelope()["error"]["hint"], "mount the data");
   EXPECT_EQ(result.envelope()["data"]["state"], "FAILED");
   EXPECT_THAT(result.err, HasSubstr("no such file: text.txt"));
