@@ -210,7 +210,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const auto reached = Cudart().ReachedBy(event);
   if (Cudart().streams().Done(reached)) return cudaSuccess;
-  const absl::Status status = Cudart().streams().Wait(reached, SteadyTime());
+  const absl::Status status = Cudart().streams().Wait(reached, longhaul::SteadyTime());
   return Failed(status.ok() || absl::IsDeadlineExceeded(status) ? cudaErrorNotReady
                                                                 : cudaErrorLaunchFailure);
 }
