@@ -8,7 +8,6 @@
 #include <mutex>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "c10/core/Event.h"
 #include "c10/core/Stream.h"
 #include "c10/core/impl/DeviceGuardImplInterface.h"
@@ -96,7 +95,7 @@ class LateGuard final : public c10::impl::DeviceGuardImplInterface {
   }
   // The streams run while somebody waits: who asks again and again waits, too.
   bool queryEvent(void* event) const override {
-    const absl::Time soon = absl::Now() + absl::Milliseconds(1);
+    const absl::Time soon = SteadyTime() + absl::Milliseconds(1);
     return event == nullptr || TheDevice().streams.Wait(*static_cast<EventPtr*>(event), soon).ok();
   }
   void synchronizeEvent(void* event) const override {
