@@ -1,6 +1,7 @@
 #include "coordinator/fragments/fragments.h"
 
 #include <chrono>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -35,7 +36,12 @@ void RunThen(TaskRunner& runner, absl::AnyInvocable<void(Result)> done, Work wor
   // Shared, since Submit destroys a task that it refuses, with everything that the task holds.
   auto shared = std::make_shared<absl::AnyInvocable<void(Result)>>(std::move(done));
   const bool accepted =
-      runner.Submit([shared, work = std::move(work)]() mutable { (*shared)(work()); });
+      runner.Submit([shared, work = std::make_optional(std::move(work))]() mutable {
+        Result result = (*work)();
+        // Whoever hears that the work has ended finds nothing held by it any more.
+        work.reset();
+        (*shared)(std::move(result));
+      });
   if (!accepted) (*shared)(absl::UnavailableError("too many tasks wait for the disk"));
 }
 

@@ -152,6 +152,20 @@ TEST_F(FragmentsTest, FilesStayWhileAWorkOfTheJobIsUnderWay) {
   EXPECT_TRUE(absl::IsNotFound(disk_.List(JobFolder("data", "job")).status()));
 }
 
+// Whoever hears of the end of a work may begin the next one at once.
+TEST_F(FragmentsTest, AWorkThatHasEndedHoldsNothing) {
+  ASSERT_TRUE(Open("job", true).ok());
+  fragments_.Close("job");
+  absl::Status opened = absl::UnknownError("no answer");
+  fragments_.RemoveLog("job", [&](absl::StatusOr<bool>) {
+    fragments_.Add(Job("job", kElements));
+    fragments_.Open("job", false, [&](absl::StatusOr<OpenedStore> o) { opened = o.status(); });
+  });
+  RunAll();
+  RunAll();
+  EXPECT_TRUE(opened.ok()) << opened;
+}
+
 TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
   ASSERT_TRUE(Open("job", true).ok());
   ASSERT_TRUE(Push("job").ok());
@@ -159,6 +173,8 @@ TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
   round.evaluator = "a";
   const absl::StatusOr<CommitRecord> commit = Apply("job", round);
   ASSERT_TRUE(commit.ok()) << commit.status();
+  // The snapshot that follows holds the store.
+  RunAll();
   fragments_.Close("job");
   fragments_.Add(Job("job", kElements));
   const absl::StatusOr<OpenedStore> found = Open("job", false);
