@@ -114,11 +114,11 @@ class UpgradeTest(unittest.TestCase):
     def test_a_field_that_the_old_coordinator_does_not_know_is_refused_by_name(self):
         self.coordinator(OLD)
         self.cluster.bin["cli"] = NEW
-        result = self.cluster.submit(sets=["evaluation.pools_every_cycles=3"])
+        result = self.cluster.submit(sets=["sync.quorum.grace_seconds=3"])
         if result.returncode == 0:
             self.skipTest("the previous version knows every field")
         self.assertEqual(result.returncode, 4, result.stderr)
-        self.assertIn("evaluation: field number 3 is not known to this version; use a client of the coordinator's version", result.stderr)
+        self.assertIn("sync.quorum: field number 3 is not known to this version; use a client of the coordinator's version", result.stderr)
 
     def test_pools_of_both_versions_and_a_way_back(self):
         """A new coordinator that disappoints makes way for the old one again: nothing it stored is in the way."""
@@ -142,13 +142,13 @@ class UpgradeTest(unittest.TestCase):
         for pool, programs in (("site-a", OLD), ("site-b", NEW)):
             self.worker(pool, programs)
             cluster.wait_until(lambda p=pool: "joined" in self.cluster.log(p), 30, f"{pool} to join")
-        sets = ["inner={muon: {lr: 0.02, adamw: {lr: 0.004}}}"]
-        self.submit(sets=sets)
-        cluster.wait_until(lambda: "optimizer:" in (self.cluster.job()["waiting_for"] or "") or self.cluster.job()["inner_step"] > 0, 30,
+        # Of two: no pool leaves out a step.
+        self.submit(sets=["sync.mode=quorum", "sync.quorum.pools=2"])
+        cluster.wait_until(lambda: "sync:" in (self.cluster.job()["waiting_for"] or "") or self.cluster.job()["inner_step"] > 0, 30,
                            "the job to be judged")
         if self.cluster.job()["inner_step"] > 0:
-            self.skipTest("the previous version has Muon")
-        self.assertIn("optimizer:muon", self.cluster.job()["waiting_for"])
+            self.skipTest("the previous version has quorum rounds")
+        self.assertIn("sync:quorum", self.cluster.job()["waiting_for"])
         self.worker("site-a", NEW)
         self.check(self.cluster.wait_job(seconds=300))
 
