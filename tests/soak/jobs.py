@@ -47,6 +47,8 @@ def draw_job(draw, number):
         "checkpoint.every_cycles": draw.choice((1, 4, 20)),
         "evaluation.every_cycles": draw.choice((2, 5)),
     }
+    if draw.random() < 0.5:
+        sets |= {"sync.mode": "quorum", "sync.quorum": f"{{grace_seconds: {draw.choice((1, 5))}}}"}
     spec = TINY_JOB.format(name=name, steps=steps, pools=draw.choice((1, 1, 2, 2, 3)), text=TEXT)
     return Job(name, spec, steps, cancels=draw.random() < 0.1, checkpoints=draw.random() < 0.3), [f"{path}={value}" for path, value in sets.items()]
 
