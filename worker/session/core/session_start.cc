@@ -106,10 +106,10 @@ void Session::On(const VersionsAgreed& event, Actions& out) {
     state_ = SessionState::kStarting;
     return AskWhole(out);
   }
-  // With a quorum it goes on where the outer parameters are.
+  // A pool that begins again goes on where the outer parameters are.
+  const bool again = steps_run_ > 0;
   for (Fragment& fragment : fragments_) {
-    if (plan_.quorum && fragment.held > 0)
-      step_ = std::max(step_, PushStep(fragment, fragment.held));
+    if (again && fragment.held > 0) step_ = std::max(step_, PushStep(fragment, fragment.held));
     fragment.steps_before = steps_run_;
   }
   begin_step_ = step_;
@@ -117,6 +117,8 @@ void Session::On(const VersionsAgreed& event, Actions& out) {
   state_ = SessionState::kBlocked;
   for (int i = 0; i < static_cast<int>(fragments_.size()) && state_ != SessionState::kEnded; ++i)
     PullNext(i, out);
+  // Rounds up to there may wait for this pool: who pushed another fragment at that step may be lost.
+  for (int i = 0; again && i < static_cast<int>(fragments_.size()); ++i) PushDue(i, out);
   EndStep(out);
 }
 
