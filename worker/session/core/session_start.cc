@@ -117,7 +117,7 @@ void Session::On(const VersionsAgreed& event, Actions& out) {
   state_ = SessionState::kBlocked;
   for (int i = 0; i < static_cast<int>(fragments_.size()) && state_ != SessionState::kEnded; ++i)
     PullNext(i, out);
-  // Rounds up to there may wait for this pool: who pushed another fragment at that step may be lost.
+  // Rounds up to there may wait for this pool: who pushed other fragments at that step may be lost.
   for (int i = 0; again && i < static_cast<int>(fragments_.size()); ++i) PushDue(i, out);
   EndStep(out);
 }
