@@ -174,6 +174,8 @@ class Fragments {
                                         const Round& round);
   void SnapshotLater(const std::shared_ptr<JobFragments>& job);
   std::set<int64_t> Pinned(const std::string& job) const;
+  // Whether works or streams still hold what was closed.
+  bool IsHeld(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Holds a closed job as long as the result lives. Null: works or streams still hold it.
   std::shared_ptr<const void> Hold(const std::string& job);
   // In seeding.cc: writes the blocks of a fragment from the initial checkpoint to the log, verified
@@ -187,8 +189,6 @@ class Fragments {
   const Parts parts_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<JobFragments>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
-  // Whether works or streams still hold what was closed.
-  bool IsHeld(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Closed ones, with what works and streams hold of them.
   std::multimap<std::string, std::weak_ptr<const void>> closed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::multiset<int64_t>> pinned_ ABSL_GUARDED_BY(mutex_);

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/rpc/status_details.h"
+#include "coordinator/service/job_report.h"
 #include "coordinator/service/job_service.h"
 #include "coordinator/service/messages.h"
 #include "coordinator/service/unary.h"
@@ -19,12 +19,8 @@ void JobService::ChangePause(grpc::ServerUnaryReactor* reactor,
                              const Event& event, v1::Job* job) {
   if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
   // The core does not know a job that ended before a restart.
-  if (const auto state = static_cast<JobState>(record->state); IsEnded(state)) {
-    return reactor->Finish(
-        ToGrpcStatus(WithErrorInfo(absl::FailedPreconditionError(absl::StrCat(
-                                       "job ", record->name, " has ended: ", JobStateName(state))),
-                                   {"JOB_ENDED", {{"hint", if_ended}}})));
-  }
+  if (IsEnded(static_cast<JobState>(record->state)))
+    return reactor->Finish(ToGrpcStatus(HasEnded(*record, if_ended)));
   StepAndFinish(
       reactor, *service_.performer, event,
       [this, id = record->id, job](const std::optional<Answer>&) { return Get(id, job); });

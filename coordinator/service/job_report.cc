@@ -63,6 +63,15 @@ absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name
       {"JOB_UNKNOWN", {}});
 }
 
+absl::Status HasEnded(const JobRecord& record, const std::string& hint) {
+  ErrorDetail detail{.reason = "JOB_ENDED"};
+  if (!hint.empty()) detail.metadata["hint"] = hint;
+  return WithErrorInfo(
+      absl::FailedPreconditionError(absl::StrCat(
+          "job ", record.name, " has ended: ", JobStateName(static_cast<JobState>(record.state)))),
+      detail);
+}
+
 JobWatchers::EventSource EventSourceOf(const Performer& performer) {
   return [&performer](const std::string& job, int64_t sequence) {
     return performer.EventsAfter(job, sequence);

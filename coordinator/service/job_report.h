@@ -14,6 +14,8 @@ namespace longhaul::coordinator {
 
 // By name or id. NOT_FOUND: JOB_UNKNOWN. Any thread.
 absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name_or_id);
+// FAILED_PRECONDITION: JOB_ENDED, of a job that has. `hint`: what to do instead. Any thread.
+absl::Status HasEnded(const JobRecord& record, const std::string& hint = "");
 // The events of the performer's jobs, and of stored ones.
 JobWatchers::EventSource EventSourceOf(const Performer& performer);
 

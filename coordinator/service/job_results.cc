@@ -60,13 +60,10 @@ grpc::ServerUnaryReactor* JobService::CreateCheckpoint(grpc::CallbackServerConte
        caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {
         const auto record = FindJobToChange(request->job(), caller);
         if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
-        if (const auto state = static_cast<JobState>(record->state); IsEnded(state)) {
-          return reactor->Finish(ToGrpcStatus(WithErrorInfo(
-              absl::FailedPreconditionError(
-                  absl::StrCat("job ", record->name, " has ended: ", JobStateName(state))),
-              {"JOB_ENDED",
-               {{"hint",
-                 absl::StrCat("`longhaul checkpoints ", record->name, "` shows what it left")}}})));
+        if (IsEnded(static_cast<JobState>(record->state))) {
+          return reactor->Finish(
+              ToGrpcStatus(HasEnded(*record, absl::StrCat("`longhaul checkpoints ", record->name,
+                                                          "` shows what it left"))));
         }
         StepAndFinish(reactor, *service_.performer, AskCheckpoint{record->id},
                       [this, response](const std::optional<Answer>& answer) {

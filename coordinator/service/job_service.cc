@@ -179,12 +179,8 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
         const absl::StatusOr<JobRecord> record = FindJobToChange(request->job(), caller);
         if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
         const auto state = static_cast<JobState>(record->state);
-        if (IsEnded(state) && state != JobState::kCancelled) {
-          return reactor->Finish(ToGrpcStatus(
-              WithErrorInfo(absl::FailedPreconditionError(absl::StrCat(
-                                "job ", record->name, " has ended: ", JobStateName(state))),
-                            {"JOB_ENDED", {}})));
-        }
+        if (IsEnded(state) && state != JobState::kCancelled)
+          return reactor->Finish(ToGrpcStatus(HasEnded(*record)));
         service_.performer->Step(
             coordinator::CancelJob{record->id, BoundedFaultText(request->reason())},
             [this, reactor, response, id = record->id](const std::optional<Answer>& answer) {

@@ -201,7 +201,8 @@ class WorkersTest(ClusterTest):
         self.cluster.wait_log("site-b", "rank 1 was silent")
         wait_until(lambda: len(self.cluster.ranks_of("site-b")) == 2, 20, "new ranks")
 
-    def test_a_silent_link_delays_the_others_no_longer_than_the_lease(self):
+    def train_over_a_link(self):
+        """A job of two pools, of which site-a has the link that is returned."""
         link = Link(self.cluster.address)
         self.addCleanup(link.close)
         direct, self.cluster.address = self.cluster.address, link.address
@@ -210,6 +211,10 @@ class WorkersTest(ClusterTest):
         self.cluster.start_worker("site-b")
         self.cluster.submit(steps=100000)
         self.cluster.wait_step(60)
+        return link
+
+    def test_a_silent_link_delays_the_others_no_longer_than_the_lease(self):
+        link = self.train_over_a_link()
         link.hold()
         time.sleep(2)  # Commits in progress.
         before = self.commits()
@@ -220,14 +225,7 @@ class WorkersTest(ClusterTest):
         self.await_commits(20)
 
     def test_lost_answers_delay_the_others_not_much_longer(self):
-        link = Link(self.cluster.address)
-        self.addCleanup(link.close)
-        direct, self.cluster.address = self.cluster.address, link.address
-        self.cluster.start_worker("site-a")
-        self.cluster.address = direct
-        self.cluster.start_worker("site-b")
-        self.cluster.submit(steps=100000)
-        self.cluster.wait_step(60)
+        link = self.train_over_a_link()
         # Heartbeats arrive, so the lease does not end.
         link.forget_answers()
         time.sleep(2)

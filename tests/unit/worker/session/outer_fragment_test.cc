@@ -136,6 +136,26 @@ TEST_F(OuterFragmentTest, AWrongDigestIsRefusedAndChangesNothing) {
   EXPECT_EQ(fragment.outer(), ones);
 }
 
+// With a quorum, a pool that fell behind pulls the whole fragment while an older pull is under way.
+TEST_F(OuterFragmentTest, ADownlinkThatIsOlderThanTheWholeFragmentIsDropped) {
+  OuterFragment fragment = Make();
+  const std::vector<float> zeros(kElements), ones(kElements, 1), twos(kElements, 2);
+  ASSERT_TRUE(LoadWhole(fragment, zeros).ok());
+  absl::StatusOr<std::optional<PulledParameters>> late = fragment.BeginDownlink(1);
+  ASSERT_TRUE(late.ok() && late->has_value());
+  ASSERT_TRUE(Bring(ones, ones, **late).ok());
+  // One that is staged goes, too.
+  ASSERT_TRUE(Stage(fragment, 1, ones, ones).ok());
+  PulledParameters whole = fragment.BeginWhole();
+  ASSERT_TRUE(Bring(twos, twos, whole).ok());
+  fragment.LoadWhole(2, std::move(whole));
+  EXPECT_TRUE(fragment.StageDownlink(1, **std::move(late)).ok());
+  EXPECT_EQ(fragment.outer(), twos);
+  ASSERT_TRUE(Stage(fragment, 3, zeros, twos).ok());
+  ASSERT_TRUE(fragment.Merge(*replica_, 0, false).ok());
+  EXPECT_EQ(fragment.outer(), twos);
+}
+
 TEST_F(OuterFragmentTest, StagingTheSameVersionAgainIsOk) {
   OuterFragment fragment = Make();
   const std::vector<float> zeros(kElements);
