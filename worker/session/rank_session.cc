@@ -122,7 +122,7 @@ class RankSession::Impl {
   absl::Status DoSeed(const SeedPush& action);
   absl::Status DoAgree(const AgreeOnVersions& action);
   absl::Status DoStep(const RunStep& action);
-  bool StopsWithPeers(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool StopsWithPeers(const Action& action, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status DoPush(const Push& action);
   absl::Status PushFragment(const Push& action) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status DoAgreeOnMerge(const AgreeOnMerge& action);
@@ -162,6 +162,9 @@ class RankSession::Impl {
   StateKeeper keeper_;
   // Another rank has stopped: all foreground actions are skipped, except the one that ends Run.
   bool peers_stopped_ = false;
+  // That was in the middle of a step, so the inner state is of none and cannot be saved. A merge
+  // that was cut short leaves it as the last step did.
+  bool step_cut_ = false;
 
   // The connection was lost. Of the watcher's thread.
   bool lost_ = false;
@@ -265,14 +268,15 @@ Outcome RankSession::Impl::Run() {
     if (const auto* draining = std::get_if<Draining>(&*action)) {
       meter_.Drains();
       ReportProgress();
-      if (!peers_stopped_) keeper_.SaveAlone(draining->last_step);
+      if (!step_cut_) keeper_.SaveAlone(draining->last_step);
       continue;
     }
     if (peers_stopped_) {
       Skip(*action);
       continue;
     }
-    if (const absl::Status status = Perform(*action); !status.ok() && !StopsWithPeers(status)) {
+    if (const absl::Status status = Perform(*action);
+        !status.ok() && !StopsWithPeers(*action, status)) {
       return {.kind = Outcome::Kind::kFailed,
               .place = Outcome::Place::kTraining,
               .status = status,
@@ -315,15 +319,15 @@ void RankSession::Impl::Skip(const Action& action) {
 
 // Whether a collective failed because the pool drains and another rank has ended before this one.
 // That rank may be on another node, and only that node was asked to stop.
-bool RankSession::Impl::StopsWithPeers(const absl::Status& status) {
+bool RankSession::Impl::StopsWithPeers(const Action& action, const absl::Status& status) {
   if (!IsPeerFault(status)) return false;
   if (!absl::IsCancelled(status)) {
     absl::MutexLock lock(&mutex_);
     if (!drain_asked_) return false;
   }
-  // In the middle of a step, so its inner state cannot be saved.
   log_.Info(absl::StrCat("stops with another rank of the pool: ", status.message()));
   peers_stopped_ = true;
+  step_cut_ = std::holds_alternative<RunStep>(action);
   Post(session::Drain{.stopped = true});
   return true;
 }
