@@ -93,7 +93,7 @@ class PauseTest(ClusterTest):
     def test_killed_while_its_pools_stop(self):
         self.cluster.start_worker("site-a")
         self.cluster.start_worker("site-b")
-        self.cluster.submit(steps=300)
+        self.cluster.submit(steps=STEPS)
         self.cluster.wait_step(30)
         self.longhaul("pause", "tiny")
         self.restart_coordinator()
@@ -105,7 +105,8 @@ class PauseTest(ClusterTest):
     def test_a_pool_of_two_nodes(self):
         for node in (0, 1):
             self.cluster.start_worker("site-a", 1, "--nodes", "2", "--in-pool-address", f"127.0.0.{2 + node}", name=f"node-{node}")
-        self.cluster.submit(steps=200, pools=1)
+        # So many that the job does not end before it hears of the pause, on a fast machine either.
+        self.cluster.submit(steps=2 * STEPS, pools=1)
         self.cluster.wait_step(30)
         self.longhaul("pause", "tiny", "--wait")
         self.assertEqual(self.pools(), {"site-a": "IDLE"})
