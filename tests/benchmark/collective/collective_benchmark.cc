@@ -26,7 +26,7 @@
 #include "tests/benchmark/harness/buffer.h"
 #include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
-#include "tests/benchmark/harness/self_process.h"
+#include "tests/benchmark/harness/child_process.h"
 #include "worker/collective/gloo_communicator.h"
 #include "worker/rendezvous/rendezvous_client.h"
 #include "worker/rendezvous/rendezvous_server.h"
@@ -133,11 +133,11 @@ class Pool {
     return Pool(mode, arguments, std::move(server));
   }
   // A new group of processes.
-  absl::StatusOr<std::vector<std::unique_ptr<SelfProcess>>> StartRanks() {
+  absl::StatusOr<std::vector<std::unique_ptr<ChildProcess>>> StartRanks() {
     LH_RETURN_IF_ERROR(server_->StartGeneration(++generation_, arguments_.ranks));
-    std::vector<std::unique_ptr<SelfProcess>> ranks;
+    std::vector<std::unique_ptr<ChildProcess>> ranks;
     for (int rank = 0; rank < arguments_.ranks; ++rank) {
-      ranks.push_back(std::make_unique<SelfProcess>(std::vector<std::string>{
+      ranks.push_back(std::make_unique<ChildProcess>(std::vector<std::string>{
           "collective_benchmark", mode_, absl::StrCat("--ranks=", arguments_.ranks),
           absl::StrCat("--kib=", arguments_.kib), absl::StrCat("--count=", arguments_.count),
           absl::StrCat("--rank=", rank), absl::StrCat("--generation=", generation_),

@@ -11,6 +11,7 @@
 //
 // Exit codes: 0 ok, 1 a rank failed, 4 bad arguments.
 #include <signal.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <limits>
@@ -28,7 +29,7 @@
 #include "common/partition/topology.h"
 #include "nlohmann/json.hpp"
 #include "tests/benchmark/harness/flags.h"
-#include "tests/benchmark/harness/self_process.h"
+#include "tests/benchmark/harness/child_process.h"
 #include "tests/benchmark/partition/traffic_rank.h"
 #include "worker/collective/gloo_communicator.h"
 #include "worker/rendezvous/rendezvous_client.h"
@@ -42,8 +43,8 @@ using Json = nlohmann::json;
 constexpr char kToken[] = "partition traffic";
 
 struct Arguments {
-  std::string preset = "zero3", output = "json", rendezvous;
-  int nodes = 1, ranks_per_node = 1, accumulation = 1, steps = 1, units = 4, rank = -1;
+  std::string preset = "zero3", output = "json";
+  int nodes = 1, ranks_per_node = 1, accumulation = 1, steps = 1, units = 4;
   int64_t elements = 65536;
   // Not given: the preset's.
   std::optional<int> weights_bits, gradients_bits;
@@ -75,18 +76,17 @@ absl::Status CheckArguments(const Arguments& arguments) {
 }
 
 // A rank's process. Prints what it counted.
-absl::Status RunRank(const Arguments& arguments) {
+absl::Status RunRank(const Arguments& arguments, int rank, const std::string& address) {
   TrafficOptions options{.ranks_of_node = arguments.ranks_of_node(),
                          .accumulation = arguments.accumulation,
                          .steps = arguments.steps,
                          .units = arguments.units,
                          .elements = arguments.elements};
   LH_ASSIGN_OR_RETURN(options.map, MapOf(arguments));
-  RendezvousClient rendezvous(
-      {.address = arguments.rendezvous, .token = kToken, .size = arguments.ranks()});
+  RendezvousClient rendezvous({.address = address, .token = kToken, .size = arguments.ranks()});
   std::unique_ptr<Communicator> communicator;
   if (arguments.ranks() > 1) {
-    LH_ASSIGN_OR_RETURN(communicator, MakeGlooCommunicator({.rank = arguments.rank,
+    LH_ASSIGN_OR_RETURN(communicator, MakeGlooCommunicator({.rank = rank,
                                                             .size = arguments.ranks(),
                                                             .rendezvous = &rendezvous,
                                                             .timeout = absl::Minutes(1)}));
@@ -117,14 +117,29 @@ void Divide(Json& json, const std::string& name, double ranks, double nodes) {
   }
 }
 
-absl::Status RunPool(const Arguments& arguments, std::vector<std::string> command) {
+// Prints where the ranks meet, and serves until it is killed.
+absl::Status ServeRendezvous(int ranks) {
   LH_ASSIGN_OR_RETURN(const auto server, RendezvousServer::Start({.token = kToken}));
-  LH_RETURN_IF_ERROR(server->StartGeneration(0, arguments.ranks()));
-  std::vector<std::unique_ptr<SelfProcess>> ranks;
-  command.insert(command.end(), {"--rendezvous", server->address(), "--rank", ""});
+  LH_RETURN_IF_ERROR(server->StartGeneration(0, ranks));
+  std::cout << server->address() << std::endl;
+  while (true) pause();
+}
+
+// An exit code, and the error on stderr.
+int CodeOf(const absl::Status& status, int code_of_error = 1) {
+  if (status.ok()) return 0;
+  std::cerr << "partition_traffic: " << status.message() << std::endl;
+  return code_of_error;
+}
+
+absl::Status RunPool(const Arguments& arguments) {
+  ChildProcess server([&] { return CodeOf(ServeRendezvous(arguments.ranks())); });
+  const std::string address = server.ReadLine();
+  if (address.empty()) return absl::InternalError("the ranks have no place to meet");
+  std::vector<std::unique_ptr<ChildProcess>> ranks;
   for (int rank = 0; rank < arguments.ranks(); ++rank) {
-    command.back() = absl::StrCat(rank);
-    ranks.push_back(std::make_unique<SelfProcess>(command));
+    ranks.push_back(std::make_unique<ChildProcess>(
+        [&, rank] { return CodeOf(RunRank(arguments, rank, address)); }));
   }
   Json sum = Json::object();
   for (const auto& rank : ranks) {
@@ -159,22 +174,13 @@ int Main(int argc, char** argv) {
         .most = static_cast<double>(kMaxModelElements)},
        {.name = "--weights-bits", .value = &weights_bits, .least = kOfPreset},
        {.name = "--gradients-bits", .value = &gradients_bits, .least = kOfPreset},
-       {.name = "-o", .value = &arguments.output, .choices = {"json"}},
-       {.name = "--rank", .value = &arguments.rank, .meaning = "of one rank's process", .least = 0},
-       {.name = "--rendezvous", .value = &arguments.rendezvous}});
+       {.name = "-o", .value = &arguments.output, .choices = {"json"}}});
   if (end) return *end;
   if (weights_bits != kOfPreset) arguments.weights_bits = weights_bits;
   if (gradients_bits != kOfPreset) arguments.gradients_bits = gradients_bits;
-  const auto fail = [](const absl::Status& status, int code) {
-    std::cerr << "partition_traffic: " << status.message() << std::endl;
-    return code;
-  };
   if (const absl::Status valid = CheckArguments(arguments); !valid.ok())
-    return fail(valid, kExitBadArguments);
-  const absl::Status status = arguments.rank >= 0
-                                  ? RunRank(arguments)
-                                  : RunPool(arguments, std::vector<std::string>(argv, argv + argc));
-  return status.ok() ? 0 : fail(status, 1);
+    return CodeOf(valid, kExitBadArguments);
+  return CodeOf(RunPool(arguments));
 }
 
 }  // namespace
