@@ -26,8 +26,8 @@ mv "$build.configure.log" "$build/configure.log"
 cmake --build "$build" -j "$jobs"
 rm -f "$failed_list"
 export OMP_WAIT_POLICY=passive
-# Most tests wait for processes half of their time: two run for each core. None needs the machine for itself.
-ctest --test-dir "$build" -j $((2 * jobs)) --timeout 900 --output-on-failure --no-tests=error "$@" && exit
+# Most tests wait for processes most of their time: three run for each core. None needs the machine for itself.
+ctest --test-dir "$build" -j $((3 * jobs)) --timeout 900 --output-on-failure --no-tests=error "$@" && exit
 failed=$(may_run_again) || exit 1
 echo "these tests failed, and run again, alone: $failed"
 ctest --test-dir "$build" --rerun-failed --timeout 900 --output-on-failure

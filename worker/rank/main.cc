@@ -308,9 +308,14 @@ int main(int argc, char** argv) {
   if (flags->agent != 0 && getppid() != flags->agent) return 1;
   const auto level = longhaul::ParseLogLevel(flags->log_level);
   const auto format = longhaul::ParseLogFormat(flags->log_format);
-  return longhaul::RunRank(*flags, signals,
-                           longhaul::Logger({.program = "longhaul-rank",
-                                             .level = level.value_or(longhaul::LogLevel::kInfo),
-                                             .format = format.value_or(longhaul::LogFormat::kAuto)})
-                               .With({.pool = flags->pool, .rank = flags->rank}));
+  const int code =
+      longhaul::RunRank(*flags, signals,
+                        longhaul::Logger({.program = "longhaul-rank",
+                                          .level = level.value_or(longhaul::LogLevel::kInfo),
+                                          .format = format.value_or(longhaul::LogFormat::kAuto)})
+                            .With({.pool = flags->pool, .rank = flags->rank}));
+  // All that the rank had is given back. The static objects of torch would take another 0.1 s, and
+  // threads that are detached may still use those of other libraries.
+  std::fflush(nullptr);
+  _exit(code);
 }

@@ -174,8 +174,14 @@ class CliTest(ClusterTest):
         """Until a command that says nothing before the end has made its call."""
         port = f":{int(self.cluster.address.rsplit(':', 1)[1]):04X} 01 "
 
+        def target(file):
+            try:
+                return os.readlink(file)
+            except FileNotFoundError:  # Closed meanwhile.
+                return None
+
         def connected():
-            sockets = {os.readlink(file) for file in pathlib.Path(f"/proc/{process.pid}/fd").iterdir() if file.is_symlink()}
+            sockets = {target(file) for file in pathlib.Path(f"/proc/{process.pid}/fd").iterdir()}
             lines = [line for kind in ("tcp", "tcp6") for line in pathlib.Path(f"/proc/net/{kind}").read_text().splitlines() if port in line]
             return any(f"socket:[{line.split()[9]}]" in sockets for line in lines)
 
