@@ -164,6 +164,7 @@ class Coordinator {
   std::string_view GroupOf(std::string_view pool, std::string_view incarnation) const;
   void FollowGroup(const std::string& pool);
   void LosePool(const std::string& pool);
+  void LoseReplaced(const std::string& pool, const std::string& incarnation);
 
   // coordinator_pools.cc: leases of pools, and their places in jobs.
   // Returns false if the pool was refused.

@@ -27,6 +27,7 @@ std::string ReasonOf(const absl::Status& status) {
 }  // namespace
 
 void Coordinator::On(const JoinPool& event) {
+  if (event.replaces != event.incarnation) LoseReplaced(event.pool, event.replaces);
   if (event.nodes > 1 || nodes_.Has(event.pool)) return JoinNode(event);
   if (Enter(event.pool, event.incarnation, {event.ranks, event.cuda, event.capabilities}))
     granting_ = {event.pool, event.incarnation};
@@ -161,6 +162,13 @@ void Coordinator::ExpireLeases() {
     nodes_.Break(member.pool, now_);
     LosePlace(member.pool);
   }
+}
+
+// Of a pool, or of a node of one.
+void Coordinator::LoseReplaced(const std::string& pool, const std::string& incarnation) {
+  if (nodes_.Has(pool) ? nodes_.Leave(pool, incarnation, now_)
+                       : membership_.IsLive(pool, incarnation))
+    LosePool(pool);
 }
 
 void Coordinator::LosePlace(const std::string& pool) {

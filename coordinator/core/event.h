@@ -70,6 +70,8 @@ struct JoinPool {
   std::string fresh = {};
   // See NodeTraits.
   std::string machine = {};
+  // An incarnation that has ended for certain. Empty: none.
+  std::string replaces = {};
 };
 
 // An evaluation of the outer parameters, or of the pool's own. `final`: of the outer parameters

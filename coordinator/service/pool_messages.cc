@@ -96,6 +96,8 @@ absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request)
         {{"capabilities", absl::StrCat("one has more than ", kCapabilityBytesMax, " bytes")}});
   }
   LH_RETURN_IF_ERROR(CheckKeptJobs(request));
+  if (!request.replaces().empty() && !IsIncarnation(request.replaces()))
+    return BadRequestError({{"replaces", absl::StrCat("is not ", kIncarnationForm)}});
   if (request.host().size() > kPoolTextBytesMax || request.version().size() > kPoolTextBytesMax) {
     return BadRequestError(
         {{"host", absl::StrCat("it or the version has more than ", kPoolTextBytesMax, " bytes")}});
@@ -130,7 +132,8 @@ JoinPool EventOf(const v1::JoinRequest& request) {
                  .incarnation = request.incarnation(),
                  .ranks = request.ranks(),
                  .cuda = request.device() == v1::CUDA,
-                 .capabilities = {request.capabilities().begin(), request.capabilities().end()}};
+                 .capabilities = {request.capabilities().begin(), request.capabilities().end()},
+                 .replaces = request.replaces()};
   if (request.nodes() <= 1) return event;
   event.nodes = request.nodes();
   if (request.has_node()) event.node = request.node();

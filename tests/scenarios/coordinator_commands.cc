@@ -130,7 +130,8 @@ Lines CoordinatorScenario::Join(const Command& c) {
                                .host = c.Text("host"),
                                .version = c.Text("version"),
                                .running = c.Text("running"),
-                               .fresh = c.Text("fresh", "g")};
+                               .fresh = c.Text("fresh", "g"),
+                               .replaces = c.Text("replaces")};
     if (!c.Text("node").empty()) join.node = static_cast<int>(c.Number("node"));
     return join;
   };

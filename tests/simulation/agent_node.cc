@@ -54,12 +54,14 @@ void AgentNode::Start() {
       world_, coordinator_, process_,
       MembershipNode::Options{.join = join,
                               .machine = options_.machine,
+                              .before = record_,
                               .new_incarnation =
                                   [this, several] {
                                     ++incarnations_;
-                                    return several
-                                               ? absl::StrCat(options_.machine, ".", incarnations_)
-                                               : absl::StrCat(incarnations_);
+                                    record_ = several
+                                                  ? absl::StrCat(options_.machine, ".", incarnations_)
+                                                  : absl::StrCat(incarnations_);
+                                    return record_;
                                   }},
       [this](const MembershipNode::Standing& standing) { Assigned(standing); });
   world_->Trace(name_, absl::StrCat("starts as ", membership_->incarnation()));
@@ -70,6 +72,8 @@ void AgentNode::Start() {
 void AgentNode::Crash(bool silently) {
   if (!up()) return;
   world_->Trace(name_, silently ? "loses its power" : "ends");
+  // A record of the time before the machine started is not used. Sometimes the disk has none.
+  if (silently || options_.earlier || world_->Chance(0.2)) record_.clear();
   if (silently && ranks_ != nullptr) ranks_->LosePower();
   Do(Supervisor::KillRanks{});
   process_->End();

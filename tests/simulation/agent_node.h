@@ -98,6 +98,8 @@ class AgentNode {
   const AgentOptions options_;
   const std::string name_;
   int64_t incarnations_ = 0, faults_ = 0;
+  // What the product's IncarnationRecord has: the incarnation that was used last.
+  std::string record_;
 
   // The process of the agent. Null: no agent runs.
   std::shared_ptr<Process> process_;

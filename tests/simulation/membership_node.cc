@@ -20,7 +20,7 @@ MembershipNode::MembershipNode(World* world, CoordinatorNode* coordinator,
       process_(std::move(process)),
       options_(std::move(options)),
       on_standing_(std::move(on_standing)),
-      membership_(options_.join.nodes > 1, options_.new_incarnation()) {}
+      membership_(options_.join.nodes > 1, options_.new_incarnation(), options_.before) {}
 
 MembershipNode::~MembershipNode() {
   if (connection_ == nullptr) return;
@@ -79,6 +79,7 @@ void MembershipNode::Broken() {
 void MembershipNode::Join() {
   coordinator::JoinPool join = options_.join;
   join.incarnation = incarnation();
+  join.replaces = membership_.before();
   if (const auto running = membership_.running()) {
     join.running = running->incarnation;
     join.node_given = !join.node.has_value();

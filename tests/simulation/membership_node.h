@@ -22,6 +22,8 @@ class MembershipNode {
     // The request to join, without its incarnation and without what is said only once.
     coordinator::JoinPool join;
     int machine = 1;  // On the network.
+    // The incarnation that ended on this machine before. Empty: none is known.
+    std::string before = {};
     std::function<std::string()> new_incarnation;
   };
   using Subject = AgentMembership::Subject;

@@ -49,6 +49,7 @@ v1::JoinRequest MakeJoinRequest(const AgentOptions& options, const NodeRanks& ra
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(AgentOptions options) {
   auto agent = absl::WrapUnique(new Agent(std::move(options)));
   LH_RETURN_IF_ERROR(agent->PrepareRanks());
+  agent->OpenRecord();
   LH_RETURN_IF_ERROR(agent->ServeHttp());
   agent->Join();
   return agent;
@@ -107,6 +108,20 @@ Agent::Agent(AgentOptions options)
   place_.add_ranks_of_node(options_.ranks);
 }
 
+// Without a record the next agent waits for the end of this one's lease.
+void Agent::OpenRecord() {
+  const absl::StatusOr<std::string> boot = BootId();
+  if (!boot.ok() || options_.work_dir.empty()) return;
+  absl::StatusOr<IncarnationRecord> record = IncarnationRecord::Open(
+      options_.work_dir + "/agents", options_.pool, options_.coordinator, *boot);
+  if (record.ok()) {
+    record_ = *std::move(record);
+  } else {
+    options_.log.Warning(absl::StrCat("an agent that follows this one after a crash will wait for ",
+                                      "the end of its lease: ", record.status().message()));
+  }
+}
+
 void Agent::Join() {
   MembershipClient::Options membership{.log = options_.log,
                                        .coordinator = options_.coordinator,
@@ -114,6 +129,13 @@ void Agent::Join() {
                                        .tls_files = options_.tls_files,
                                        .join = MakeJoinRequest(options_, *ranks_),
                                        .heartbeat = options_.heartbeat};
+  if (record_.has_value()) {
+    membership.before = record_->before();
+    membership.on_incarnation = [this](const std::string& incarnation) {
+      const absl::Status written = record_->Write(incarnation);
+      if (!written.ok()) options_.log.Warning(written.message());
+    };
+  }
   if (!options_.state_dir.empty()) {
     membership.kept_jobs = [this] {
       return KeptJobs(*fs_, PoolStateFolder(options_.state_dir, options_.pool));

@@ -23,6 +23,7 @@
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/agent_metrics.h"
 #include "worker/agent/agent_options.h"
+#include "worker/agent/incarnation_record.h"
 #include "worker/agent/log_server.h"
 #include "worker/agent/membership_client.h"
 #include "worker/agent/node_ranks.h"
@@ -53,6 +54,7 @@ class Agent {
   explicit Agent(AgentOptions options);
   absl::Status PrepareRanks();
   absl::Status ServeHttp();
+  void OpenRecord();
   void Join();
 
   struct Assigned {
@@ -127,6 +129,8 @@ class Agent {
   AgentMetrics metrics_;
   std::unique_ptr<Tokens> tokens_;
   std::unique_ptr<HttpServer> http_;
+  // The thread of membership_ writes it.
+  std::optional<IncarnationRecord> record_;
   std::unique_ptr<MembershipClient> membership_;
   std::unique_ptr<LogServer> log_server_;
 };

@@ -16,7 +16,7 @@ bool AgentMembership::Granted(const std::string& job, int ordinal, const Place& 
 
 bool AgentMembership::BeginAnew(std::string incarnation) {
   joined_ = false;
-  incarnation_ = std::move(incarnation);
+  before_ = std::exchange(incarnation_, std::move(incarnation));
   return Assign("", 0, {});
 }
 

@@ -41,11 +41,14 @@ class AgentMembership {
     kLeaveGroup,
   };
 
-  // `several`: of a pool of several nodes.
-  AgentMembership(bool several, std::string incarnation)
-      : several_(several), incarnation_(std::move(incarnation)) {}
+  // `several`: of a pool of several nodes. `before`: an incarnation that has ended for certain.
+  AgentMembership(bool several, std::string incarnation, std::string before = "")
+      : several_(several), incarnation_(std::move(incarnation)), before_(std::move(before)) {}
 
   const std::string& incarnation() const { return incarnation_; }
+  // What Join says, so that nobody waits for the lease of an incarnation before this one. Empty:
+  // none is known.
+  const std::string& before() const { return before_; }
   // True: it has a lease, and sends heartbeats. False: it joins.
   bool joined() const { return joined_; }
   bool draining() const { return draining_; }
@@ -79,7 +82,7 @@ class AgentMembership {
   bool Assign(const std::string& job, int ordinal, const Place& place);
 
   const bool several_;
-  std::string incarnation_;
+  std::string incarnation_, before_;
   bool joined_ = false, draining_ = false;
   Place place_;
   // Of the last answer.

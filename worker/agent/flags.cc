@@ -109,9 +109,9 @@ void AddFolderFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
   config.Setting("data-dir", "DIR", agent.data_dir,
                  "relative data paths of jobs begin here (default: current folder)");
   config.Setting("work-dir", "DIR", agent.work_dir,
-                 "tokens that are made of text are kept here, for later ranks and jobs (default: "
-                 ".longhaul in --data-dir where that can be written, else longhaul-work in the "
-                 "folder for temporary files)");
+                 "tokens that are made of text are kept here, for later ranks and jobs, and the names "
+                 "under which agents work here (default: .longhaul in --data-dir where that can be "
+                 "written, else longhaul-work in the folder for temporary files)");
   config.Setting(
       "state-dir", "DIR", agent.state_dir,
       "folder for what the inner optimizers of this pool remember (moments and the like), "

@@ -58,7 +58,7 @@ MembershipClient::MembershipClient(Options options, OnStanding on_standing, OnRe
       channel_(MakeChannel(
           {.address = options_.coordinator, .tls = options_.tls, .keepalive = kPromptKeepalive})),
       stub_(v1::PoolService::NewStub(channel_)),
-      membership_(options_.join.nodes() > 1, RandomHex()),
+      membership_(options_.join.nodes() > 1, RandomHex(), options_.before),
       thread_([this](std::stop_token stop) { Run(stop); }) {}
 
 MembershipClient::~MembershipClient() {
@@ -71,6 +71,10 @@ absl::StatusOr<absl::Duration> MembershipClient::MeasureRoundTrip(absl::Duration
 }
 
 void MembershipClient::Run(const std::stop_token& stop) {
+  if (options_.on_incarnation) {
+    absl::MutexLock lock(&mutex_);
+    options_.on_incarnation(membership_.incarnation());
+  }
   Random random(std::hash<std::string>()(RandomHex()));
   const Backoff backoff{.max = absl::Seconds(2)};
   for (int failures = 0; !stop.stop_requested();) {
@@ -129,7 +133,10 @@ bool MembershipClient::Recover(const absl::Status& error) {
 }
 
 void MembershipClient::BeginAnew() {
-  Apply({}, {}, [](AgentMembership& membership) { return membership.BeginAnew(RandomHex()); });
+  const std::string incarnation = RandomHex();
+  Apply({}, {},
+        [&](AgentMembership& membership) { return membership.BeginAnew(incarnation); });
+  if (options_.on_incarnation) options_.on_incarnation(incarnation);
 }
 
 void MembershipClient::Depart() {
@@ -250,6 +257,7 @@ absl::StatusOr<absl::Duration> MembershipClient::Join() {
   {
     absl::MutexLock lock(&mutex_);
     request.set_incarnation(membership_.incarnation());
+    request.set_replaces(membership_.before());
     if (const auto running = membership_.running()) {
       request.set_running(running->incarnation);
       request.set_node_given(!request.has_node());

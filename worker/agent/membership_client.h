@@ -41,6 +41,10 @@ class MembershipClient {
     TlsFiles tls_files;
     // Without an incarnation: each Rejoin makes a new one.
     v1::JoinRequest join;
+    // See IncarnationRecord: the incarnation that ended here before, and what is told of each new
+    // one before it joins, on the client's thread. Empty, null: none is known, nothing is told.
+    std::string before;
+    std::function<void(const std::string& incarnation)> on_incarnation;
     // At most a third of the lease.
     absl::Duration heartbeat = absl::Milliseconds(500);
     // The interval for a pool of one node that has had nothing to do for `idle_after`, as most

@@ -1,9 +1,6 @@
 #include "worker/data/token_cache.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -20,6 +17,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "common/io/digest.h"
+#include "common/io/file_lock.h"
 #include "worker/data/document_encoder.h"
 #include "worker/data/documents.h"
 #include "worker/data/megatron_writer.h"
@@ -65,45 +63,20 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenDocuments(const SourceOption
                           options.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
 }
 
-// A lock among processes. It is released with the object.
-class FolderLock {
- public:
-  FolderLock() = default;
-  FolderLock(const FolderLock&) = delete;
-  ~FolderLock() {
-    if (fd_ >= 0) close(fd_);
-  }
-  absl::Status Open(const std::string& path) {
-    path_ = path;
-    fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    return fd_ >= 0 ? absl::OkStatus() : Failed("open");
-  }
-  // False: another process has it.
-  absl::StatusOr<bool> Try() const {
-    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
-    if (errno == EWOULDBLOCK || errno == EINTR) return false;
-    return Failed("lock");
-  }
-
- private:
-  absl::Status Failed(const char* what) const {
-    const absl::Status system =
-        absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path_));
-    return absl::InternalError(absl::StrCat("the worker's --work-dir: ", system.message()));
-  }
-
-  std::string path_;
-  int fd_ = -1;
-};
+absl::Status OfWorkDir(const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InternalError(absl::StrCat("the worker's --work-dir: ", status.message()));
+}
 
 // Waits until the lock is free, as long as the file that its holder writes grows.
-absl::Status AwaitLock(const FolderLock& lock, const std::string& growing,
-                       const std::string& source, const TokenWork& work) {
+absl::Status AwaitLock(FileLock& lock, const std::string& growing, const std::string& source,
+                       const TokenWork& work) {
   uintmax_t size = 0;
   absl::Time grew = SteadyTime(), told = absl::InfinitePast();
   for (;;) {
-    LH_ASSIGN_OR_RETURN(const bool ours, lock.Try());
-    if (ours) return absl::OkStatus();
+    const absl::StatusOr<bool> ours = lock.Try();
+    if (!ours.ok()) return OfWorkDir(ours.status());
+    if (*ours) return absl::OkStatus();
     std::error_code ignored;
     const uintmax_t now = fs::file_size(growing, ignored);
     if (!ignored && now != size) {
@@ -219,8 +192,8 @@ absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
   fs::create_directories(work.folder, error);
   const std::string prefix = absl::StrCat(work.folder, "/", name);
   if (OpenMegatronFile(prefix).ok()) return prefix;
-  FolderLock lock;
-  LH_RETURN_IF_ERROR(lock.Open(absl::StrCat(work.folder, "/", source, ".lock")));
+  FileLock lock;
+  LH_RETURN_IF_ERROR(OfWorkDir(lock.Open(absl::StrCat(work.folder, "/", source, ".lock"))));
   absl::Status made = AwaitLock(lock, prefix + ".bin.tmp", options.path, work);
   if (made.ok() && !OpenMegatronFile(prefix).ok()) {
     RemoveOthers(work.folder, source, name);

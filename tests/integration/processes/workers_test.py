@@ -244,6 +244,26 @@ class WorkersTest(ClusterTest):
         self.assertNotIn("was silent", self.cluster.log("site-b"))
         self.assertNotIn("made no progress", self.cluster.log("site-b"))
 
+    def test_a_killed_agent_that_is_started_again_is_not_kept_waiting_by_its_lease(self):
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator("--lease", "10m")
+        work = self.cluster.folder / "work"
+        for pool in ("site-a", "site-b"):
+            self.cluster.start_worker(pool, 1, "--work-dir", work)
+        self.cluster.submit(steps=100000)
+        self.cluster.wait_step(60)
+        killed = self.cluster.workers["site-a"]
+        killed.kill()
+        killed.wait()
+        self.cluster.start_worker("site-a", 1, "--work-dir", work)
+        self.await_commits(30)
+        wait_until(lambda: {pool["pool"]: pool["live"] for pool in self.cluster.job()["pools"]} == {"site-a": True, "site-b": True}, 30, "both pools")
+        # An agent that runs is not replaced.
+        self.cluster.start_worker("site-a", 1, "--work-dir", work, name="second")
+        self.cluster.wait_log("second", "pool site-a is live with another worker")
+        self.await_commits(10)
+
     def test_sigterm_drains_and_spares_the_others(self):
         self.start(1000000)
         worker, ranks = self.cluster.workers["site-b"], self.cluster.ranks_of("site-b")

@@ -22,6 +22,16 @@ TEST(AgentMembershipTest, ReportsCountForTheSubjectOfTheLastAnswer) {
   EXPECT_TRUE(membership.About({"a2", "", 0}));
 }
 
+TEST(AgentMembershipTest, ItKnowsTheIncarnationBefore) {
+  AgentMembership membership(false, "a1", "a0");
+  EXPECT_EQ(membership.before(), "a0");
+  membership.Granted("job", 0, {});
+  EXPECT_EQ(membership.before(), "a0");
+  membership.BeginAnew("a2");
+  EXPECT_EQ(membership.before(), "a1");
+  EXPECT_EQ(AgentMembership(false, "b1").before(), "");
+}
+
 TEST(AgentMembershipTest, AfterARestartOfTheCoordinatorTheSameIncarnationJoins) {
   AgentMembership membership(false, "a1");
   EXPECT_EQ(membership.Refused(absl::NotFoundError("")), Remedy::kNone);
