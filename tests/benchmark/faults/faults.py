@@ -27,8 +27,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "integratio
 import cluster as processes  # noqa: E402  (reads the folder of the programs from sys.argv[1])
 
 JOB = "tiny"
-# Of each rank's link: about 20 steps a second.
-BYTES_PER_SECOND = 40_000
+# Of all links together: about 160 steps a second, so that two cores are not what pools wait for.
+BYTES_PER_SECOND = 320_000
 RESTART_SECONDS = 2
 # A pool is left alone for so long after it was killed, and after the last kill of all.
 RETURN_SECONDS = 20
@@ -141,7 +141,7 @@ def seconds_until_back(session, watch, kills):
 def measure(options, mode):
     """Trains without faults and with them, and prints the rows."""
     session = processes.Cluster()
-    session.bytes_per_second = BYTES_PER_SECOND
+    session.bytes_per_second = BYTES_PER_SECOND // options.pools
     watch = None
     try:
         session.start_coordinator()
