@@ -229,7 +229,7 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
   const auto end = [&](FaultPlace place, const absl::Status& status, const std::string& reason) {
     return EndWith(EndOf(place, spec, status), status, reason, log, reporter);
   };
-  const absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
+  const absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files, log);
   if (!tls.ok()) {
     log.Error(tls.status().ToString(absl::StatusToStringMode::kWithNoExtraData));
     return kRankRestart;
