@@ -100,7 +100,7 @@ class CoordinatorServer::Impl {
                                                  .keep = options.upload_keep},
                                                 &troubles));
     for (const std::string& trouble : troubles) log_.Warning(trouble);
-    LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
+    LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, clock_->Now(), log_));
     log_.Info(absl::StrCat("found ", recovered.jobs.size(), " jobs that have not ended in ",
                            options.data_dir));
     StartWork(options, std::move(recovered));
