@@ -245,6 +245,20 @@ void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
   job.events.Add(EventOf(state), now());
   parts_.log->With({.job = job.name(), .job_id = job.id()})
       .Info(absl::StrCat("is ", JobStateName(state.state)));
+  if (state.state == JobState::kSeeding) WarnOfPools(job);
+}
+
+// Which pools take part was not known at submit.
+void Performer::WarnOfPools(LiveJob& job) {
+  const std::optional<JobView> view = View(job.id());
+  if (!view.has_value() || job.resolved->spec.data().pools().empty()) return;
+  std::vector<std::string> names;
+  for (const ParticipantView& participant : view->participants)
+    if (participant.live) names.push_back(participant.pool);
+  std::string warning = WarningOfPoolNames(job.resolved->spec, names);
+  if (warning.empty()) return;
+  parts_.log->With({.job = job.name(), .job_id = job.id()}).Warning(warning);
+  job.events.Add(MakeEvent(v1::SUBMIT_WARNING, v1::WARNING, std::move(warning)), now());
 }
 
 void Performer::TakeOver(LiveJob& job, const StorePlace& place) {

@@ -171,6 +171,8 @@ class Performer {
   void TakeOver(LiveJob& job, const StorePlace& place);
   void TakeOver(LiveJob& job, const StorePause& pause);
   void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
+  // In the events of a job that begins.
+  void WarnOfPools(LiveJob& job);
   // Closes the store of a job that is paused, and gives its memory back.
   void CloseStore(LiveJob& job);
   // A job that has not begun yet keeps the checkpoint that it begins with from being removed.

@@ -42,6 +42,27 @@ TEST_F(PerformerTest, AJobReachesItsFirstCommits) {
   EXPECT_EQ(meta_->GetJob(id)->status, "status 3") << "the report that is kept is of that state";
 }
 
+TEST_F(PerformerTest, AJobThatBeginsWarnsOfNamesOfDataThatNoneOfItsPoolsHas) {
+  for (const char* const name : {"aa", "b"}) {
+    ResolvedJob job = Spec(absl::StrCat("job-", name), 1);
+    job.spec.mutable_pools()->set_max(1);
+    job.spec.mutable_data()->mutable_text()->set_path("text");
+    job.spec.mutable_data()->add_pools()->set_pool(name);
+    const std::string id = performer_->Submit(std::move(job), "")->job;
+    const std::string pool = name == std::string("aa") ? "a" : "b";
+    Join(pool);
+    Step(RankReady{id, pool, "1", 0});
+    std::vector<std::string> said;
+    for (const v1::JobEvent& event : performer_->EventsAfter(id, 0))
+      if (event.kind() == v1::SUBMIT_WARNING) said.push_back(event.message());
+    if (pool == "b") {
+      EXPECT_THAT(said, testing::IsEmpty());
+    } else {
+      EXPECT_THAT(said, testing::ElementsAre(testing::HasSubstr("no pool is named aa now")));
+    }
+  }
+}
+
 TEST_F(PerformerTest, TheStoreOfAPausedJobIsClosedUntilTheJobIsResumed) {
   const std::string id = RunPair();
   Push(id, "b", 1, RoundKind::kOuter);
