@@ -95,6 +95,21 @@ class BadInputTest(unittest.TestCase):
             self.cluster.wait_step(before + 200, seconds=20)
         self.assertNotIn('"warning"', self.cluster.log("site-a"))
 
+    def test_a_clock_that_is_years_ahead_at_a_start_makes_no_job_old(self):
+        self.cluster.start_coordinator("--ended-job-keep", "1h")
+        self.cluster.submit(pools=1)
+        self.assertEqual(self.cluster.cli("cancel", "tiny").returncode, 0)
+        self.cluster.prefix["coordinator"] = ["env", *(f"{name}={value}" for name, value in at("+3650d").items())]
+        for kept in ("1h", "1s"):
+            self.cluster.coordinator.kill()
+            self.cluster.coordinator.wait()
+            self.cluster.start_coordinator("--ended-job-keep", kept)
+            if kept == "1h":
+                # It would be deleted with the first ticks, five in a second.
+                time.sleep(2)
+                self.assertEqual(self.cluster.job("tiny")["state"], "CANCELLED")
+        cluster.wait_until(lambda: self.cluster.cli("get", "tiny").returncode == 1, 30, "the job to go")
+
     def test_an_own_certificate_that_has_expired(self):
         certificate = self.issue("coordinator", "localhost", 10)
         coordinator = ["--listen", "127.0.0.1:0", "--http-listen", "", "--data-dir", self.cluster.folder / "data", *certificate]
