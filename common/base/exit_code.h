@@ -19,11 +19,13 @@ inline int StartExitCode(const absl::Status& status) {
 }
 
 // The exit code of a server for an error in the TLS files that flags name (common/rpc/tls_files.h).
-// A file that is not there, or cannot be read, may come with a folder that is mounted later. A
-// certificate that is out of date is not a mistake of the command line: the peer would refuse it.
+// A file that is not there, or cannot be read, may come with a folder that is mounted later, or
+// with other rights. A certificate that is out of date is not a mistake of the command line: the
+// peer would refuse it.
 inline int TlsExitCode(const absl::Status& status) {
   if (absl::IsUnauthenticated(status)) return kExitRefused;
-  return absl::IsNotFound(status) || absl::IsUnavailable(status) ? kExitFailed : kExitBadArguments;
+  // Others may read or write a key: a person's mistake.
+  return absl::IsFailedPrecondition(status) ? kExitBadArguments : StartExitCode(status);
 }
 
 }  // namespace longhaul

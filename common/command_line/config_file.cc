@@ -1,7 +1,6 @@
 #include "common/command_line/config_file.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -22,12 +21,15 @@ namespace {
 
 bool IsSwitch(const CLI::Option& option) { return option.get_items_expected_min() == 0; }
 
-// Its value is not taken from a weaker source if it, or an earlier name of it, was given.
-bool IsGiven(const CLI::Option& option) {
-  const std::set<CLI::Option*> others = option.get_excludes();
-  return option.count() > 0 || std::any_of(others.begin(), others.end(),
-                                           [](const CLI::Option* o) { return o->count() > 0; });
+// The option, or an earlier name of it that was given in its place.
+const CLI::Option& GivenAs(const CLI::Option& option) {
+  for (const CLI::Option* other : option.get_excludes())
+    if (other->count() > 0) return *other;
+  return option;
 }
+
+// Then its value is not taken from a weaker source.
+bool IsGiven(const CLI::Option& option) { return GivenAs(option).count() > 0; }
 
 // A value that ParseYamlSettings reads as `text`.
 std::string ValueInYaml(const std::string& text) {
@@ -115,7 +117,8 @@ std::string ConfigFile::SourceOf(const CLI::Option& option,
   if (const auto at = lines_.find(&option); at != lines_.end())
     return absl::StrCat("--config, line ", at->second);
   if (option.count() == 0) return "default";
-  return IsAmong(args, option) ? option.get_name() : option.get_envname();
+  // CLI11 does not name an option that help pages do not show.
+  return IsAmong(args, option) ? "--" + option.get_single_name() : option.get_envname();
 }
 
 std::string ConfigFile::Text(const std::vector<std::string>& args) const {
@@ -123,16 +126,17 @@ std::string ConfigFile::Text(const std::vector<std::string>& args) const {
   if (!path_.empty()) text = absl::StrCat("# --config ", ValueInYaml(path_), "\n");
   for (const CLI::Option* option : settings_) {
     const std::string& name = option->get_single_name();
+    const CLI::Option& given = GivenAs(*option);
     std::string value = option->get_default_str();
     if (IsSwitch(*option)) {
-      value = option->count() > 0 && option->as<bool>() ? "true" : "false";
-    } else if (option->count() > 0) {
-      value = option->as<std::string>();
+      value = given.count() > 0 && given.as<bool>() ? "true" : "false";
+    } else if (given.count() > 0) {
+      value = given.as<std::string>();
     } else if (value.empty()) {
       absl::StrAppend(&text, "# ", name, " is not set\n");
       continue;
     }
-    absl::StrAppend(&text, name, ": ", ValueInYaml(value), "  # ", SourceOf(*option, args), "\n");
+    absl::StrAppend(&text, name, ": ", ValueInYaml(value), "  # ", SourceOf(given, args), "\n");
   }
   return text;
 }

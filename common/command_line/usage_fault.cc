@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -124,8 +125,12 @@ UsageFault MissingOption(const CLI::App& command, const std::string& message,
   return {message, HelpHint(command)};
 }
 
-// "--file: 1 required FILE missing" of CLI11.
+// "--file: 1 required FILE missing" or "--file: At Most 1 required but received 2" of CLI11.
 std::string MismatchText(const std::string& message) {
+  if (const auto [name, count] = std::pair<absl::string_view, absl::string_view>(
+          absl::StrSplit(message, absl::MaxSplits(": At Most 1 required but received ", 1)));
+      !count.empty())
+    return absl::StrCat(name, ": given ", count, " times, expected once");
   const size_t colon = message.find(": "), required = message.find(" required ");
   if (colon == std::string::npos || required == std::string::npos ||
       !absl::EndsWith(message, " missing"))

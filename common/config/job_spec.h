@@ -26,7 +26,8 @@ struct ResolvedJob {
   std::vector<FragmentSchedule> schedule;
   // Settings that are accepted, but are probably mistakes.
   std::vector<std::string> warnings;
-  // Likewise, of what the job begins with (WarningOfBeginning); not of the spec alone.
+  // Likewise, of the parameters that the job begins with, and of the pools that are there; not of
+  // the spec alone.
   std::vector<std::string> beginning_warnings;
 };
 
@@ -42,6 +43,11 @@ absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
 // keeps to documents. Empty: nothing. `field`: the one that names the model. Pure.
 std::string WarningOfDocuments(const std::string& field, bool trained_separate,
                                const v1::DataSpec& data);
+
+// What to tell of a job of which some pools take the default source of data, while data.pools has
+// names that none of its pools has: a name may be misspelt. Empty: nothing. `pools`: the names of
+// those that are there. Pure.
+std::string WarningOfPoolNames(const v1::JobSpec& spec, const std::vector<std::string>& pools);
 
 // The map for the engine. INVALID_ARGUMENT: no preset has this name.
 absl::StatusOr<PartitionMap> PartitionOf(const v1::PartitionSpec& spec);

@@ -1,8 +1,12 @@
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/checked_math.h"
+#include "common/base/nearest_name.h"
 #include "common/config/data_sources.h"
 #include "common/config/job_spec.h"
 #include "common/config/validate.h"
@@ -52,6 +56,13 @@ void WarnOfFreeze(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
   }
 }
 
+void WarnOfSchedule(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
+  if (spec.inner().schedule().warmup_steps() < spec.train().steps()) return;
+  warnings.push_back(
+      "inner.schedule.warmup_steps: takes all of train.steps: the learning rate ends at its peak, "
+      "and does not fall to inner.schedule.final_fraction");
+}
+
 void WarnOfDocuments(const v1::DataSpec& data, std::vector<std::string>& warnings) {
   if (data.separate_documents()) return;
   for (const DataSource& of : AllDataSources(data)) {
@@ -86,7 +97,39 @@ void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings
   }
 }
 
+// Of `names` as many as are easily read.
+std::string SomeNames(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 4;
+  const size_t shown = std::min(names.size(), kShown);
+  std::string text = absl::StrJoin(names.begin(), names.begin() + shown, ", ");
+  if (names.size() > shown) absl::StrAppend(&text, " and ", names.size() - shown, " more");
+  return text;
+}
+
 }  // namespace
+
+std::string WarningOfPoolNames(const v1::JobSpec& spec, const std::vector<std::string>& pools) {
+  const v1::DataSpec& data = spec.data();
+  // Names of pools.names were compared already, and the job waits for those.
+  if (!spec.pools().names().empty() || data.source_case() == v1::DataSpec::SOURCE_NOT_SET)
+    return "";
+  std::set<std::string> named;
+  for (const v1::PoolData& of_pool : data.pools()) named.insert(of_pool.pool());
+  std::vector<std::string> of_default;
+  for (const std::string& pool : pools)
+    if (named.erase(pool) == 0) of_default.push_back(pool);
+  if (named.empty() || of_default.empty()) return "";
+  std::string text =
+      absl::StrCat("data.pools: no pool is named ", SomeNames({named.begin(), named.end()}),
+                   " now, and ", SomeNames(of_default), " would read the default source");
+  for (const std::string& name : named) {
+    const std::string near = NearestName(name, of_default);
+    if (near.empty()) continue;
+    absl::StrAppend(&text, "; is '", name, "' meant to be '", near, "'?");
+    break;
+  }
+  return text;
+}
 
 std::string WarningOfDocuments(const std::string& field, bool trained_separate,
                                const v1::DataSpec& data) {
@@ -109,6 +152,7 @@ std::vector<std::string> WarningsOf(const v1::JobSpec& spec, int fragments) {
   if (spec.sync().fragments().has_balanced() && spec.sync().fragments().order() != 0) {
     warnings.push_back("sync.fragments.order: counts with sync.fragments.layers only");
   }
+  WarnOfSchedule(spec, warnings);
   WarnOfDocuments(spec.data(), warnings);
   if (spec.inner().has_onebit_adam()) {
     WarnOfFreeze(spec, warnings);

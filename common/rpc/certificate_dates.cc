@@ -29,7 +29,12 @@ std::string SubjectOf(X509* certificate) {
 }  // namespace
 
 absl::StatusOr<CertificateDates> DatesOfCertificate(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const BioPtr file, OpenPem(path, path));
+  LH_ASSIGN_OR_RETURN(const std::string text, ReadPem(path, path));
+  return DatesInPem(text, path);
+}
+
+absl::StatusOr<CertificateDates> DatesInPem(const std::string& text, const std::string& path) {
+  const BioPtr file = ReaderOf(text);
   std::optional<CertificateDates> first;
   while (const CertificatePtr next = NextCertificate(file.get())) {
     const auto from = TimeOf(X509_get0_notBefore(next.get()));
@@ -41,12 +46,6 @@ absl::StatusOr<CertificateDates> DatesOfCertificate(const std::string& path) {
   ERR_clear_error();
   if (first) return *std::move(first);
   return absl::InvalidArgumentError(absl::StrCat(path, " has no certificate in PEM"));
-}
-
-std::optional<double> CertificateExpirySeconds(const std::string& path) {
-  const absl::StatusOr<CertificateDates> dates = DatesOfCertificate(path);
-  if (!dates.ok()) return std::nullopt;
-  return absl::ToDoubleSeconds(dates->until - absl::UnixEpoch());
 }
 
 }  // namespace longhaul

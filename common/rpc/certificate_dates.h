@@ -1,7 +1,6 @@
 // From when to when a certificate is valid.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -21,7 +20,7 @@ struct CertificateDates {
 //   INVALID_ARGUMENT  it has no certificate in PEM, or one with an invalid date
 absl::StatusOr<CertificateDates> DatesOfCertificate(const std::string& path);
 
-// Its `until` for a metric, in seconds since 1970. Empty: the file cannot be used.
-std::optional<double> CertificateExpirySeconds(const std::string& path);
+// Likewise, of the text of a file that was read; `path` is for messages. INVALID_ARGUMENT as above.
+absl::StatusOr<CertificateDates> DatesInPem(const std::string& text, const std::string& path);
 
 }  // namespace longhaul

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
@@ -66,9 +67,16 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   if (options.direct || IsOfThisMachine(options.address))
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
-  return grpc::CreateCustomChannel(
+  std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
       options.address, options.tls ? options.tls->channel() : grpc::InsecureChannelCredentials(),
       arguments);
+  if (!options.tls) return channel;
+  // New connections of the channel use what its Tls finds in the files.
+  grpc::Channel* const made = channel.get();
+  return {made, [channel = std::move(channel), tls = options.tls](grpc::Channel*) mutable {
+            channel.reset();
+            tls.reset();
+          }};
 }
 
 void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,

@@ -9,20 +9,43 @@
 
 namespace longhaul {
 
-absl::StatusOr<BioPtr> OpenPem(const std::string& path, absl::string_view shown) {
-  errno = 0;
-  BioPtr file(BIO_new_file(path.c_str(), "r"));
-  if (file != nullptr) return file;
-  const int error = errno;
-  ERR_clear_error();
+namespace {
+
+constexpr size_t kPemBytesMax = 16 << 20;
+
+absl::Status PemFileError(int error, absl::string_view shown) {
   const std::string message = absl::StrCat(shown, ": ", std::strerror(error));
   if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
   if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(message);
+  if (error == EISDIR) return absl::InvalidArgumentError(absl::StrCat(shown, " is not a file"));
   return absl::UnavailableError(message);
 }
 
-CertificatePtr NextCertificate(BIO* file) {
-  return CertificatePtr(PEM_read_bio_X509(file, nullptr, NoPassword, nullptr));
+}  // namespace
+
+absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view shown) {
+  errno = 0;
+  const BioPtr file(BIO_new_file(path.c_str(), "r"));
+  std::string text;
+  int n = -1;
+  if (file != nullptr) {
+    char piece[4096];
+    while ((n = BIO_read(file.get(), piece, sizeof(piece))) > 0 && text.size() <= kPemBytesMax)
+      text.append(piece, n);
+  }
+  const int error = errno;
+  ERR_clear_error();
+  if (n < 0) return PemFileError(error, shown);
+  if (text.size() <= kPemBytesMax) return text;
+  return absl::InvalidArgumentError(absl::StrCat(shown, " has more than ", kPemBytesMax, " bytes"));
+}
+
+BioPtr ReaderOf(const std::string& text) {
+  return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+CertificatePtr NextCertificate(BIO* text) {
+  return CertificatePtr(PEM_read_bio_X509(text, nullptr, NoPassword, nullptr));
 }
 
 int NoPassword(char*, int, int, void*) { return 0; }

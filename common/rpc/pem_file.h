@@ -1,4 +1,4 @@
-// Opens files in PEM and reads their certificates. Never asks for a password at the terminal.
+// Reads files in PEM and their certificates. Never asks for a password at the terminal.
 #pragma once
 
 #include <string>
@@ -9,12 +9,16 @@
 
 namespace longhaul {
 
-// Messages begin with `shown`. Blocks on the file system. NOT_FOUND, PERMISSION_DENIED,
-// UNAVAILABLE: the file cannot be opened.
-absl::StatusOr<BioPtr> OpenPem(const std::string& path, absl::string_view shown);
+// All of a file. Messages begin with `shown`. Blocks on the file system.
+//   NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE  it cannot be read
+//   INVALID_ARGUMENT  it is a folder, or larger than any file of certificates
+absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view shown);
 
-// Null at the end of the file, or if what follows is damaged; OpenSSL's queue of errors has why.
-CertificatePtr NextCertificate(BIO* file);
+// Reads `text`, which must outlive it.
+BioPtr ReaderOf(const std::string& text);
+
+// Null at the end of the text, or if what follows is damaged; OpenSSL's queue of errors has why.
+CertificatePtr NextCertificate(BIO* text);
 
 // For OpenSSL's readers: there is no password. Their own callback would wait at the terminal.
 int NoPassword(char*, int, int, void*);

@@ -86,6 +86,8 @@ class Server {
          std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor,
          std::unique_ptr<Listener> listener);
 
+  // New connections use what it finds in its files.
+  std::shared_ptr<const Tls> tls_;
   // Outlives server_.
   const std::unique_ptr<grpc::CallbackGenericService> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;

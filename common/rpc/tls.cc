@@ -1,6 +1,6 @@
 #include "common/rpc/tls.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "common/base/status_macros.h"
 #include "grpcpp/security/tls_credentials_options.h"
@@ -9,28 +9,35 @@ namespace longhaul {
 
 namespace tls = grpc::experimental;
 
+namespace {
+
+// How often gRPC looks at the copies, in seconds.
+constexpr unsigned kCopiesEach = 1;
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<const Tls>> Tls::Load(const TlsFiles& files,
-                                                     absl::Duration refresh) {
-  // gRPC only logs an error in a file, and then refuses every connection. So the files are checked
-  // first.
-  LH_RETURN_IF_ERROR(CheckTlsFiles(files));
-  return std::shared_ptr<const Tls>(new Tls(files, refresh));
+                                                     const Options& options) {
+  LH_ASSIGN_OR_RETURN(
+      std::unique_ptr<TlsReload> reload,
+      TlsReload::Start({.files = files, .every = options.refresh, .log = options.log}));
+  return std::shared_ptr<const Tls>(new Tls(std::move(reload)));
 }
 
 absl::StatusOr<std::shared_ptr<const Tls>> Tls::LoadAuthorities(const std::string& ca) {
-  LH_RETURN_IF_ERROR(CheckAuthorities(ca));
-  return std::shared_ptr<const Tls>(new Tls({.ca = ca}, absl::Minutes(1)));
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<TlsReload> reload,
+                      TlsReload::Start({.files = {.ca = ca}, .authorities_only = true}));
+  return std::shared_ptr<const Tls>(new Tls(std::move(reload)));
 }
 
-Tls::Tls(const TlsFiles& files, absl::Duration refresh)
-    : files_(files),
+Tls::Tls(std::unique_ptr<TlsReload> files)
+    : files_(std::move(files)),
       watcher_(std::make_shared<tls::FileWatcherCertificateProvider>(
-          files.key, files.certificate, files.ca,
-          static_cast<unsigned>(std::max<int64_t>(1, absl::ToInt64Seconds(refresh))))) {
+          files_->identity_path(), files_->identity_path(), files_->ca_path(), kCopiesEach)) {
   tls::TlsChannelCredentialsOptions channel;
   channel.set_certificate_provider(watcher_);
   channel.watch_root_certs();
-  if (!files.certificate.empty()) channel.watch_identity_key_cert_pairs();
+  if (!files_->identity_path().empty()) channel.watch_identity_key_cert_pairs();
   channel_ = tls::TlsCredentials(channel);
 }
 
@@ -44,9 +51,16 @@ std::shared_ptr<grpc::ServerCredentials> Tls::MakeServer(ClientCertificates clie
   return tls::TlsServerCredentials(server);
 }
 
-absl::StatusOr<std::shared_ptr<const Tls>> LoadTlsIfGiven(const TlsFiles& files) {
+std::optional<double> CertificateExpirySeconds(const Tls& tls) {
+  const std::optional<absl::Time> until = tls.files().certificate_until();
+  if (!until.has_value()) return std::nullopt;
+  return absl::ToDoubleSeconds(*until - absl::UnixEpoch());
+}
+
+absl::StatusOr<std::shared_ptr<const Tls>> LoadTlsIfGiven(const TlsFiles& files,
+                                                          const std::optional<Logger>& log) {
   if (files.empty()) return nullptr;
-  return Tls::Load(files);
+  return Tls::Load(files, {.log = log});
 }
 
 }  // namespace longhaul

@@ -23,11 +23,16 @@ absl::Status CheckGiven(const std::string& flag, const std::string& path) {
       absl::StrCat("TLS needs ", flag, " too: the authority's, this end's certificate, its key"));
 }
 
-// All certificates of a file, at least one.
-absl::StatusOr<std::vector<CertificatePtr>> ReadCertificates(const std::string& flag,
-                                                             const std::string& path) {
+absl::StatusOr<std::string> ReadCertificateFile(const std::string& flag, const std::string& path) {
   LH_RETURN_IF_ERROR(CheckGiven(flag, path));
-  LH_ASSIGN_OR_RETURN(const BioPtr file, OpenPem(path, absl::StrCat(flag, " ", path)));
+  return ReadPem(path, absl::StrCat(flag, " ", path));
+}
+
+// All certificates of a file with this text, at least one.
+absl::StatusOr<std::vector<CertificatePtr>> ParseCertificates(const std::string& flag,
+                                                              const std::string& path,
+                                                              const std::string& text) {
+  const BioPtr file = ReaderOf(text);
   std::vector<CertificatePtr> result;
   while (CertificatePtr next = NextCertificate(file.get())) result.push_back(std::move(next));
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
@@ -42,13 +47,10 @@ absl::StatusOr<std::vector<CertificatePtr>> ReadCertificates(const std::string& 
   return result;
 }
 
-absl::StatusOr<KeyPtr> ReadKey(const std::string& flag, const std::string& path) {
-  LH_RETURN_IF_ERROR(CheckGiven(flag, path));
-  LH_ASSIGN_OR_RETURN(std::string text, ReadSecretFile(flag, path, kKeyBytesMax));
-  const BioPtr bytes(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-  KeyPtr key(PEM_read_bio_PrivateKey(bytes.get(), nullptr, NoPassword, nullptr));
+absl::StatusOr<KeyPtr> ParseKey(const std::string& flag, const std::string& path,
+                                const std::string& text) {
+  KeyPtr key(PEM_read_bio_PrivateKey(ReaderOf(text).get(), nullptr, NoPassword, nullptr));
   ERR_clear_error();
-  OPENSSL_cleanse(text.data(), text.size());
   if (key != nullptr) return key;
   return absl::InvalidArgumentError(
       absl::StrCat(flag, " ", path, " has no private key in PEM without a password"));
@@ -81,27 +83,39 @@ absl::Status CheckValidity(const X509* certificate, const std::string& path) {
 
 }  // namespace
 
-absl::Status CheckAuthorities(const std::string& ca) {
-  return ReadCertificates("--tls-ca", ca).status();
+absl::StatusOr<TlsContents> ReadAuthorities(const std::string& ca) {
+  TlsContents contents;
+  LH_ASSIGN_OR_RETURN(contents.ca, ReadCertificateFile("--tls-ca", ca));
+  LH_RETURN_IF_ERROR(ParseCertificates("--tls-ca", ca, contents.ca).status());
+  return contents;
 }
 
-absl::Status CheckTlsFiles(const TlsFiles& files) {
-  LH_RETURN_IF_ERROR(CheckAuthorities(files.ca));
-  LH_ASSIGN_OR_RETURN(const std::vector<CertificatePtr> chain,
-                      ReadCertificates("--tls-certificate", files.certificate));
-  LH_ASSIGN_OR_RETURN(const KeyPtr key, ReadKey("--tls-key", files.key));
+absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files) {
+  LH_ASSIGN_OR_RETURN(TlsContents contents, ReadAuthorities(files.ca));
+  LH_ASSIGN_OR_RETURN(contents.certificate,
+                      ReadCertificateFile("--tls-certificate", files.certificate));
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<CertificatePtr> chain,
+      ParseCertificates("--tls-certificate", files.certificate, contents.certificate));
+  LH_RETURN_IF_ERROR(CheckGiven("--tls-key", files.key));
+  LH_ASSIGN_OR_RETURN(contents.key, ReadSecretFile("--tls-key", files.key, kKeyBytesMax));
+  LH_ASSIGN_OR_RETURN(const KeyPtr key, ParseKey("--tls-key", files.key, contents.key));
   const bool match = X509_check_private_key(chain.front().get(), key.get()) == 1;
   ERR_clear_error();
-  if (match) return CheckValidity(chain.front().get(), files.certificate);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--tls-key ", files.key, " is not the key of --tls-certificate ", files.certificate,
-      ": give the key that was made with this certificate (longhaul certs issue writes both)"));
+  if (!match) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--tls-key ", files.key, " is not the key of --tls-certificate ", files.certificate,
+        ": give the key that was made with this certificate (longhaul certs issue writes both)"));
+  }
+  LH_RETURN_IF_ERROR(CheckValidity(chain.front().get(), files.certificate));
+  return contents;
 }
 
 absl::StatusOr<std::string> NameInCertificate(const TlsFiles& files) {
-  LH_RETURN_IF_ERROR(CheckTlsFiles(files));
-  LH_ASSIGN_OR_RETURN(const std::vector<CertificatePtr> chain,
-                      ReadCertificates("--tls-certificate", files.certificate));
+  LH_ASSIGN_OR_RETURN(const TlsContents contents, ReadTlsFiles(files));
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<CertificatePtr> chain,
+      ParseCertificates("--tls-certificate", files.certificate, contents.certificate));
   X509* certificate = chain.front().get();
   const auto refuse = [&](absl::string_view why) {
     ERR_clear_error();

@@ -20,7 +20,14 @@ struct TlsFiles {
   bool empty() const { return ca.empty() && certificate.empty() && key.empty(); }
 };
 
-// Reads all files. Blocks on the file system.
+// What the files hold, in PEM.
+struct TlsContents {
+  std::string ca, certificate, key;
+
+  friend bool operator==(const TlsContents&, const TlsContents&) = default;
+};
+
+// Reads all files, and checks that a peer could accept them. Blocks on the file system.
 //   INVALID_ARGUMENT     a path is not given; a file is not PEM of its kind, or damaged; the key is
 //                        encrypted, or of another certificate
 //   UNAUTHENTICATED      the certificate has expired, or is not valid yet
@@ -28,14 +35,14 @@ struct TlsFiles {
 //   FAILED_PRECONDITION  others may read or write the key; the message has the command that
 //                        corrects it
 //   PERMISSION_DENIED, UNAVAILABLE  a file cannot be read
-absl::Status CheckTlsFiles(const TlsFiles& files);
+absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files);
 
-// Checks only the first file.
-absl::Status CheckAuthorities(const std::string& ca);
+// Only the first file.
+absl::StatusOr<TlsContents> ReadAuthorities(const std::string& ca);
 
 // The first DNS name of the certificate. Programs with the same certificate, or with certificates
 // of this name, require it of each other if no certificate contains addresses. Errors: those of
-// CheckTlsFiles, and
+// ReadTlsFiles, and
 //   INVALID_ARGUMENT  it has no DNS name, or a server may not show it
 absl::StatusOr<std::string> NameInCertificate(const TlsFiles& files);
 

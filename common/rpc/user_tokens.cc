@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(const std::string& flag,
                                                      const std::string& path, Logger log) {
   std::unique_ptr<Tokens> tokens(new Tokens(flag, path, std::move(log)));
   absl::StatusOr<std::vector<UserToken>> read = tokens->Read();
-  if (absl::IsPermissionDenied(read.status()) || absl::IsFailedPrecondition(read.status()))
+  if (absl::IsFailedPrecondition(read.status()))
     return absl::InvalidArgumentError(read.status().message());
   if (!read.ok()) return read.status();
   absl::MutexLock lock(&tokens->mutex_);

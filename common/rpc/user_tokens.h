@@ -50,8 +50,9 @@ absl::string_view BearerToken(absl::string_view authorization);
 class Tokens {
  public:
   // `flag`: the flag that gave the path, for messages.
-  //   NOT_FOUND, UNAVAILABLE  there is no file, or it cannot be read, which may pass
-  //   INVALID_ARGUMENT        its content, or who may read it, is wrong
+  //   NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE  there is no file, or it cannot be read, which may
+  //                     pass
+  //   INVALID_ARGUMENT  its content is wrong, or others may read it
   static absl::StatusOr<std::unique_ptr<Tokens>> Open(const std::string& flag,
                                                       const std::string& path, Logger log);
 

@@ -212,7 +212,7 @@ absl::StatusOr<ClientAccess> AccessOf(const Connection& connection) {
   if (token) LH_RETURN_IF_ERROR(ReadTokenFile("--token-file", access.token_file).status());
   const bool certificate = !files.certificate.empty() || !files.key.empty();
   if (!token && !certificate && !files.ca.empty()) {
-    LH_RETURN_IF_ERROR(CheckAuthorities(files.ca));
+    LH_RETURN_IF_ERROR(ReadAuthorities(files.ca).status());
     return absl::InvalidArgumentError(
         "--tls-ca alone does not identify you: give --token-file too, or --tls-certificate and "
         "--tls-key");

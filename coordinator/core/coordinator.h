@@ -50,7 +50,7 @@ struct CoordinatorOptions {
   absl::Duration stop = absl::Minutes(10);
   // The place of a pool that drained is kept at most so long.
   absl::Duration return_within = absl::Hours(1);
-  // A job is deleted when it ended so long ago, as by DeleteJob.
+  // A job is deleted when it was kept for so long after its end, as by DeleteJob.
   absl::Duration ended_job_keep = absl::InfiniteDuration();
   // How many pools may hold a lease at one time.
   int pools_max = 4096;

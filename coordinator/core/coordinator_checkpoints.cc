@@ -193,7 +193,7 @@ void Coordinator::Delete(const std::string& id, JobState state, bool expired) {
 
 void Coordinator::Keep(const EndedJobTime& ended) {
   if (options_.ended_job_keep == absl::InfiniteDuration()) return;
-  const absl::Time until = ended.ended + options_.ended_job_keep;
+  const absl::Time until = ended.since + options_.ended_job_keep;
   kept_[ended.job] = {.state = ended.state, .until = until};
   expiring_.insert({until, ended.job});
 }

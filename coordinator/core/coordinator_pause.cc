@@ -39,10 +39,11 @@ void Coordinator::On(const PauseJob& event) {
   Job& job = *Find(event.job);
   if (IsPaused(job.pause)) return;
   if (job.state() == JobState::kFinishing) {
-    return Answer(Refuse{.status = absl::FailedPreconditionError(absl::StrFormat(
-                             "job %s is about to end: its last rounds are committed", job.id)),
-                         .reason = "JOB_FINISHING",
-                         .hint = "it gives its pools back within a minute"});
+    return Answer(
+        Refuse{.status = absl::FailedPreconditionError(absl::StrFormat(
+                   "job %s is about to end: its last rounds are committed", job.options.name)),
+               .reason = "JOB_FINISHING",
+               .hint = "it gives its pools back within a minute"});
   }
   job.paused_at = now_;
   job.stop_until = now_ + options_.stop;

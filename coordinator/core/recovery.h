@@ -61,7 +61,8 @@ struct EndedJobTime {
   std::string job;
   // The state in which it ended.
   JobState state = JobState::kCompleted;
-  absl::Time ended;
+  // From when the time counts for which it is kept.
+  absl::Time since;
 };
 
 // Jobs in the order of their submission. Those that ended are in `ended` alone.

@@ -10,6 +10,9 @@
 namespace longhaul::coordinator {
 namespace {
 
+// A coordinator that is killed loses so much of RunTime.
+constexpr absl::Duration kRunTimeEach = absl::Minutes(1);
+
 EvaluationRecord RecordOf(const StoreEvaluation& record) {
   const Evaluation& e = record.evaluation;
   return {.job_id = record.job,
@@ -36,7 +39,10 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
     : options_(std::move(options)),
       parts_(std::move(parts)),
       core_(options_.core, recovered.core, parts_.now()),
-      jobs_by_state_(std::move(recovered.jobs_by_state)) {
+      jobs_by_state_(std::move(recovered.jobs_by_state)),
+      started_(now()),
+      run_time_at_start_(recovered.run_time),
+      run_time_saved_(started_) {
   for (std::shared_ptr<LiveJob>& job : recovered.jobs) {
     if (job->fragments) parts_.fragments->Add(job->fragments);
     if (job->record.state < static_cast<int>(JobState::kRunning)) PinInitial(*job, true);
@@ -165,7 +171,7 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
       if (IsEnded(state->state)) job.record.ended = now();
       records.push_back(JobUpdate{job.id(), job.record.state,
                                   parts_.publisher->StatusOf(job, state->fault), job.record.started,
-                                  job.record.ended});
+                                  job.record.ended, run_time()});
       job.record = before;
     } else if (const auto* place = std::get_if<StorePlace>(&record)) {
       const RecoveredPlace& p = place->place;
@@ -202,10 +208,9 @@ void Performer::TakeOver(const Record& record) {
     parts_.metrics->deleted_jobs.With({{"by", deleted->expired ? "age" : "user"}}).Increment();
     if (deleted->expired && options_.on_expired) options_.on_expired(deleted->job);
     return parts_.log->With({.job = job == nullptr ? "" : job->name(), .job_id = deleted->job})
-        .Info(deleted->expired
-                  ? absl::StrCat("is deleted, since it ended ",
-                                 absl::FormatDuration(options_.core.ended_job_keep), " ago")
-                  : "is deleted");
+        .Info(deleted->expired ? absl::StrCat("is deleted, since it was kept for ",
+                                              absl::FormatDuration(options_.core.ended_job_keep))
+                               : "is deleted");
   }
   const std::string& id =
       std::visit([](const auto& r) -> const std::string& { return r.job; }, record);
@@ -240,6 +245,20 @@ void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
   job.events.Add(EventOf(state), now());
   parts_.log->With({.job = job.name(), .job_id = job.id()})
       .Info(absl::StrCat("is ", JobStateName(state.state)));
+  if (state.state == JobState::kSeeding) WarnOfPools(job);
+}
+
+// Which pools take part was not known at submit.
+void Performer::WarnOfPools(LiveJob& job) {
+  const std::optional<JobView> view = View(job.id());
+  if (!view.has_value() || job.resolved->spec.data().pools().empty()) return;
+  std::vector<std::string> names;
+  for (const ParticipantView& participant : view->participants)
+    if (participant.live) names.push_back(participant.pool);
+  std::string warning = WarningOfPoolNames(job.resolved->spec, names);
+  if (warning.empty()) return;
+  parts_.log->With({.job = job.name(), .job_id = job.id()}).Warning(warning);
+  job.events.Add(MakeEvent(v1::SUBMIT_WARNING, v1::WARNING, std::move(warning)), now());
 }
 
 void Performer::TakeOver(LiveJob& job, const StorePlace& place) {
@@ -340,6 +359,12 @@ absl::Status Performer::health() const {
   return full_.has_value() ? absl::ResourceExhaustedError(full_->what) : absl::OkStatus();
 }
 
+absl::Time Performer::KeptUntil(const JobRecord& ended) const {
+  if (options_.core.ended_job_keep == absl::InfiniteDuration()) return absl::InfiniteFuture();
+  const absl::Duration age = run_time() - ended.ended_run_time.value_or(run_time_at_start_);
+  return now() - age + options_.core.ended_job_keep;
+}
+
 void Performer::Note(const absl::Status& status) {
   if (!IsFatal(status) || halted_.exchange(true)) return;
   parts_.log->Error(absl::StrCat("halted: ", std::string(status.message()),
@@ -398,10 +423,13 @@ void Performer::SaveCounters() {
     saved.emplace_back(job.get(), std::move(bytes));
   }
   records.insert(records.end(), events.begin(), events.end());
+  const bool time_due = now() - run_time_saved_ >= kRunTimeEach;
+  if (time_due) records.push_back(RunTime{run_time()});
   if (records.empty()) return;
   const absl::Status written = parts_.records->Commit(records);
   Note(written);
   if (!written.ok()) return;
+  if (time_due) run_time_saved_ = now();
   for (auto& [job, bytes] : saved) job->counters = std::move(bytes);
   for (const auto& [job, newest] : told) job->events.Saved(newest);
 }

@@ -134,14 +134,16 @@ class Performer {
   // The number of stored jobs, by number of v1::JobState.
   const std::map<int, int64_t>& jobs_by_state() const { return jobs_by_state_; }
   absl::Time now() const { return parts_.now(); }
-  absl::Duration ended_job_keep() const { return options_.core.ended_job_keep; }
+  // When this job, which has ended, is deleted for its age. InfiniteFuture: never.
+  absl::Time KeptUntil(const JobRecord& ended) const;
   MetaStore& meta() const { return *parts_.meta; }
   Fragments& fragments() const { return *parts_.fragments; }
   const Logger& log() const { return *parts_.log; }
   EffectMetrics& metrics() const { return *parts_.metrics; }
   // May be null.
   JobTracks* tracks() const { return parts_.tracks; }
-  // Stores the counters of every live job if they changed.
+  // Stores the counters of every live job if they changed, and now and then for how long this
+  // program has run.
   void SaveCounters();
 
   // --- Any thread.
@@ -169,6 +171,8 @@ class Performer {
   void TakeOver(LiveJob& job, const StorePlace& place);
   void TakeOver(LiveJob& job, const StorePause& pause);
   void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
+  // In the events of a job that begins.
+  void WarnOfPools(LiveJob& job);
   // Closes the store of a job that is paused, and gives its memory back.
   void CloseStore(LiveJob& job);
   // A job that has not begun yet keeps the checkpoint that it begins with from being removed.
@@ -206,6 +210,7 @@ class Performer {
   void LeftTried(const LiveJob& job, const absl::Status& status);
   void ShowGauges();
   bool full() const;
+  absl::Duration run_time() const { return run_time_at_start_ + (now() - started_); }
 
   const PerformerOptions options_;
   const PerformerParts parts_;
@@ -231,6 +236,9 @@ class Performer {
   bool draining_ = false;
   bool going_down_ = false;
   absl::Time last_second_ = absl::InfinitePast();
+  const absl::Time started_;
+  const absl::Duration run_time_at_start_;
+  absl::Time run_time_saved_;
 };
 
 }  // namespace longhaul::coordinator

@@ -85,6 +85,22 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
   return job;
 }
 
+// Jobs by state; those that have ended, and for how long.
+absl::Status RecoverEnded(MetaStore& meta, absl::Time now, RecoveredState& state) {
+  LH_ASSIGN_OR_RETURN(const std::vector<JobKey> keys, meta.ListKeys());
+  LH_ASSIGN_OR_RETURN(state.run_time, meta.GetRunTime());
+  std::vector<MetaRecord> found;
+  for (const JobKey& key : keys) {
+    ++state.jobs_by_state[key.state];
+    if (!key.has_ended()) continue;
+    if (!key.ended_run_time.has_value()) found.push_back(EndedRunTime{key.id, state.run_time});
+    const absl::Duration age = state.run_time - key.ended_run_time.value_or(state.run_time);
+    state.core.ended.push_back({key.id, static_cast<JobState>(key.state), now - age});
+  }
+  const absl::Status written = meta.Commit(found);
+  return absl::IsResourceExhausted(written) ? absl::OkStatus() : written;
+}
+
 }  // namespace
 
 absl::Status ReadEvaluations(MetaStore& meta, const std::string& job, JobProgress& progress) {
@@ -95,15 +111,10 @@ absl::Status ReadEvaluations(MetaStore& meta, const std::string& job, JobProgres
   return absl::OkStatus();
 }
 
-absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log) {
+absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, absl::Time now, const Logger& log) {
   RecoveredState state;
   LH_ASSIGN_OR_RETURN(state.core.removing, meta.ListUnremoved());
-  LH_ASSIGN_OR_RETURN(const std::vector<JobKey> keys, meta.ListKeys());
-  for (const JobKey& key : keys) {
-    ++state.jobs_by_state[key.state];
-    if (key.has_ended())
-      state.core.ended.push_back({key.id, static_cast<JobState>(key.state), key.ended});
-  }
+  LH_RETURN_IF_ERROR(RecoverEnded(meta, now, state));
   LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records, meta.ListUnended());
   for (const JobRecord& record : records) {
     RecoveredJob recovered{.job = record.id, .state = static_cast<JobState>(record.state)};

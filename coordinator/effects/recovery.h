@@ -1,4 +1,4 @@
-// Reads from the database what a coordinator needs when it starts: the core's Recovery, and the
+// Finds in the database what a coordinator needs when it starts: the core's Recovery, and the
 // jobs that have not ended. Their stores are opened later, by works that the core begins.
 #pragma once
 
@@ -21,13 +21,18 @@ struct RecoveredState {
   std::vector<std::shared_ptr<LiveJob>> jobs;
   // The number of stored jobs, by number of v1::JobState.
   std::map<int, int64_t> jobs_by_state;
+  // RunTime at this start.
+  absl::Duration run_time;
 };
 
 // Adds the stored evaluations of a job. Any thread; blocks. Errors: those of the database.
 absl::Status ReadEvaluations(MetaStore& meta, const std::string& job, JobProgress& progress);
 
+// `now`: when this coordinator begins. An ended job whose end was written without RunTime is kept
+// as if it ended now; that is stored, unless the disk is full.
+//
 // A job is quarantined, with the reason, if this program does not accept its spec any more or if
 // its records contradict each other. The others are not affected. Errors: those of the database.
-absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log);
+absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, absl::Time now, const Logger& log);
 
 }  // namespace longhaul::coordinator

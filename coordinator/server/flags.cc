@@ -68,8 +68,9 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
       ->check(TimeSpan(absl::ZeroDuration(), absl::InfiniteDuration()));
   config
       .Setting("ended-job-keep", "TIME", words.ended_job_keep,
-               "How long after its end a job is deleted, with its checkpoints, as 720h; not while "
-               "another job will begin with one of them. inf: when a user deletes it")
+               "A job is deleted, with its checkpoints, when the coordinator has run for so long "
+               "since its end, as 720h; not while another job will begin with one of them. inf: "
+               "when a user deletes it")
       ->check(TimeSpan(absl::Seconds(1), absl::InfiniteDuration()));
   config.Setting("ready-file", "FILE", flags.ready_file,
                  "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT");

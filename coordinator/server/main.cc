@@ -83,7 +83,7 @@ int Run(Flags flags) {
   for (const std::string& line : flags.misspelt) log.Warning(line);
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
-  absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
+  absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files, log);
   if (!tls.ok()) {
     log.Error(tls.status().message());
     return TlsExitCode(tls.status());

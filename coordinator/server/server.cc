@@ -17,7 +17,6 @@
 #include "common/logging/flag_error.h"
 #include "common/metrics/process_metrics.h"
 #include "common/metrics/registry.h"
-#include "common/rpc/certificate_dates.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/server.h"
 #include "common/rpc/user_tokens.h"
@@ -101,7 +100,7 @@ class CoordinatorServer::Impl {
                                                  .keep = options.upload_keep},
                                                 &troubles));
     for (const std::string& trouble : troubles) log_.Warning(trouble);
-    LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
+    LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, clock_->Now(), log_));
     log_.Info(absl::StrCat("found ", recovered.jobs.size(), " jobs that have not ended in ",
                            options.data_dir));
     StartWork(options, std::move(recovered));
@@ -339,10 +338,13 @@ class CoordinatorServer::Impl {
                     "Size of the file system of --data-dir.",
                     space(&std::filesystem::space_info::capacity));
     if (options.tls == nullptr) return;
-    registry_.Gauge(
-        "longhaul_coordinator_certificate_expiry_timestamp_seconds",
-        "When the certificate of --tls-certificate ends, since 1970.",
-        [path = options.tls->files().certificate] { return CertificateExpirySeconds(path); });
+    registry_.Gauge("longhaul_coordinator_certificate_expiry_timestamp_seconds",
+                    "When the certificate in use, of --tls-certificate, ends, since 1970.",
+                    [tls = options.tls] { return CertificateExpirySeconds(*tls); });
+    registry_.Gauge("longhaul_coordinator_tls_files_refused",
+                    "1: the files of --tls-ca, --tls-certificate and --tls-key cannot be used as "
+                    "they are now. Those that were read before are in use.",
+                    [tls = options.tls] { return tls->files().refused() ? 1. : 0.; });
   }
 
   const std::unique_ptr<Clock> own_clock_;

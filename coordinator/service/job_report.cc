@@ -209,7 +209,7 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
 
 v1::Job ReportEndedWith(const Performer& performer, const JobRecord& record) {
   v1::Job report = ReportEnded(record);
-  const absl::Time until = record.ended + performer.ended_job_keep();
+  const absl::Time until = performer.KeptUntil(record);
   if (until != absl::InfiniteFuture()) *report.mutable_kept_until() = ToProto(until);
   return report;
 }

@@ -69,6 +69,15 @@ absl::StatusOr<ResolvedJob> ResolveBeginning(const ServiceContext& service,
   return resolved;
 }
 
+// Pools that connect later may have the names.
+void WarnOfPools(const Performer& performer, ResolvedJob& resolved) {
+  if (resolved.spec.data().pools().empty()) return;
+  std::vector<std::string> names;
+  for (const PoolView& pool : performer.Pools()) names.push_back(pool.pool);
+  std::string warning = WarningOfPoolNames(resolved.spec, names);
+  if (!warning.empty()) resolved.beginning_warnings.push_back(std::move(warning));
+}
+
 }  // namespace
 
 JobService::JobService(const ServiceContext& service) : service_(service) {}
@@ -101,6 +110,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
 void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
                         v1::SubmitJobResponse* response, ResolvedJob resolved,
                         const std::string& owner) {
+  WarnOfPools(*service_.performer, resolved);
   if (request->validate_only()) {
     *response->mutable_job() = ReportUnstored(resolved);
     return reactor->Finish(grpc::Status::OK);

@@ -32,6 +32,9 @@ struct JobRecord {
   int64_t order = 0;
   // Who submitted the job; empty if not known.
   std::string owner;
+  // RunTime when it ended. Empty: it has not, or another program wrote its end, or it was adopted.
+  // A NewJob has none.
+  std::optional<absl::Duration> ended_run_time;
 };
 
 // Adds a job that must not exist yet.
@@ -46,6 +49,20 @@ struct JobUpdate {
   std::string status;
   absl::Time started = absl::InfinitePast();
   absl::Time ended = absl::InfinitePast();
+  // With `ended`: RunTime then.
+  absl::Duration run_time = absl::ZeroDuration();
+};
+
+// How long coordinators have run with this database, together. The age of an ended job goes by it:
+// a clock that is set does not change it. One that is less than an earlier one changes nothing.
+struct RunTime {
+  absl::Duration total;
+};
+
+// Sets JobRecord::ended_run_time of a job that has ended.
+struct EndedRunTime {
+  std::string job_id;
+  absl::Duration run_time;
 };
 
 // A pool's place in a job. Replaces the record of the same job and ordinal.
@@ -118,9 +135,9 @@ struct RemovedJob {
   std::string job_id;
 };
 
-using MetaRecord =
-    std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters, EventRecord,
-                 CheckpointRequestRecord, PauseRecord, DeletedJob, RemovedJob>;
+using MetaRecord = std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters,
+                                EventRecord, CheckpointRequestRecord, PauseRecord, DeletedJob,
+                                RemovedJob, RunTime, EndedRunTime>;
 
 // Makes records durable. Implementations are thread-safe and block on the disk.
 class MetaLog {

@@ -46,6 +46,22 @@ absl::Status Write(SqliteDatabase& database, const NewJob& record) {
       .status();
 }
 
+absl::Status Write(SqliteDatabase& database, const RunTime& time) {
+  return database
+      .Query(
+          "INSERT INTO run_time (id, total) VALUES (0, ?)"
+          " ON CONFLICT (id) DO UPDATE SET total = MAX(total, excluded.total)",
+          {absl::ToInt64Microseconds(time.total)})
+      .status();
+}
+
+absl::Status Write(SqliteDatabase& database, const EndedRunTime& ended) {
+  return database
+      .Query("INSERT OR REPLACE INTO ended_run_time (job, run_time) VALUES (?, ?)",
+             {ended.job_id, absl::ToInt64Microseconds(ended.run_time)})
+      .status();
+}
+
 absl::Status Write(SqliteDatabase& database, const JobUpdate& update) {
   LH_RETURN_IF_ERROR(
       database
@@ -53,7 +69,11 @@ absl::Status Write(SqliteDatabase& database, const JobUpdate& update) {
                  {int64_t{update.state}, update.status, TimeValue(update.started),
                   TimeValue(update.ended), update.job_id})
           .status());
-  return database.Changes() == 1 ? absl::OkStatus() : NoJob(update.job_id);
+  if (database.Changes() != 1) return NoJob(update.job_id);
+  if (update.ended == absl::InfinitePast()) return absl::OkStatus();
+  // After a crash no job has ended later than the newest RunTime.
+  LH_RETURN_IF_ERROR(Write(database, RunTime{update.run_time}));
+  return Write(database, EndedRunTime{update.job_id, update.run_time});
 }
 
 absl::Status Write(SqliteDatabase& database, const ParticipantRecord& participant) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct JobKey {
   std::string id, name;
   int state = 0;
   absl::Time ended = absl::InfinitePast();
+  std::optional<absl::Duration> ended_run_time;
 
   bool has_ended() const { return ended != absl::InfinitePast(); }
 };
@@ -57,11 +59,13 @@ class MetaStore : public MetaLog {
   // Returns at most `limit` jobs with order < `before`, newest first.
   absl::StatusOr<std::vector<JobRecord>> ListJobs(int64_t before, int limit);
 
-  // The two queries of a start. Neither reads the messages of jobs that ended.
+  // The queries of a start. None reads the messages of jobs that ended.
   // Jobs whose `ended` is not set, oldest first.
   absl::StatusOr<std::vector<JobRecord>> ListUnended();
   // Every job, oldest first.
   absl::StatusOr<std::vector<JobKey>> ListKeys();
+  // The newest RunTime. Zero if none was written.
+  absl::StatusOr<absl::Duration> GetRunTime();
 
   // The participants of one job, by ordinal.
   absl::StatusOr<std::vector<ParticipantRecord>> ListParticipants(const std::string& job_id);

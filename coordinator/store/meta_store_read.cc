@@ -1,6 +1,7 @@
 // The queries of MetaStore.
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -13,14 +14,20 @@
 namespace longhaul {
 namespace {
 
+#define LH_ENDED_RUN_TIME "(SELECT run_time FROM ended_run_time AS e WHERE e.job = job.id)"
 // In the order of JobOf.
 #define LH_JOB_COLUMNS                                                        \
   "position, id, name, token, state, created, started, ended, status, spec, " \
-  "(SELECT owner FROM owner WHERE owner.job = job.id)"
+  "(SELECT owner FROM owner WHERE owner.job = job.id), " LH_ENDED_RUN_TIME
 
 absl::Time TimeOf(const SqlValue& value) {
   const auto* micros = std::get_if<int64_t>(&value);
   return micros == nullptr ? absl::InfinitePast() : absl::FromUnixMicros(*micros);
+}
+std::optional<absl::Duration> DurationOf(const SqlValue& value) {
+  const auto* micros = std::get_if<int64_t>(&value);
+  if (micros == nullptr) return std::nullopt;
+  return absl::Microseconds(*micros);
 }
 std::string BlobOf(const SqlValue& value) {
   const auto* bytes = std::get_if<std::string>(&value);
@@ -49,6 +56,7 @@ JobRecord JobOf(const SqlRow& row) {
   job.status = BlobOf(row[8]);
   job.spec = BlobOf(row[9]);
   job.owner = BlobOf(row[10]);
+  job.ended_run_time = DurationOf(row[11]);
   return job;
 }
 
@@ -114,13 +122,21 @@ absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {
   absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(
       const std::vector<SqlRow> rows,
-      database_->Query("SELECT id, name, state, ended FROM job ORDER BY position", {}));
+      database_->Query(
+          "SELECT id, name, state, ended, " LH_ENDED_RUN_TIME " FROM job ORDER BY position", {}));
   std::vector<JobKey> keys;
   for (const SqlRow& row : rows) {
-    keys.push_back(
-        {BlobOf(row[0]), BlobOf(row[1]), static_cast<int>(IntegerOf(row[2])), TimeOf(row[3])});
+    keys.push_back({BlobOf(row[0]), BlobOf(row[1]), static_cast<int>(IntegerOf(row[2])),
+                    TimeOf(row[3]), DurationOf(row[4])});
   }
   return keys;
+}
+
+absl::StatusOr<absl::Duration> MetaStore::GetRunTime() {
+  absl::MutexLock lock(&mutex_);
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      database_->Query("SELECT total FROM run_time", {}));
+  return rows.empty() ? absl::ZeroDuration() : absl::Microseconds(IntegerOf(rows[0][0]));
 }
 
 absl::StatusOr<std::vector<ParticipantRecord>> MetaStore::ListParticipants(

@@ -1,6 +1,7 @@
 #include "coordinator/store/meta_tables.h"
 
 #include <cstdint>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -59,6 +60,11 @@ CREATE TABLE IF NOT EXISTS owner (
 CREATE TABLE IF NOT EXISTS pause (
   job BLOB NOT NULL PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE, stage INTEGER NOT NULL,
   at INTEGER, by BLOB NOT NULL, reason BLOB NOT NULL, report BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS run_time (
+  id INTEGER PRIMARY KEY CHECK (id = 0), total INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS ended_run_time (
+  job BLOB NOT NULL PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE, run_time INTEGER NOT NULL)
+  WITHOUT ROWID;
 )sql";
 
 absl::StatusOr<int64_t> SchemaOf(SqliteDatabase& database) {
@@ -86,11 +92,16 @@ absl::Status PrepareTables(SqliteDatabase& database, const std::string& path) {
 absl::Status PrepareToRead(SqliteDatabase& database, const std::string& path) {
   LH_ASSIGN_OR_RETURN(const int64_t version, SchemaOf(database));
   if (version != kSchemaVersion) return OtherSchema(path, version);
-  // An earlier version of the program did not write this table.
-  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> owners,
-                      database.Query("SELECT 1 FROM sqlite_master WHERE name = 'owner'", {}));
-  if (!owners.empty()) return absl::OkStatus();
-  return database.Execute("CREATE TEMP TABLE owner (job, owner)");
+  // An earlier version of the program did not write these tables.
+  for (const auto& [name, columns] :
+       {std::pair("owner", "(job, owner)"), std::pair("ended_run_time", "(job, run_time)")}) {
+    LH_ASSIGN_OR_RETURN(
+        const std::vector<SqlRow> found,
+        database.Query("SELECT 1 FROM sqlite_master WHERE name = ?", {std::string(name)}));
+    if (!found.empty()) continue;
+    LH_RETURN_IF_ERROR(database.Execute(absl::StrCat("CREATE TEMP TABLE ", name, " ", columns)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status NoJob(absl::string_view which) {

@@ -28,7 +28,7 @@ MAY_BE_EMPTY = ("in_pool_received_bytes_total", "in_pool_nmse_ratio", "refused_s
 # Series that begin with what they count.
 ONLY_WHEN_IT_HAPPENS = ("inner_state_step", "pool_late_rounds_total")
 # TokenTest has certificates.
-ONLY_WITH_TLS = ("certificate_expiry_timestamp_seconds",)
+ONLY_WITH_TLS = ("certificate_expiry_timestamp_seconds", "tls_files_refused")
 
 
 def queries_of(board):

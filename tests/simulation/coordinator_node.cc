@@ -99,7 +99,7 @@ struct CoordinatorNode::Life {
              .metrics = &fragment_metrics,
              .log = &log}) {
     absl::StatusOr<coordinator::RecoveredState> recovered =
-        coordinator::RecoverState(*node->meta_, log);
+        coordinator::RecoverState(*node->meta_, node->world_->loop.now(), log);
     LH_CHECK(recovered.ok(), "the database is whole");
     performer = std::make_unique<coordinator::Performer>(
         coordinator::PerformerOptions{

@@ -82,7 +82,7 @@ absl::Status Agent::ServeHttp() {
                       HttpServer::OptionsFrom(options_.http_listen));
   Pages pages;
   metrics_.AddPages(pages);
-  if (!options_.tls_files.empty()) metrics_.WatchCertificate(options_.tls_files.certificate);
+  if (options_.tls) metrics_.WatchTls(options_.tls);
   if (!options_.tokens_file.empty()) {
     LH_ASSIGN_OR_RETURN(tokens_, Tokens::Open("--tokens", options_.tokens_file, options_.log));
     // A user with any role may look at the pages.

@@ -7,7 +7,6 @@
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/metrics/process_metrics.h"
-#include "common/rpc/certificate_dates.h"
 #include "worker/agent/pool_supervisor.h"
 
 namespace longhaul {
@@ -72,10 +71,15 @@ void AgentMetrics::AddPages(Pages& pages) {
   AddProbes(pages, [this] { return Ready(SteadyTime()); });
 }
 
-void AgentMetrics::WatchCertificate(const std::string& path) {
+void AgentMetrics::WatchTls(std::shared_ptr<const Tls> tls) {
   registry_.Gauge("longhaul_worker_certificate_expiry_timestamp_seconds",
-                  "When the certificate of --tls-certificate ends, since 1970.",
-                  [path] { return CertificateExpirySeconds(path); });
+                  "When the certificate in use, of --tls-certificate, ends, since 1970.",
+                  [tls] { return CertificateExpirySeconds(*tls); });
+  registry_.Gauge(
+      "longhaul_worker_tls_files_refused",
+      "1: the files of --tls-ca, --tls-certificate and --tls-key cannot be used as they "
+      "are now. Those that were read before are in use.",
+      [tls] { return tls->files().refused() ? 1. : 0.; });
 }
 
 void AgentMetrics::CoordinatorAnswered(absl::Time now, absl::Duration lease) {

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -15,6 +16,7 @@
 #include "common/metrics/pool_metrics.h"
 #include "common/metrics/registry.h"
 #include "common/metrics/shown_series.h"
+#include "common/rpc/tls.h"
 #include "worker/agent/rank_report.h"
 
 namespace longhaul {
@@ -27,8 +29,9 @@ class AgentMetrics {
   // Adds /metrics, /healthz, /readyz. The object outlives the server.
   void AddPages(Pages& pages);
 
-  // Shows when the certificate of this PEM file ends. Called before the pages are served.
-  void WatchCertificate(const std::string& path);
+  // Shows when the certificate ends, and whether its files can be used. Called before the pages are
+  // served.
+  void WatchTls(std::shared_ptr<const Tls> tls);
 
   // `now` is of SteadyTime. `lease`: the lease that the coordinator granted.
   void CoordinatorAnswered(absl::Time now, absl::Duration lease) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -61,7 +61,7 @@ int RunWorker(WorkerFlags flags) {
   // For the ranks: each file of their data stays open.
   RaiseFileLimit();
   const sigset_t signals = BlockStopSignals();
-  const auto tls = LoadTlsIfGiven(options.tls_files);
+  const auto tls = LoadTlsIfGiven(options.tls_files, options.log);
   if (!tls.ok()) {
     options.log.Error(tls.status().message());
     return TlsExitCode(tls.status());

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/device/cuda_module.h"
+#include "worker/engine/torch_status.h"
 #include "worker/movement/late_device.h"
 
 namespace longhaul {
@@ -31,7 +32,14 @@ absl::StatusOr<at::Device> OpenCudaDevice(int index) {
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat("no CUDA device: ", dlerror()));
   }
-  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+  const at::Device device(at::kCUDA, static_cast<at::DeviceIndex>(index));
+  // torch's operators take the device of their tensors, but what is launched beside torch (kernels
+  // of a layer, copies) that of the thread.
+  LH_RETURN_IF_ERROR(CatchTorch("choosing the CUDA device", [&] {
+    c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+    return absl::OkStatus();
+  }));
+  return device;
 }
 
 // CUDA copies memory that is not pinned only when the stream reaches the copy, and blocks the

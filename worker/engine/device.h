@@ -12,8 +12,9 @@
 
 namespace longhaul {
 
+// The device is then the calling thread's current one, for what is launched without torch.
 // FAILED_PRECONDITION "no CUDA device": there is no driver or no device, or the CUDA half of
-// libtorch cannot be loaded (the message says which).
+// libtorch cannot be loaded (the message says which). Otherwise the error of torch_status.h.
 absl::StatusOr<at::Device> OpenCudaDevice(int index);
 
 // Returns a copy on `device` of a tensor that lies in host memory. The copy is enqueued on the

@@ -7,11 +7,11 @@
 namespace longhaul {
 
 double LearningRate::At(int64_t step) const {
-  if (step < warmup_steps)
-    return peak * static_cast<double>(step) / static_cast<double>(warmup_steps);
-  if (step >= steps) return peak * final_fraction;
+  const int64_t t = std::min(step, steps);
+  if (t < warmup_steps) return peak * static_cast<double>(t) / static_cast<double>(warmup_steps);
+  if (t == warmup_steps) return peak;
   const double done =
-      static_cast<double>(step - warmup_steps) / static_cast<double>(steps - warmup_steps);
+      static_cast<double>(t - warmup_steps) / static_cast<double>(steps - warmup_steps);
   return peak *
          (final_fraction + (1 - final_fraction) * 0.5 * (1 + std::cos(std::numbers::pi * done)));
 }

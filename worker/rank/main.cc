@@ -21,9 +21,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "common/base/mutex_checks.h"
+#include "common/base/status_macros.h"
 #include "common/base/thread_team.h"
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "common/command_line/output_end.h"
+#include "common/device/cuda_module.h"
 #include "common/io/digest.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
@@ -38,6 +40,7 @@
 #include "worker/kernels/gemm_bf16.h"
 #include "worker/rank/assignment.h"
 #include "worker/rank/capabilities.h"
+#include "worker/rank/device_names.h"
 #include "worker/rank/fault.h"
 #include "worker/rank/flags.h"
 #include "worker/rank/pool_communicator.h"
@@ -221,6 +224,18 @@ session::RankSession::Options SessionOptionsOf(const RankFlags& flags,
           .observer = std::move(observer)};
 }
 
+// Warns of ranks on other GPUs, for example of another node. Collective.
+absl::Status CompareDevices(const v1::JobSpec& spec, const RankFlags& flags, Replica& replica,
+                            const Logger& log) {
+  if (spec.train().device() != v1::CUDA || replica.ranks() == 1) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(
+      const std::string warning,
+      WarningOfDevices(CudaDeviceName(flags.local_rank).value_or(""),
+                       [&](absl::Span<const int64_t> words) { return replica.AllGather(words); }));
+  if (flags.rank == 0 && !warning.empty()) log.Warning(warning);
+  return absl::OkStatus();
+}
+
 // Meets the pool's other ranks, prepares the model, and trains. Returns the exit code of the
 // process; faults of the site or the job were reported.
 int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSignal& drain,
@@ -229,7 +244,7 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
   const auto end = [&](FaultPlace place, const absl::Status& status, const std::string& reason) {
     return EndWith(EndOf(place, spec, status), status, reason, log, reporter);
   };
-  const absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files);
+  const absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files, log);
   if (!tls.ok()) {
     log.Error(tls.status().ToString(absl::StatusToStringMode::kWithNoExtraData));
     return kRankRestart;
@@ -253,6 +268,8 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
   if (const std::string slow = SlowComputing(spec, kernels::HasFastBf16()); !slow.empty())
     log.Warning(slow);
   WatchedReplica replica(made->get(), &monitor, spec.evaluation().batches());
+  if (const absl::Status compared = CompareDevices(spec, flags, replica, log); !compared.ok())
+    return end(FaultPlace::kPreparation, compared, "while the model was prepared");
   session::RankSession session(SessionOptionsOf(flags, assignment, *tls, team.get(),
                                                 ObserverOf(flags, monitor, reporter), log),
                                &replica);

@@ -4,9 +4,12 @@ namespace longhaul::session {
 
 void ProgressMeter::Stepped(int64_t step, const StepStats& stats, bool beside) {
   progress_.inner_step = step;
-  progress_.tokens += stats.tokens;
-  if (beside) tokens_beside_ += stats.tokens;
-  progress_.skipped_steps += stats.skipped ? 1 : 0;
+  if (stats.skipped) {
+    ++progress_.skipped_steps;
+  } else {
+    progress_.tokens += stats.tokens;
+    if (beside) tokens_beside_ += stats.tokens;
+  }
   progress_.train_loss = stats.loss;
   progress_.gradient_norm = stats.gradient_norm;
   progress_.learning_rate = stats.learning_rate;

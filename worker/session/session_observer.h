@@ -20,6 +20,7 @@ struct Progress {
   bool draining = false;
   // The pool has merged the job's last commits. What follows is an evaluation.
   bool merged = false;
+  // Of the steps that were not skipped.
   int64_t tokens = 0;
   // Steps that changed nothing because their gradient was not finite.
   int64_t skipped_steps = 0;

@@ -54,6 +54,26 @@ TEST_F(PoolsTest, ASilentPoolIsLostAndOneThatLeftIsForgotten) {
   EXPECT_EQ(pools[0].state(), v1::LOST);
 }
 
+TEST_F(PoolsTest, SubmitWarnsOfANameOfDataThatNoPoolHas) {
+  HandPool pool(address(), "site-b");
+  ASSERT_TRUE(pool.Join().ok());
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = Spec("misspelt");
+  v1::DataSpec& data = *request.mutable_spec()->mutable_data();
+  data.mutable_text()->set_path("text");
+  data.add_pools()->set_pool("site-bb");
+  data.mutable_pools(0)->mutable_text()->set_path("other");
+  for (const bool validate_only : {true, false}) {
+    request.set_validate_only(validate_only);
+    const auto response = Submit(request);
+    ASSERT_TRUE(response.ok()) << response.status();
+    const auto& warnings = response->job().warnings();
+    EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
+      return warning.find("is 'site-bb' meant to be 'site-b'?") != std::string::npos;
+    })) << response->job().DebugString();
+  }
+}
+
 // Together they are 8 MiB, twice what gRPC takes in one message.
 TEST_F(PoolsTest, PoolsThatDoNotFitOneMessageComeInPages) {
   const auto stub = v1::PoolService::NewStub(MakeChannel({.address = address()}));

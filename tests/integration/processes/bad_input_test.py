@@ -40,9 +40,9 @@ class BadInputTest(unittest.TestCase):
             for name in ("faketime_shm", "sem.faketime_sem"):
                 pathlib.Path(f"/dev/shm/{name}_{process.pid}").unlink(missing_ok=True)
 
-    def run_program(self, name, *arguments, clock=None):
+    def run_program(self, name, *arguments, clock=None, user=None):
         environment = {**os.environ, **(at(clock) if clock else {})}
-        result = subprocess.run([cluster.BIN / name, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False)
+        result = subprocess.run([cluster.BIN / name, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False, user=user)
         return result.returncode, result.stderr
 
     def issue(self, kind, name, days, *more):
@@ -94,6 +94,21 @@ class BadInputTest(unittest.TestCase):
             before = self.cluster.job()["inner_step"]
             self.cluster.wait_step(before + 200, seconds=20)
         self.assertNotIn('"warning"', self.cluster.log("site-a"))
+
+    def test_a_clock_that_is_years_ahead_at_a_start_makes_no_job_old(self):
+        self.cluster.start_coordinator("--ended-job-keep", "1h")
+        self.cluster.submit(pools=1)
+        self.assertEqual(self.cluster.cli("cancel", "tiny").returncode, 0)
+        self.cluster.prefix["coordinator"] = ["env", *(f"{name}={value}" for name, value in at("+3650d").items())]
+        for kept in ("1h", "1s"):
+            self.cluster.coordinator.kill()
+            self.cluster.coordinator.wait()
+            self.cluster.start_coordinator("--ended-job-keep", kept)
+            if kept == "1h":
+                # It would be deleted with the first ticks, five in a second.
+                time.sleep(2)
+                self.assertEqual(self.cluster.job("tiny")["state"], "CANCELLED")
+        cluster.wait_until(lambda: self.cluster.cli("get", "tiny").returncode == 1, 30, "the job to go")
 
     def test_an_own_certificate_that_has_expired(self):
         certificate = self.issue("coordinator", "localhost", 10)
@@ -181,6 +196,23 @@ class BadInputTest(unittest.TestCase):
             code, error = self.run_program(program, *arguments, *missing)
             self.assertEqual(code, expected, f"{program}: {error}")
             self.assertIn(f"--tls-ca {self.ca / 'ca.pem'}: No such file or directory", error)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs another user")
+    def test_secrets_that_this_user_may_not_read(self):
+        """As files that are not there: their folder may be another one, or have other rights, once it is mounted."""
+        self.cluster.folder.chmod(0o755)
+        shown = self.issue("coordinator", "localhost", 10)
+        self.ca.chmod(0o700)
+        for program, arguments, expected in (("longhaul-coordinator", ["--listen", "127.0.0.1:0", "--http-listen", "", "--data-dir", self.cluster.folder / "data"], 1),
+                                             ("longhaul-worker", ["--coordinator", "127.0.0.1:1", "--pool", "site-a"], 1), ("longhaul", ["--server", "127.0.0.1:1", "list"], 4)):
+            code, error = self.run_program(program, *arguments, *shown, user=65534)
+            self.assertEqual(code, expected, f"{program}: {error}")
+            self.assertIn(f"--tls-ca {self.ca / 'ca.pem'}: Permission denied", error)
+        tokens = self.cluster.folder / "tokens"
+        tokens.touch(mode=0o600)
+        code, error = self.run_program("longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", "127.0.0.1:0", "--tokens", tokens, user=65534)
+        self.assertEqual(code, 1, error)
+        self.assertIn(f"--tokens {tokens}: Permission denied", error)
 
     # --- Tokens.
 

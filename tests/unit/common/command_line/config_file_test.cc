@@ -107,6 +107,8 @@ TEST_F(ConfigFileTest, AnEarlierNameOverridesTheFile) {
   Daemon daemon;
   EXPECT_EQ(daemon.Parse({"--pool=a", "--config", path, "--old-listen=127.0.0.1:2"}), "");
   EXPECT_EQ(daemon.listen, "127.0.0.1:2");
+  EXPECT_TRUE(absl::StrContains(daemon.config->Text(daemon.args),
+                                "http-listen: 127.0.0.1:2  # --old-listen\n"));
 }
 
 TEST_F(ConfigFileTest, AMistakeIsNamedWithItsLine) {

@@ -79,6 +79,13 @@ TEST(UsageFaultTest, WhatIsMissingIsNamedWithWhatWasGivenInstead) {
   EXPECT_EQ(FaultOf({"submit", "--file"}).message, "--file: its value is missing");
 }
 
+TEST(UsageFaultTest, WhatIsGivenTwiceIsNamed) {
+  EXPECT_EQ(FaultOf({"get", "j", "--share=0", "--share", "1"}).message,
+            "--share: given 2 times, expected once");
+  EXPECT_EQ(FaultOf({"submit", "-f", "a", "-f", "a", "-f", "b"}).message,
+            "--file: given 3 times, expected once");
+}
+
 TEST(UsageFaultTest, AWrongValueIsQuotedWithWhatIsPossible) {
   EXPECT_EQ(FaultOf({"get", "j", "--form", "jsom"}).message,
             "--form: 'jsom' is none of table, json (did you mean 'json'?)");

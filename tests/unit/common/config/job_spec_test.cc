@@ -537,6 +537,29 @@ TEST(JobSpecTest, WarnsOfSettingsThatCannotCount) {
   EXPECT_THAT(warnings({"sync.alpha=1"}), ElementsAre(HasSubstr("sync.alpha")));
   EXPECT_THAT(warnings({"sync.fragments={balanced: 2, order: strided}"}),
               ElementsAre(HasSubstr("sync.fragments.order")));
+  EXPECT_THAT(warnings({"inner.schedule.warmup_steps=600"}),
+              ElementsAre(HasSubstr("inner.schedule.warmup_steps: takes all of train.steps")));
+  EXPECT_THAT(warnings({"inner.schedule.warmup_steps=599"}), IsEmpty());
+}
+
+TEST(JobSpecTest, WarnsOfNamesOfDataThatNoPoolHas) {
+  const auto warning = [](const std::vector<std::string>& overrides,
+                          const std::vector<std::string>& pools) {
+    return WarningOfPoolNames(ResolveJobSpec(Small(overrides)).value().spec, pools);
+  };
+  const std::string two =
+      "data.pools=[{pool: site-a, text: {path: a}}, {pool: site-bb, text: {path: b}}]";
+  EXPECT_EQ(warning({two}, {"site-a", "site-b"}),
+            "data.pools: no pool is named site-bb now, and site-b would read the default source; "
+            "is 'site-bb' meant to be 'site-b'?");
+  EXPECT_EQ(warning({two}, {"p1", "p2", "p3", "p4", "p5", "p6"}),
+            "data.pools: no pool is named site-a, site-bb now, and p1, p2, p3, p4 and 2 more would "
+            "read the default source");
+  EXPECT_EQ(warning({two}, {"site-a", "site-b", "site-bb"}), "");
+  EXPECT_EQ(warning({two}, {"site-a"}), "") << "site-bb may come";
+  EXPECT_EQ(warning({two}, {}), "");
+  EXPECT_EQ(warning({two, "pools.names=[site-a, site-bb, site-b]"}, {"site-b"}), "");
+  EXPECT_EQ(warning({}, {"site-b"}), "");
 }
 
 }  // namespace

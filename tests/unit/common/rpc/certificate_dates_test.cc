@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "absl/time/clock.h"
+#include "common/rpc/tls.h"
 #include "gtest/gtest.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/temp_dir.h"
@@ -20,8 +21,8 @@ TEST(CertificateDatesTest, ReadsACertificateAndRefusesOtherFiles) {
   EXPECT_EQ(dates->subject, "east");
   EXPECT_LE(dates->from, absl::Now());
   EXPECT_GT(dates->until, absl::Now());
-  EXPECT_EQ(CertificateExpirySeconds(files.certificate), absl::ToUnixSeconds(dates->until));
-  EXPECT_EQ(CertificateExpirySeconds(folder.Join("none")), std::nullopt);
+  EXPECT_EQ(CertificateExpirySeconds(*Tls::Load(files).value()), absl::ToUnixSeconds(dates->until));
+  EXPECT_EQ(CertificateExpirySeconds(*Tls::LoadAuthorities(files.ca).value()), std::nullopt);
   EXPECT_TRUE(absl::IsInvalidArgument(DatesOfCertificate(files.key).status()));
   EXPECT_TRUE(absl::IsNotFound(DatesOfCertificate(folder.Join("none")).status()));
   // OpenSSL would ask for a password, if it were let.

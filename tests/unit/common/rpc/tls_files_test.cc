@@ -27,14 +27,14 @@ class TlsFilesTest : public ::testing::Test {
 };
 
 TEST_F(TlsFilesTest, AcceptsFilesThatBelongTogether) {
-  EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
+  EXPECT_EQ(ReadTlsFiles(files_).status(), absl::OkStatus());
   EXPECT_FALSE(files_.empty());
   EXPECT_TRUE(TlsFiles().empty());
 }
 
 TEST_F(TlsFilesTest, AcceptsSeveralAuthorities) {
   Write(files_.ca, authority_.certificate() + TestAuthority("another").certificate());
-  EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
+  EXPECT_EQ(ReadTlsFiles(files_).status(), absl::OkStatus());
 }
 
 TEST_F(TlsFilesTest, ReturnsTheNameInTheCertificate) {
@@ -51,14 +51,14 @@ TEST_F(TlsFilesTest, ReturnsTheNameInTheCertificate) {
 
 TEST_F(TlsFilesTest, NamesThePathThatIsNotGiven) {
   files_.key.clear();
-  const absl::Status status = CheckTlsFiles(files_);
+  const absl::Status status = ReadTlsFiles(files_).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(status.message(), HasSubstr("--tls-key"));
 }
 
 TEST_F(TlsFilesTest, NamesTheFileThatIsNotThere) {
   std::filesystem::remove(files_.certificate);
-  const absl::Status status = CheckTlsFiles(files_);
+  const absl::Status status = ReadTlsFiles(files_).status();
   EXPECT_TRUE(absl::IsNotFound(status));
   EXPECT_THAT(status.message(), HasSubstr(files_.certificate));
 }
@@ -68,7 +68,7 @@ TEST_F(TlsFilesTest, RefusesFilesThatAreNotPem) {
     TlsFiles files = WriteTlsFiles(folder_.path(), authority_.certificate(),
                                    authority_.Issue("a", "DNS:localhost"));
     Write(path, "no certificate, no key");
-    const absl::Status status = CheckTlsFiles(files);
+    const absl::Status status = ReadTlsFiles(files).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(status.message(), HasSubstr(path));
   }
@@ -77,7 +77,7 @@ TEST_F(TlsFilesTest, RefusesFilesThatAreNotPem) {
 TEST_F(TlsFilesTest, RefusesAKeyThatOthersMayReadAndNamesTheRemedy) {
   for (const mode_t mode : {0644, 0640, 0604, 0660}) {
     ASSERT_EQ(chmod(files_.key.c_str(), mode), 0);
-    const absl::Status status = CheckTlsFiles(files_);
+    const absl::Status status = ReadTlsFiles(files_).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << mode << status;
     EXPECT_THAT(status.message(), HasSubstr("--tls-key " + files_.key +
                                             " holds a secret that others may read or "
@@ -85,15 +85,15 @@ TEST_F(TlsFilesTest, RefusesAKeyThatOthersMayReadAndNamesTheRemedy) {
                                             files_.key));
   }
   ASSERT_EQ(chmod(files_.key.c_str(), 0400), 0);
-  EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
+  EXPECT_EQ(ReadTlsFiles(files_).status(), absl::OkStatus());
   // Everybody may read certificates.
   ASSERT_EQ(chmod(files_.ca.c_str(), 0644), 0);
   ASSERT_EQ(chmod(files_.certificate.c_str(), 0644), 0);
-  EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
+  EXPECT_EQ(ReadTlsFiles(files_).status(), absl::OkStatus());
   // As Kubernetes mounts a secret. Only root can make such a file here.
   ASSERT_EQ(chmod(files_.key.c_str(), 0440), 0);
   if (geteuid() == 0 && chown(files_.key.c_str(), 1, getegid()) == 0) {
-    EXPECT_EQ(CheckTlsFiles(files_), absl::OkStatus());
+    EXPECT_EQ(ReadTlsFiles(files_).status(), absl::OkStatus());
   }
 }
 
@@ -101,14 +101,14 @@ TEST_F(TlsFilesTest, RefusesADamagedSecondCertificate) {
   std::string second = TestAuthority("another").certificate();
   second.replace(second.size() / 2, 4, "####");
   Write(files_.ca, authority_.certificate() + second);
-  const absl::Status status = CheckTlsFiles(files_);
+  const absl::Status status = ReadTlsFiles(files_).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(status.message(), HasSubstr("certificate 2"));
 }
 
 TEST_F(TlsFilesTest, RefusesTheKeyOfAnotherCertificate) {
   Write(files_.key, authority_.Issue("b", "DNS:localhost").key);
-  const absl::Status status = CheckTlsFiles(files_);
+  const absl::Status status = ReadTlsFiles(files_).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(status.message(), HasSubstr("is not the key of"));
   EXPECT_THAT(status.message(), HasSubstr("give the key that was made with this certificate"));

@@ -67,8 +67,8 @@ class CoordinatorTest : public testing::Test {
     Do(RoundApplied{"j", 0, 0});
   }
   // Brings the job after its last version: it waits for the final evaluation.
-  void FinishJob() {
-    RunJob();
+  void FinishJob(const JobOptions& options = Options()) {
+    RunJob(options);
     for (int64_t version : {1, 2, 3}) {
       Complete(version, version == 3 ? RoundKind::kFinal : RoundKind::kOuter);
       Do(RoundApplied{"j", 0, version});

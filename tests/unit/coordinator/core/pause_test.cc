@@ -146,6 +146,13 @@ TEST_F(PauseTest, WhatFailedWhileAJobPausesIsFoundAtTheNextStart) {
   EXPECT_EQ(Answered<Refuse>(PauseJob{"j"}).reason, "JOB_ENDED");
 }
 
+TEST_F(PauseTest, AJobThatIsAboutToEndIsNamedAsItsUserDoes) {
+  FinishJob(Options("train"));
+  const Refuse refusal = Answered<Refuse>(PauseJob{"j"});
+  EXPECT_EQ(refusal.reason, "JOB_FINISHING");
+  EXPECT_EQ(refusal.status.message(), "job train is about to end: its last rounds are committed");
+}
+
 TEST_F(PauseTest, AStreamOfAPausedJobIsRefusedForGood) {
   RunJob();
   Do(PauseJob{"j"});

@@ -42,6 +42,27 @@ TEST_F(PerformerTest, AJobReachesItsFirstCommits) {
   EXPECT_EQ(meta_->GetJob(id)->status, "status 3") << "the report that is kept is of that state";
 }
 
+TEST_F(PerformerTest, AJobThatBeginsWarnsOfNamesOfDataThatNoneOfItsPoolsHas) {
+  for (const char* const name : {"aa", "b"}) {
+    ResolvedJob job = Spec(absl::StrCat("job-", name), 1);
+    job.spec.mutable_pools()->set_max(1);
+    job.spec.mutable_data()->mutable_text()->set_path("text");
+    job.spec.mutable_data()->add_pools()->set_pool(name);
+    const std::string id = performer_->Submit(std::move(job), "")->job;
+    const std::string pool = name == std::string("aa") ? "a" : "b";
+    Join(pool);
+    Step(RankReady{id, pool, "1", 0});
+    std::vector<std::string> said;
+    for (const v1::JobEvent& event : performer_->EventsAfter(id, 0))
+      if (event.kind() == v1::SUBMIT_WARNING) said.push_back(event.message());
+    if (pool == "b") {
+      EXPECT_THAT(said, testing::IsEmpty());
+    } else {
+      EXPECT_THAT(said, testing::ElementsAre(testing::HasSubstr("no pool is named aa now")));
+    }
+  }
+}
+
 TEST_F(PerformerTest, TheStoreOfAPausedJobIsClosedUntilTheJobIsResumed) {
   const std::string id = RunPair();
   Push(id, "b", 1, RoundKind::kOuter);
@@ -467,7 +488,7 @@ TEST_F(EndedLogTest, AJobThatEndedLongAgoIsDeleted) {
   EXPECT_EQ(*meta_->FindDeleted("pair"), id);
   EXPECT_EQ(expired_, std::vector<std::string>{id});
   EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kCancelled)), 0);
-  EXPECT_NE(log_text_.str().find("is deleted, since it ended 1h ago"), std::string::npos);
+  EXPECT_NE(log_text_.str().find("is deleted, since it was kept for 1h"), std::string::npos);
   EXPECT_NE(registry_.Text().find("longhaul_coordinator_deleted_jobs_total{by=\"age\"} 1"),
             std::string::npos);
   // It ends here, before its files are removed.
@@ -476,6 +497,58 @@ TEST_F(EndedLogTest, AJobThatEndedLongAgoIsDeleted) {
   EXPECT_THAT(*disk_.List(JobsFolder("data")), testing::IsEmpty());
   EXPECT_THAT(*meta_->ListUnremoved(), testing::IsEmpty());
   EXPECT_EQ(expired_.size(), 1u);
+}
+
+TEST_F(EndedLogTest, AWrongClockDoesNotMakeAJobOld) {
+  keep_ = absl::Hours(1);
+  Restart();
+  const std::string id = RunAndCancel();
+  PassLinger();
+  Pass(absl::Minutes(30));
+  const absl::Time until = performer_->KeptUntil(*meta_->GetJob(id));
+  // The machine begins with a clock that is wrong, and later with the right one.
+  const absl::Duration wrong = absl::Hours(24 * 3650);
+  now_ += wrong;
+  Restart();
+  Pass(absl::Minutes(10));
+  EXPECT_TRUE(meta_->GetJob(id).ok());
+  EXPECT_EQ(performer_->KeptUntil(*meta_->GetJob(id)), until + wrong);
+  now_ -= wrong;
+  Restart();
+  EXPECT_EQ(performer_->KeptUntil(*meta_->GetJob(id)), until);
+  Pass(until - now_ - absl::Seconds(1));
+  EXPECT_TRUE(meta_->GetJob(id).ok());
+  Pass(absl::Seconds(1));
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob(id).status()));
+}
+
+TEST_F(EndedLogTest, WhatWasNotWrittenOfTheRunTimeMakesAJobStayLonger) {
+  keep_ = absl::Hours(1);
+  Restart();
+  Pass(absl::Minutes(10));
+  const std::string id = RunAndCancel();
+  Pass(absl::Seconds(30));
+  const absl::Time until = performer_->KeptUntil(*meta_->GetJob(id));
+  Restart();
+  EXPECT_EQ(performer_->KeptUntil(*meta_->GetJob(id)), until + absl::Seconds(30));
+}
+
+// As --adopt makes them, and earlier programs.
+TEST_F(EndedLogTest, AJobWhoseAgeIsNotKnownIsKeptFromTheFirstStart) {
+  keep_ = absl::Hours(1);
+  JobRecord record{.id = "id9", .name = "found", .state = static_cast<int>(JobState::kCompleted)};
+  record.created = record.ended = now_ - absl::Hours(100);
+  const MetaRecord found = NewJob{record};
+  ASSERT_EQ(meta_->Commit({&found, 1}), absl::OkStatus());
+  Restart();
+  EXPECT_EQ(performer_->KeptUntil(*meta_->GetJob("id9")), now_ + absl::Hours(1));
+  Pass(absl::Minutes(59));
+  EXPECT_TRUE(meta_->GetJob("id9").ok());
+  Restart();
+  Pass(absl::Seconds(59));
+  EXPECT_TRUE(meta_->GetJob("id9").ok()) << "a restart does not begin it again, nor end it";
+  Pass(absl::Seconds(1));
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob("id9").status()));
 }
 
 TEST_F(EndedLogTest, AJobIsNotDeletedForItsAgeWhileTheDiskIsFull) {

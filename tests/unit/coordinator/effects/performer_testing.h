@@ -56,15 +56,18 @@ class Records : public MetaLog {
   Records(MetaStore* meta, Trace* trace) : meta_(meta), trace_(trace) {}
   absl::Status Commit(absl::Span<const MetaRecord> records) override {
     const bool counters = std::holds_alternative<JobCounters>(records[0]) ||
-                          std::holds_alternative<EventRecord>(records[0]);
+                          std::holds_alternative<EventRecord>(records[0]) ||
+                          std::holds_alternative<RunTime>(records[0]);
     if (const absl::Status& refusal = counters ? counters_refusal : refusal_; !refusal.ok())
       return refusal;
     const absl::Status written = meta_->Commit(records);
     if (!written.ok()) return written;
-    // Events are for people, and nothing depends on them.
+    // Nothing here depends on events and time.
     std::vector<std::string> words;
     for (const MetaRecord& record : records) {
-      if (!std::holds_alternative<EventRecord>(record)) words.push_back(Words(record));
+      const bool shown =
+          !std::holds_alternative<EventRecord>(record) && !std::holds_alternative<RunTime>(record);
+      if (shown) words.push_back(Words(record));
     }
     if (!words.empty()) trace_->push_back("store " + absl::StrJoin(words, ", "));
     return absl::OkStatus();
@@ -148,7 +151,7 @@ class PerformerTest : public testing::Test {
                                                      .background = &background_,
                                                      .metrics = &fragment_metrics_,
                                                      .log = &log_});
-    absl::StatusOr<RecoveredState> recovered = RecoverState(*meta_, log_);
+    absl::StatusOr<RecoveredState> recovered = RecoverState(*meta_, now_, log_);
     ASSERT_TRUE(recovered.ok()) << recovered.status();
     // Waiting tasks are lost with the process.
     track_ = HandCrank();

@@ -166,6 +166,31 @@ TEST_F(MetaStoreTest, TellsLiveJobsFromEndedOnes) {
   EXPECT_FALSE(*store_->HasEnded("id2"));
 }
 
+TEST_F(MetaStoreTest, KeepsForHowLongCoordinatorsHaveRunAndWhenJobsEnded) {
+  EXPECT_EQ(*store_->GetRunTime(), absl::ZeroDuration());
+  for (const char* const id : {"id1", "id2", "id3"}) ASSERT_TRUE(Create(Job(id, id)).ok());
+  EXPECT_EQ(Commit({RunTime{absl::Seconds(5)}}), absl::OkStatus());
+  EXPECT_EQ(Commit({JobUpdate{.job_id = "id1",
+                              .state = 5,
+                              .ended = absl::FromUnixSeconds(9),
+                              .run_time = absl::Seconds(7)}}),
+            absl::OkStatus());
+  EXPECT_EQ(*store_->GetRunTime(), absl::Seconds(7)) << "it ended then";
+  EXPECT_EQ(Commit({JobUpdate{.job_id = "id2", .state = 3, .run_time = absl::Seconds(8)}}),
+            absl::OkStatus());
+  EXPECT_EQ(Commit({RunTime{absl::Seconds(6)}, EndedRunTime{"id3", absl::Seconds(2)}}),
+            absl::OkStatus());
+  Reopen();
+  EXPECT_EQ(*store_->GetRunTime(), absl::Seconds(7));
+  EXPECT_EQ(store_->GetJob("id1")->ended_run_time, absl::Seconds(7));
+  EXPECT_EQ(store_->GetJob("id2")->ended_run_time, std::nullopt);
+  const auto keys = *store_->ListKeys();
+  EXPECT_EQ(keys[1].ended_run_time, std::nullopt);
+  EXPECT_EQ(keys[2].ended_run_time, absl::Seconds(2));
+  EXPECT_EQ(Commit({DeletedJob{"id1", absl::FromUnixSeconds(9)}}), absl::OkStatus());
+  EXPECT_TRUE(absl::IsNotFound(Commit({EndedRunTime{"id1", absl::Seconds(1)}})));
+}
+
 TEST_F(MetaStoreTest, AnIdHasPrecedenceOverAName) {
   ASSERT_TRUE(Create(Job("a", "b")).ok());
   ASSERT_TRUE(Create(Job("b", "c")).ok());
@@ -269,13 +294,14 @@ TEST_F(MetaStoreTest, AddsWhatAnEarlierVersionLacks) {
     auto database = *SqliteDatabase::Open(dir_.Join("coordinator.db"));
     ASSERT_TRUE(database
                     ->Execute("DROP TABLE event; DROP TABLE checkpoint_request;"
-                              "DROP TABLE deleted")
+                              "DROP TABLE deleted; DROP TABLE run_time; DROP TABLE ended_run_time")
                     .ok());
   }
   Reopen();
   EXPECT_TRUE(store_->GetJob("alpha").ok());
   EXPECT_TRUE(store_->ListEvents("id1")->empty());
   EXPECT_TRUE(store_->ListUnremoved()->empty());
+  EXPECT_EQ(*store_->GetRunTime(), absl::ZeroDuration());
 }
 
 TEST_F(MetaStoreTest, KeepsTheNewestEventsAndOneRequest) {

@@ -40,8 +40,9 @@ TEST_F(AgentMetricsTest, ShowsWhenTheCertificateEnds) {
   const TlsFiles files = WriteTlsFiles(folder.path(), TestAuthority("ours").certificate(),
                                        TestAuthority("ours").Issue("east", "DNS:east"));
   EXPECT_THAT(Text(), Not(HasSubstr("certificate")));
-  metrics_.WatchCertificate(files.certificate);
+  metrics_.WatchTls(Tls::Load(files).value());
   EXPECT_THAT(Text(), HasSubstr("longhaul_worker_certificate_expiry_timestamp_seconds "));
+  EXPECT_THAT(Text(), HasSubstr("longhaul_worker_tls_files_refused 0"));
 }
 
 TEST_F(AgentMetricsTest, ShowsRanksWhileTheyRun) {

@@ -314,7 +314,9 @@ DrawnResult TrainDrawn(const Drawn& drawn, const Interruptions& interruptions = 
       Interrupt(rank, interruptions, step);
       const auto stats = rank.Step(step);
       ASSERT_TRUE(stats.ok() && !stats->skipped) << stats.status();
-      if (step % 2 == 0 || step == kDrawnSteps) ASSERT_TRUE(rank.engine().Settle().ok());
+      if (step % 2 == 0 || step == kDrawnSteps) {
+        ASSERT_TRUE(rank.engine().Settle().ok());
+      }
       if (number == 0) result.losses.push_back(stats->loss_sum);
     }
     const double evaluated = rank.Evaluate();

@@ -21,8 +21,15 @@ TEST(LearningRateTest, StartsNearThePeakWithoutWarmUp) {
   EXPECT_DOUBLE_EQ(rate.At(1000), 0);
 }
 
-TEST(LearningRateTest, SurvivesAWarmUpAsLongAsTheRun) {
-  const LearningRate rate{.peak = 1, .steps = 10, .warmup_steps = 20, .final_fraction = 0.5};
+TEST(LearningRateTest, AWarmUpOfAllStepsEndsAtThePeak) {
+  const LearningRate rate{.peak = 2, .steps = 10, .warmup_steps = 10, .final_fraction = 0.1};
+  EXPECT_DOUBLE_EQ(rate.At(9), 1.8);
+  EXPECT_DOUBLE_EQ(rate.At(10), 2);
+  EXPECT_DOUBLE_EQ(rate.At(1000), 2);
+}
+
+TEST(LearningRateTest, SurvivesAWarmUpLongerThanTheRun) {
+  const LearningRate rate{.peak = 1, .steps = 10, .warmup_steps = 20, .final_fraction = 0.1};
   EXPECT_DOUBLE_EQ(rate.At(10), 0.5);
   EXPECT_DOUBLE_EQ(rate.At(20), 0.5);
 }

@@ -1,0 +1,90 @@
+#include "common/rpc/tls_reload.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rpc/certificate_dates.h"
+
+namespace longhaul {
+namespace {
+
+// The key comes first: OpenSSL passes over what is not of the kind that it looks for.
+std::string IdentityOf(const TlsContents& contents) {
+  return absl::StrCat(contents.key, "\n", contents.certificate);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TlsReload>> TlsReload::Start(Options options) {
+  auto reload = absl::WrapUnique(new TlsReload(std::move(options)));
+  LH_ASSIGN_OR_RETURN(const TlsContents contents, reload->Read());
+  LH_ASSIGN_OR_RETURN(reload->ca_, MemoryFile::Create(""));
+  if (!reload->options_.authorities_only) {
+    LH_ASSIGN_OR_RETURN(reload->identity_, MemoryFile::Create(""));
+  }
+  {
+    absl::MutexLock lock(&reload->mutex_);
+    LH_RETURN_IF_ERROR(reload->Take(contents));
+  }
+  reload->thread_ = std::thread([self = reload.get()] {
+    while (!self->stop_.WaitForNotificationWithTimeout(self->options_.every)) self->Look();
+  });
+  return reload;
+}
+
+TlsReload::~TlsReload() {
+  if (!thread_.joinable()) return;
+  stop_.Notify();
+  thread_.join();
+}
+
+absl::StatusOr<TlsContents> TlsReload::Read() const {
+  return options_.authorities_only ? ReadAuthorities(options_.files.ca)
+                                   : ReadTlsFiles(options_.files);
+}
+
+absl::Status TlsReload::Take(const TlsContents& contents) {
+  if (identity_ != nullptr) {
+    LH_ASSIGN_OR_RETURN(const CertificateDates dates,
+                        DatesInPem(contents.certificate, options_.files.certificate));
+    LH_RETURN_IF_ERROR(identity_->Replace(IdentityOf(contents)));
+    until_ = dates.until;
+  }
+  LH_RETURN_IF_ERROR(ca_->Replace(contents.ca));
+  in_use_ = contents;
+  return absl::OkStatus();
+}
+
+void TlsReload::Look() {
+  const absl::StatusOr<TlsContents> contents = Read();
+  absl::MutexLock lock(&mutex_);
+  absl::Status status = contents.status();
+  const bool changed = status.ok() && *contents != in_use_;
+  if (changed) status = Take(*contents);
+  if (!status.ok()) {
+    if (trouble_ == status.message()) return;
+    trouble_ = std::string(status.message());
+    if (options_.log.has_value()) {
+      options_.log->Warning(absl::StrCat(
+          trouble_, "; the files of TLS that were read before stay in use for new connections"));
+    }
+    return;
+  }
+  trouble_.clear();
+  if (changed && options_.log.has_value())
+    options_.log->Info("new connections use the files of TLS that were replaced");
+}
+
+bool TlsReload::refused() const {
+  absl::MutexLock lock(&mutex_);
+  return !trouble_.empty();
+}
+
+std::optional<absl::Time> TlsReload::certificate_until() const {
+  absl::MutexLock lock(&mutex_);
+  return until_;
+}
+
+}  // namespace longhaul
