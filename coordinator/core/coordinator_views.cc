@@ -125,7 +125,7 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
   const Exchange& rounds = *job->exchange;
   for (const Participant& p : rounds.participants().all()) {
     view.participants.push_back({p.pool, p.incarnation, p.ordinal, p.start_step, p.live(),
-                                 p.inner_step, p.last_step, p.late_rounds});
+                                 p.inner_step, p.last_step, p.late_rounds, p.late_in_a_row});
   }
   for (int f = 0; f < rounds.plan().fragments(); ++f) {
     FragmentView fragment{.version = rounds.fragment(f).version,
@@ -148,8 +148,8 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
   if (job == nullptr || !job->exchange.has_value()) return std::nullopt;
   const Participant* p = job->exchange->participants().Find(pool);
   if (p == nullptr) return std::nullopt;
-  return ParticipantView{p->pool,   p->incarnation, p->ordinal,   p->start_step,
-                         p->live(), p->inner_step,  p->last_step, p->late_rounds};
+  return ParticipantView{p->pool,       p->incarnation, p->ordinal,     p->start_step,   p->live(),
+                         p->inner_step, p->last_step,   p->late_rounds, p->late_in_a_row};
 }
 
 PoolStanding Coordinator::StandingOf(const Member& member) const {
