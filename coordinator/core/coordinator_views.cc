@@ -79,13 +79,16 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
       const Round* round = OldestOpened(rounds, &fragment);
       if (round == nullptr) return std::nullopt;
       const std::string names = NamesOf(round->Owing(participants, Presence::kLive), participants);
-      const std::string quorum_lacks =
-          round->called() || rounds.policy().lockstep()
-              ? ""
-              : absl::StrFormat("%d more of ",
-                                quorum - static_cast<int>(round->contributors().size()));
+      const bool lacks = !rounds.policy().lockstep() && !round->called();
+      const int more = quorum - static_cast<int>(round->contributors().size());
+      // Those who are here drain before the push.
+      if (lacks && names.empty()) {
+        return Waiting{absl::StrFormat("pools: %d more for fragment %d version %d", more, fragment,
+                                       round->version()),
+                       round->opened_at(), forever};
+      }
       return Waiting{absl::StrFormat("fragment %d version %d from %s%s", fragment, round->version(),
-                                     quorum_lacks, names),
+                                     lacks ? absl::StrFormat("%d more of ", more) : "", names),
                      round->opened_at(), round->due_at()};
     }
     case JobState::kFinishing:
