@@ -423,8 +423,8 @@ TEST_F(NodeSupervisorTest, AGroupBeginsAJobOnce) {
   EXPECT_EQ(Assign("other", "two"), "kill, start");
 }
 
-// Two pools of several nodes begin a job together. Each group that ends takes the job from the other
-// pool, too. If groups came back ever later, the two would never be there at the same time.
+// Two pools of several nodes begin a job together. Each group that ends takes the job from the
+// other pool, too. If groups came back ever later, the two would never be there at the same time.
 TEST_F(NodeSupervisorTest, AGroupThatDidNothingMakesRoomForTheNextAtOnce) {
   for (int i = 0; i < 5; ++i) {
     const std::string group = absl::StrCat("group ", i);
