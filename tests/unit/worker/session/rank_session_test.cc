@@ -152,6 +152,19 @@ TEST_F(RankSessionTest, ACallThatOneRankHasHeardMovesAllRanks) {
   }
 }
 
+TEST_F(RankSessionTest, RanksThatPulledDifferentVersionsBeginWithTheNewest) {
+  Start({.steps = 12, .quorum = false, .held = {{1, 0}}});
+  coordinator_->AwaitServed(0, 0);
+  coordinator_->CommitWithoutThePool(1, 1);
+  Join();
+  for (const RankSeen& seen : seen_) {
+    EXPECT_EQ(seen.outcome.kind, Outcome::Kind::kFinished) << seen.outcome.status;
+    EXPECT_EQ(seen.outcome.done, Extent::kAll);
+    EXPECT_THAT(seen.merged, ElementsAre(2, 3, 4));
+  }
+  EXPECT_THAT(coordinator_->WeightsOf(1), IsEmpty());
+}
+
 TEST_F(RankSessionTest, AllRanksBeginAgainIfOneLacksACommit) {
   StartAndHold(/*quorum=*/true);
   // Nobody gives version 1 any more. Rank 0, which has it, has not even heard of version 2.

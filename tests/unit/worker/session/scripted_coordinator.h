@@ -38,7 +38,7 @@ class ScriptedCoordinator : public v1::SyncService::Service {
     // Ranks whose plan says that version 1 is called.
     std::set<int> called = {};
     // Rank and version: this rank gets this downlink not before a later version is committed, and
-    // so never.
+    // so never. Version 0: it gets the parameters that it begins with not before that.
     std::set<std::pair<int, int64_t>> held = {};
   };
 
@@ -54,7 +54,7 @@ class ScriptedCoordinator : public v1::SyncService::Service {
   }
   const std::string& address() const { return server_->address(); }
 
-  // Returns when this rank has been sent the downlink of this version.
+  // Returns when this rank has been sent this version.
   void AwaitServed(int rank, int64_t version) {
     absl::MutexLock lock(&mutex_);
     const auto served = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -117,8 +117,9 @@ class ScriptedCoordinator : public v1::SyncService::Service {
     {
       absl::MutexLock lock(&mutex_);
       const auto served = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return closing_ || request->whole() || version < version_ ||
-               !options_.held.contains({RankOf(request->blocks()), version});
+        const int64_t asked = request->whole() ? 0 : version;
+        return closing_ || asked < version_ ||
+               !options_.held.contains({RankOf(request->blocks()), asked});
       };
       mutex_.Await(absl::Condition(&served));
       if (closing_) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the test is over");
@@ -130,7 +131,7 @@ class ScriptedCoordinator : public v1::SyncService::Service {
     }
     Send(*request, version, *writer);
     absl::MutexLock lock(&mutex_);
-    if (!request->whole()) served_.insert({RankOf(request->blocks()), version});
+    served_.insert({RankOf(request->blocks()), version});
     return grpc::Status::OK;
   }
 
