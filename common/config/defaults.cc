@@ -70,16 +70,34 @@ constexpr Default kDefaults[] = {
     {"evaluation.batches", "8"},
 };
 
-// What fields without presence mean that FillComputed fills in, in words: zero is not their value.
+bool HasLlama3(const v1::JobSpec& spec) {
+  return spec.model().transformer().rope_scaling().has_llama3();
+}
+bool HasLocalSteps(const v1::JobSpec& spec) {
+  return spec.inner().onebit_adam().local_step_scaler() != 0;
+}
+bool OffloadsOptimizer(const v1::JobSpec& spec) { return spec.offload().optimizer(); }
+
+// Defaults that are filled in only where another field says that they mean something.
+struct ConditionalDefault {
+  Default entry;
+  bool (*applies)(const v1::JobSpec&);
+};
+
+constexpr ConditionalDefault kConditional[] = {
+    {{"model.transformer.rope_scaling.llama3.low_freq_factor", "1"}, HasLlama3},
+    {{"model.transformer.rope_scaling.llama3.high_freq_factor", "4"}, HasLlama3},
+    {{"model.transformer.rope_scaling.llama3.original_context", "8192"}, HasLlama3},
+    {{"inner.onebit_adam.local_step_clipper", "16"}, HasLocalSteps},
+    {{"offload.subgroup_elements", "4194304"}, OffloadsOptimizer},
+};
+
+// Where fields without presence have their values from that FillComputed fills in, in words: zero
+// is not their value.
 constexpr Default kComputed[] = {
     {"model.transformer.kv_heads", "that of heads"},
     {"model.transformer.head_dim", "dim / heads"},
     {"model.transformer.positions", "that of context"},
-    {"model.transformer.rope_scaling.llama3.low_freq_factor", "1"},
-    {"model.transformer.rope_scaling.llama3.high_freq_factor", "4"},
-    {"model.transformer.rope_scaling.llama3.original_context", "8192"},
-    {"inner.onebit_adam.local_step_clipper", "16"},
-    {"offload.subgroup_elements", "4194304"},
     {"sync.quorum.pools", "that of pools.min"},
     {"evaluation.pools_every_cycles", "that of evaluation.every_cycles"},
 };
@@ -195,8 +213,6 @@ void FillWeightDecay(v1::JobSpec& spec) {
 
 // Fills in defaults that depend on other fields.
 void FillComputed(v1::JobSpec& spec) {
-  if (spec.offload().optimizer() && spec.offload().subgroup_elements() == 0)
-    spec.mutable_offload()->set_subgroup_elements(1 << 22);
   if (spec.model().has_transformer()) FillTransformer(*spec.mutable_model()->mutable_transformer());
   if (spec.train().precision() == v1::PRECISION_UNSPECIFIED) {
     const bool cuda = spec.train().device() == v1::CUDA;
@@ -204,9 +220,6 @@ void FillComputed(v1::JobSpec& spec) {
   }
   if (spec.has_data()) FillDataSources(*spec.mutable_data());
   FillWeightDecay(spec);
-  if (spec.inner().onebit_adam().local_step_scaler() != 0 &&
-      spec.inner().onebit_adam().local_step_clipper() == 0)
-    spec.mutable_inner()->mutable_onebit_adam()->set_local_step_clipper(16);
   v1::EvaluationSpec& evaluation = *spec.mutable_evaluation();
   if (evaluation.pools_every_cycles() == 0)
     evaluation.set_pools_every_cycles(evaluation.every_cycles());
@@ -237,6 +250,9 @@ void FillDefaults(v1::JobSpec& spec) {
     if (absl::StartsWith(entry.path, "data.") && !reads_data) continue;
     Fill(spec, entry);
   }
+  for (const ConditionalDefault& conditional : kConditional) {
+    if (conditional.applies(spec)) Fill(spec, conditional.entry);
+  }
   FillComputed(spec);
 }
 
@@ -246,6 +262,9 @@ absl::string_view DefaultOf(absl::string_view path) {
     for (const Default& entry : table) {
       if (entry.path == path) return entry.value;
     }
+  }
+  for (const ConditionalDefault& conditional : kConditional) {
+    if (conditional.entry.path == path) return conditional.entry.value;
   }
   return "";
 }

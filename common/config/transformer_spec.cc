@@ -91,11 +91,6 @@ void FillTransformer(v1::TransformerSpec& spec) {
   if (spec.head_dim() == 0 && spec.heads() > 0 && spec.dim() % spec.heads() == 0)
     spec.set_head_dim(spec.dim() / spec.heads());
   if (spec.positions() == 0) spec.set_positions(spec.context());
-  if (!spec.rope_scaling().has_llama3()) return;
-  v1::Llama3RopeScaling& llama3 = *spec.mutable_rope_scaling()->mutable_llama3();
-  if (llama3.low_freq_factor() == 0) llama3.set_low_freq_factor(1);
-  if (llama3.high_freq_factor() == 0) llama3.set_high_freq_factor(4);
-  if (llama3.original_context() == 0) llama3.set_original_context(8192);
 }
 
 void ValidateTransformer(const v1::TransformerSpec& spec, ViolationList& violations) {

@@ -112,7 +112,12 @@ std::string LateText(const v1::Job& job) {
   for (const v1::PoolProgress& p : job.pools()) {
     if (p.late_rounds() == 0) continue;
     absl::StrAppend(&text, Printable(p.pool()), ": ", p.late_rounds(),
-                    " round(s) went on without it\n");
+                    " round(s) went on without it");
+    if (p.late_rounds_in_a_row() >= 2 * job.fragments_size()) {
+      absl::StrAppend(&text, ", the last ", p.late_rounds_in_a_row(),
+                      " in a row: it contributes nothing");
+    }
+    text += '\n';
   }
   return text;
 }

@@ -199,6 +199,7 @@ class Coordinator {
   void Proceed(Job& job);
   void Seed(Job& job);
   void ApplyDue(Job& job);
+  void CountLate(const Job& job, Participant& late);
   std::string ChooseEvaluator(const Job& job, const DueRound& round) const;
   void FinishWhenReady(Job& job);
   absl::Time AwaitsPoolsUntil(const Job& job) const;

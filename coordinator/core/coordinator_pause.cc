@@ -75,9 +75,14 @@ void Coordinator::KeepPools(Job& job) {
 }
 
 // A pool that stops is ready until it has stopped, so that rounds which it no longer owes are
-// applied first.
+// applied first. A pool that is lost or away has nothing to come back to.
 bool Coordinator::ReleaseStopped(Job& job) {
   bool released = false;
+  for (Participant& p : job.exchange->participants().all()) {
+    if (job.pause != PauseStage::kPausing || p.gone() || p.live()) continue;
+    Drop(job, p, Presence::kLeft, Paused(job));
+    released = true;
+  }
   // After a restart, what the pools have contributed is known once the store is open.
   if (job.store == StoreState::kOpening && now_ < job.stop_until) return released;
   for (Participant& p : job.exchange->participants().all()) {
@@ -93,17 +98,13 @@ bool Coordinator::ReleaseStopped(Job& job) {
   return released;
 }
 
-// A pool that is lost or away has nothing to come back to.
 void Coordinator::SettlePause(Job& job) {
   if (job.pause != PauseStage::kPausing) return;
   const Participants& participants = job.exchange->participants();
-  for (Participant& p : job.exchange->participants().all()) {
-    if (!p.gone() && !p.live()) Drop(job, p, Presence::kLeft, Paused(job));
-  }
   if (participants.live_count() > 0 || job.store == StoreState::kOpening || !job.retries.empty())
     return;
   if (job.store == StoreState::kOpen) {
-    // A round that its quorum has contributed to is applied when its grace is over.
+    // A round that its quorum has contributed to is applied first.
     if (IsApplying(*job.exchange) || job.exchange->NextDue() != absl::InfiniteFuture()) return;
     if (job.pause_checkpoint == FinalCheckpoint::kNone) {
       job.pause_checkpoint = CheckpointLeft(job, /*last=*/false) ? FinalCheckpoint::kWriting

@@ -178,7 +178,7 @@ void Coordinator::ApplyDue(Job& job) {
     if (job.gathers) return;
   }
   for (const DueRound& round : rounds.Due(now_)) {
-    for (int ordinal : round.late) ++rounds.participants().at(ordinal).late_rounds;
+    for (int ordinal : round.late) CountLate(job, rounds.participants().at(ordinal));
     for (int ordinal : round.missed) {
       Participant& missed = rounds.participants().at(ordinal);
       // It may have missed several rounds at once.
@@ -194,6 +194,13 @@ void Coordinator::ApplyDue(Job& job) {
   }
   for (const auto& [fragment, version] : rounds.TakeCalls())
     out_.notices.push_back(CallRound{job.id, fragment, version});
+}
+
+// Told once in a row, after two rounds of every fragment.
+void Coordinator::CountLate(const Job& job, Participant& late) {
+  ++late.late_rounds;
+  if (++late.late_in_a_row == 2 * job.exchange->plan().fragments())
+    out_.notices.push_back(PoolFellBehind{job.id, late.pool, late.late_in_a_row});
 }
 
 std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) const {

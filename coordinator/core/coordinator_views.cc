@@ -79,13 +79,16 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
       const Round* round = OldestOpened(rounds, &fragment);
       if (round == nullptr) return std::nullopt;
       const std::string names = NamesOf(round->Owing(participants, Presence::kLive), participants);
-      const std::string quorum_lacks =
-          round->called() || rounds.policy().lockstep()
-              ? ""
-              : absl::StrFormat("%d more of ",
-                                quorum - static_cast<int>(round->contributors().size()));
+      const bool lacks = !rounds.policy().lockstep() && !round->called();
+      const int more = quorum - static_cast<int>(round->contributors().size());
+      // Those who are here drain before the push.
+      if (lacks && names.empty()) {
+        return Waiting{absl::StrFormat("pools: %d more for fragment %d version %d", more, fragment,
+                                       round->version()),
+                       round->opened_at(), forever};
+      }
       return Waiting{absl::StrFormat("fragment %d version %d from %s%s", fragment, round->version(),
-                                     quorum_lacks, names),
+                                     lacks ? absl::StrFormat("%d more of ", more) : "", names),
                      round->opened_at(), round->due_at()};
     }
     case JobState::kFinishing:
@@ -125,7 +128,7 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
   const Exchange& rounds = *job->exchange;
   for (const Participant& p : rounds.participants().all()) {
     view.participants.push_back({p.pool, p.incarnation, p.ordinal, p.start_step, p.live(),
-                                 p.inner_step, p.last_step, p.late_rounds});
+                                 p.inner_step, p.last_step, p.late_rounds, p.late_in_a_row});
   }
   for (int f = 0; f < rounds.plan().fragments(); ++f) {
     FragmentView fragment{.version = rounds.fragment(f).version,
@@ -148,8 +151,8 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
   if (job == nullptr || !job->exchange.has_value()) return std::nullopt;
   const Participant* p = job->exchange->participants().Find(pool);
   if (p == nullptr) return std::nullopt;
-  return ParticipantView{p->pool,   p->incarnation, p->ordinal,   p->start_step,
-                         p->live(), p->inner_step,  p->last_step, p->late_rounds};
+  return ParticipantView{p->pool,       p->incarnation, p->ordinal,     p->start_step,   p->live(),
+                         p->inner_step, p->last_step,   p->late_rounds, p->late_in_a_row};
 }
 
 PoolStanding Coordinator::StandingOf(const Member& member) const {

@@ -152,6 +152,11 @@ struct PoolPresence {
   std::string job, pool;
   bool live = false;
 };
+// Rounds went on without the pool although it is live, so many since its last contribution.
+struct PoolFellBehind {
+  std::string job, pool;
+  int64_t rounds = 0;
+};
 // The pool cannot do this job now.
 struct PoolSetAside {
   std::string job, pool;
@@ -166,7 +171,7 @@ struct EndJob {
   std::optional<JobFault> fault;
 };
 using Notice = std::variant<RequestSeed, PublishCommit, CallRound, ReleasePool, PoolPresence,
-                            PoolSetAside, EndJob>;
+                            PoolFellBehind, PoolSetAside, EndJob>;
 
 // --- Works.
 

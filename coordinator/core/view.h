@@ -31,8 +31,9 @@ struct ParticipantView {
   int64_t inner_step = 0;
   // The pool drains and does no step after this one.
   std::optional<int64_t> last_step;
-  // Rounds that went on without it although it was live.
+  // Rounds that went on without it although it was live, and those since it contributed last.
   int64_t late_rounds = 0;
+  int64_t late_in_a_row = 0;
 };
 
 struct FragmentView {

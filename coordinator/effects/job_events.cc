@@ -162,6 +162,17 @@ v1::JobEvent EventOf(const PoolPresence& notice) {
   return event;
 }
 
+v1::JobEvent EventOf(const PoolFellBehind& notice) {
+  v1::JobEvent event = MakeEvent(
+      v1::POOL_LATE, v1::WARNING,
+      absl::StrCat(notice.rounds, " rounds in a row went on without it: it contributes nothing"));
+  event.set_hint(
+      "if it trains, sync.quorum.grace_seconds is less than its pull of all parameters, a step and "
+      "a push take together");
+  event.set_pool(notice.pool);
+  return event;
+}
+
 v1::JobEvent EventOf(const PoolSetAside& notice) {
   v1::JobEvent event =
       MakeEvent(v1::POOL_SET_ASIDE, v1::WARNING,

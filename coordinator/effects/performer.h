@@ -186,6 +186,7 @@ class Performer {
   void Tell(const CallRound& notice);
   void Tell(const ReleasePool& notice);
   void Tell(const PoolPresence& notice);
+  void Tell(const PoolFellBehind& notice);
   void Tell(const PoolSetAside& notice);
   void Tell(const EndJob& notice);
   void TrackEvaluations(const LiveJob& job);

@@ -105,6 +105,15 @@ void Performer::Tell(const PoolPresence& notice) {
   parts_.publisher->JobChanged(job);
 }
 
+void Performer::Tell(const PoolFellBehind& notice) {
+  LiveJob& job = *Find(notice.job);
+  v1::JobEvent event = EventOf(notice);
+  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()})
+      .Warning(event.message());
+  job.events.Add(std::move(event), now());
+  parts_.publisher->JobChanged(job);
+}
+
 void Performer::Tell(const PoolSetAside& notice) {
   LiveJob& job = *Find(notice.job);
   job.events.Add(EventOf(notice), now());

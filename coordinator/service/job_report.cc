@@ -120,11 +120,11 @@ void SetFragments(const LiveJob& job, v1::Job* report) {
 
 void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* report) {
   std::set<std::string> live;
-  std::map<std::string, int64_t> late;
+  std::map<std::string, ParticipantView> places;
   if (view.has_value()) {
     for (const ParticipantView& participant : view->participants) {
       if (participant.live) live.insert(participant.pool);
-      late[participant.pool] = participant.late_rounds;
+      places[participant.pool] = participant;
     }
   }
   int64_t tokens = 0, contributed = 0, steps = 0;
@@ -133,7 +133,8 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
     v1::PoolProgress* pool = report->add_pools();
     *pool = history.Total();
     pool->set_live(live.contains(name));
-    pool->set_late_rounds(late[name]);
+    pool->set_late_rounds(places[name].late_rounds);
+    pool->set_late_rounds_in_a_row(places[name].late_in_a_row);
     if (const EvaluationRecord* evaluation = job.progress.PoolEvaluation(name)) {
       pool->set_evaluation_step(evaluation->step);
       for (const NamedValue& metric : evaluation->metrics) {

@@ -57,6 +57,7 @@ void Exchange::Contribute(const Participant& pool, int fragment, absl::Time now)
   LH_CHECK((progress.round->kind() == RoundKind::kSeed) == (progress.version < 0),
            "a seed after a commit");
   progress.round->Add(pool.ordinal, pool.incarnation, now);
+  participants_.at(pool.ordinal).late_in_a_row = 0;
   progress.changed = true;
   // Newcomers begin later now, so they cannot contribute to rounds of other fragments.
   if (progress.round->called()) PoolsChanged();

@@ -44,8 +44,10 @@ struct Participant {
   bool stopped = false;
   // Set when the pool drains or stops: rounds pushed after this step do not wait for it.
   std::optional<int64_t> last_step = std::nullopt;
-  // Rounds that went on without it although it was live. Not stored.
+  // Rounds that went on without it although it was live, and those since it contributed last. Not
+  // stored.
   int64_t late_rounds = 0;
+  int64_t late_in_a_row = 0;
   // It merged the last commits.
   bool merged = false;
   // The pool's nodes that have come to their end, and whether all have done so.

@@ -18,7 +18,9 @@ void Round::Add(int ordinal, std::string incarnation, absl::Time now) {
 void Round::Remove(int ordinal) {
   LH_CHECK(!applying_, "a round that is applied is closed");
   contributors_.erase(ordinal);
-  if (static_cast<int>(contributors_.size()) < policy_.quorum) called_at_ = absl::InfiniteFuture();
+  if (static_cast<int>(contributors_.size()) >= policy_.quorum) return;
+  called_at_ = absl::InfiniteFuture();
+  call_taken_ = false;
 }
 
 RoundVerdict Round::Decide(const Participants& participants, absl::Time now,
@@ -26,8 +28,12 @@ RoundVerdict Round::Decide(const Participants& participants, absl::Time now,
   if (applying_) return RoundVerdict::kWait;
   if (kind_ == RoundKind::kSeed) return opened() ? RoundVerdict::kApply : RoundVerdict::kWait;
   if (due_at() <= now) return RoundVerdict::kApply;
-  if (participants.ready_count() == 0) return RoundVerdict::kWait;
   if (!Owing(participants, Presence::kLive).empty()) return RoundVerdict::kWait;
+  if (participants.ready_count() == 0) {
+    // Lost pools may come back. But nobody may be left who could contribute to what is called.
+    const bool over = called() && Owing(participants, Presence::kLost).empty();
+    return over ? RoundVerdict::kApply : RoundVerdict::kWait;
+  }
   const int available = AvailableCount(participants);
   if (opened()) {
     // Nobody owes the round any more. A quorum that is here, but partly began after the push, need

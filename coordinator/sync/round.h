@@ -23,7 +23,7 @@ namespace longhaul {
 enum class RoundVerdict {
   // Contributions are missing, or no pool is ready.
   kWait,
-  // All awaited contributions are here, or the grace is over.
+  // All awaited contributions are here, or the grace is over, or no pool is left that owes one.
   kApply,
   // No pool owes the round or contributed to it, but some ready pool will train beyond it.
   kSkip,
@@ -66,7 +66,7 @@ class Round {
   // True from kApply or kSkip until the commit is durable. Meanwhile no contribution is taken.
   bool applying() const { return applying_; }
   void Close() { applying_ = true; }
-  // Returns true once, when the round is called and still waits for pools.
+  // Returns true once for each call of the round, if it still waits for pools.
   bool TakeCall() { return called() && !applying_ && !std::exchange(call_taken_, true); }
 
  private:

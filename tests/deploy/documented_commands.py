@@ -28,6 +28,7 @@ INSTEAD = {
     "longhaul-coordinator --check --data-dir D": "longhaul-coordinator --check --data-dir stopped",
     "openssl x509 -noout -enddate -in FILE": "openssl x509 -noout -enddate -in longhaul-ca/ca.pem",
     "longhaul get JOB": "longhaul get quickstart",
+    "longhaul events JOB": "longhaul events quickstart",
     "longhaul checkpoints JOB": "longhaul checkpoints quickstart",
     "longhaul cancel JOB": "longhaul cancel running",
     "longhaul delete JOB": "longhaul submit -f job.yaml --set name=gone --set pools.min=9 && longhaul cancel gone && longhaul delete gone",

@@ -17,6 +17,7 @@
 #include "coordinator/server/server.h"
 #include "longhaul/v1/job.grpc.pb.h"
 #include "tests/testing/emulated_cuda_runtime.h"
+#include "tests/testing/synthetic_rank.h"
 #include "tests/testing/temp_dir.h"
 #include "worker/agent/membership_client.h"
 #include "worker/collective/thread_communicator.h"
@@ -103,44 +104,21 @@ class OnDevice : public Replica {
 };
 
 // One of two ranks. The first one owns everything, so a unit has at most one block.
-class OfTwo : public Replica {
+class OfTwo : public SyntheticRank {
  public:
   OfTwo(SyntheticReplica* replica, Communicator* communicator, int64_t steps)
-      : replica_(replica), communicator_(communicator), steps_(steps) {
+      : SyntheticRank(replica, communicator), steps_(steps) {
     for (const UnitLayout& unit : layout().units)
       LH_CHECK(unit.elements <= kBlockElements, "the second rank would own something");
   }
 
-  const ModelLayout& layout() const override { return replica_->layout(); }
-  int rank() const override { return communicator_->rank(); }
-  int ranks() const override { return 2; }
   absl::StatusOr<StepStats> Step(int64_t step) override {
-    LH_RETURN_IF_ERROR(communicator_->Barrier({.timeout = absl::Minutes(1)}));
+    auto stats = SyntheticRank::Step(step);
     if (rank() == 1 && step == steps_) absl::SleepFor(absl::Milliseconds(300));
-    return replica_->Step(step);
-  }
-  absl::Status Read(int unit, int64_t offset, absl::Span<float> out) override {
-    return replica_->Read(unit, offset, out);
-  }
-  absl::Status Write(int unit, int64_t offset, absl::Span<const float> in) override {
-    return replica_->Write(unit, offset, in);
-  }
-  // As with weights that are gathered before their use: nothing is sent.
-  absl::Status Publish(absl::Span<const int> units) override { return absl::OkStatus(); }
-  absl::StatusOr<EvalStats> Evaluate() override { return replica_->Evaluate(); }
-  absl::StatusOr<std::vector<std::vector<int64_t>>> AllGather(
-      absl::Span<const int64_t> values) override {
-    std::vector<double> of_both(2 * values.size());
-    std::copy(values.begin(), values.end(), of_both.begin() + rank() * values.size());
-    LH_RETURN_IF_ERROR(
-        communicator_->AllReduceSum(absl::MakeSpan(of_both), {.timeout = absl::Minutes(1)}));
-    const auto second = of_both.begin() + static_cast<int64_t>(values.size());
-    return std::vector<std::vector<int64_t>>{{of_both.begin(), second}, {second, of_both.end()}};
+    return stats;
   }
 
  private:
-  SyntheticReplica* const replica_;
-  Communicator* const communicator_;
   const int64_t steps_;
 };
 

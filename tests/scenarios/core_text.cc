@@ -96,6 +96,9 @@ std::string Text(const coordinator::PromiseCheckpoint& a) {
 std::string Text(const coordinator::PoolPresence& a) {
   return absl::StrFormat("%s %s of %s", a.live ? "back" : "lost", a.pool, a.job);
 }
+std::string Text(const coordinator::PoolFellBehind& a) {
+  return absl::StrFormat("behind %s of %s, %d rounds", a.pool, a.job, a.rounds);
+}
 std::string Text(const coordinator::RemoveFiles& a) {
   return absl::StrCat("remove the files of ", a.job);
 }

@@ -271,8 +271,10 @@ void Checker::Applies(const coordinator::JobView& view, int fragment, int64_t ve
     const bool owes = p.start_step.has_value() && *p.start_step < push_step;
     const bool awaited = owes && (!p.last_step.has_value() || push_step <= *p.last_step);
     if (p.live && awaited && !counts) {
-      Violation(absl::StrFormat("%s: fragment %d version %d goes on without %s",
-                                quorum > 0 ? "quorum" : "lockstep", fragment, version, p.pool));
+      Violation(
+          absl::StrFormat("rounds: fragment %d version %d goes on without %s, with %d of a quorum "
+                          "of %d",
+                          fragment, version, p.pool, pools.size(), quorum));
     }
   }
 }

@@ -78,7 +78,8 @@ class Checker {
   void Opened(const std::string& job, int fragment, int64_t version);
 
   // A round is applied only with the contributions of all live pools that take part in it, or of as
-  // many as `quorum` (0: lockstep). `view`: the pools when the round began.
+  // many as `quorum` (0: lockstep, or every pool can keep to the grace). `view`: the pools when the
+  // round began.
   void Applies(const coordinator::JobView& view, int fragment, int64_t version, RoundKind kind,
                const std::vector<std::string>& pools, int64_t push_step, int quorum);
   // Liveness: every job has ended as it should. Without faults, every job was also evaluated.

@@ -79,7 +79,7 @@ RunResult Cluster::Run() {
 
 void Cluster::Build() {
   faulty_ = !world_.Chance(0.1);
-  world_.faults = faulty_;
+  world_.faulty = world_.faults = faulty_;
   if (faulty_ && world_.Chance(0.5)) world_.coordinator_crash_chance = 0.003;
   const int64_t count = Pick(2, 5);
   for (int i = 0; i < count; ++i) {

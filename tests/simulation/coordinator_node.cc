@@ -19,6 +19,12 @@
 #include "worker/session/plan_conversion.h"
 
 namespace longhaul::simulation {
+namespace {
+
+// Without faults every pool here can pull all parameters, run a step and push in this time.
+constexpr absl::Duration kEnoughGrace = absl::Seconds(3);
+
+}  // namespace
 
 // Runs tasks in virtual time, each a while later, one after another as a thread would.
 class CoordinatorNode::Runner : public TaskRunner {
@@ -529,9 +535,10 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
     const ResolvedJob& resolved = *life_->performer->Find(job.id())->resolved;
     const RoundPlan plan(resolved.schedule, resolved.spec.train().steps(),
                          resolved.spec.sync().final_round());
+    const v1::QuorumSpec& quorum = resolved.spec.sync().quorum();
+    const bool in_time = !world_->faulty && absl::Seconds(quorum.grace_seconds()) >= kEnoughGrace;
     world_->checker.Applies(view->second, fragment, commit.version, commit.kind, commit.pools,
-                            plan.PushStep(fragment, commit.version),
-                            resolved.spec.sync().quorum().pools());
+                            plan.PushStep(fragment, commit.version), in_time ? 0 : quorum.pools());
   }
   world_->checker.Committed(job.id(), fragment, commit, rules_.at(job.id()));
 }

@@ -12,6 +12,9 @@
 namespace longhaul::simulation {
 namespace {
 
+// Of the last evaluation. They take 3 s at most.
+constexpr int64_t kFinalBatchesMax = 30;
+
 template <typename... Kinds>
 bool IsOneOf(const session::Action& action) {
   return (std::holds_alternative<Kinds>(action) || ...);
@@ -269,17 +272,27 @@ void RankNode::Apply(const session::Merge& merge) {
 }
 
 void RankNode::Do(const session::Evaluate& action) {
-  monitor_.BeginEvaluation(1);
-  absl::Duration takes = absl::Milliseconds(100);
+  int64_t batches = 2;
   if (action.final) {
     host_->Merged(id_.rank);
-    takes = world_->Between(takes, absl::Seconds(3));
+    batches = 1 + static_cast<int64_t>(HashOf(absl::StrCat(id_.job, id_.pool, id_.incarnation)) %
+                                       kFinalBatchesMax);
   }
-  Together(ToText(session::Action(action)), {}, takes,
-           [this, action](const Communicator::Gathered&) {
-             monitor_.EndEvaluation();
-             host_->Evaluated(id_.rank, action);
-           });
+  monitor_.BeginEvaluation(batches);
+  Evaluate(action, batches);
+}
+
+// As in the product, a batch takes less than a step, and then the ranks add up its losses.
+void RankNode::Evaluate(const session::Evaluate& action, int64_t batches_left) {
+  busy_ = true;
+  Later(options_.step_takes / 2, [this, action, batches_left] {
+    Together(absl::StrFormat("%s: %d batches", ToText(session::Action(action)), batches_left), {},
+             absl::Milliseconds(1), [this, action, batches_left](const Communicator::Gathered&) {
+               if (batches_left > 1) return Evaluate(action, batches_left - 1);
+               monitor_.EndEvaluation();
+               host_->Evaluated(id_.rank, action);
+             });
+  });
 }
 
 void RankNode::Do(const session::Draining& action) {

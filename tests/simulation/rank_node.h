@@ -128,6 +128,7 @@ class RankNode : public std::enable_shared_from_this<RankNode> {
   void Do(const session::Finish& action);
   void Do(const session::Restart& action);
 
+  void Evaluate(const session::Evaluate& action, int64_t batches_left);
   void RunForeground();
   bool SkipsFor(const session::Action& action);
   // See Communicator::Collective.

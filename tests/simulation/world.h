@@ -70,7 +70,8 @@ struct World {
   GroupChecker groups{&checker};
   Mutation mutation;
   bool trace;
-  // False once the faults are over.
+  // Whether the run has faults; and, until they are over.
+  bool faulty = true;
   bool faults = true;
   // Called before and after each effect.
   double coordinator_crash_chance = 0;

@@ -90,6 +90,7 @@ void PoolSupervisor::Start(absl::Time now, Actions& out) {
   failed_ = false;
   completed_ = true;
   stopped_ = false;
+  did_nothing_ = true;
   lost_.clear();
   conclude_at_ = absl::InfiniteFuture();
   ranks_.assign(options_.ranks, Rank{.started = now, .seen = now, .progressed = now});
@@ -158,6 +159,7 @@ PoolSupervisor::Actions PoolSupervisor::Exited(int rank, int code, absl::Time no
   }
   if (code == kRankFailed) failed_ = true;
   if (code == kRankStopped && options_.nodes > 1) stopped_ = true;
+  did_nothing_ &= code == kRankFinished;
   const bool finished = code == kRankFinished || code == kRankCompleted || code == kRankStopped;
   // A rank that failed may have done steps before.
   if (code != kRankFinished) spent_.insert(work_.job);
@@ -184,6 +186,10 @@ void PoolSupervisor::Conclude(absl::Time now, Actions& out) {
   ranks_.clear();
   state_ = State::kEnded;
   restart_at_ = now + Growing(absl::Seconds(2), restarts_, absl::Minutes(10));
+  // A group does not begin the job again, so the next group is formed at once. The job may have
+  // waited for another pool of several nodes. Each group that ends takes the job from that pool,
+  // too; so if groups came back ever later, the two would never be there at the same time.
+  if (options_.nodes > 1 && did_nothing_ && !failed_) restart_at_ = now;
   // The node that drains still sends what it owes. It must leave first, so that the pool keeps its
   // place.
   if (stopped_) restart_at_ = std::max(restart_at_, now + options_.drain);

@@ -148,6 +148,8 @@ class PoolSupervisor {
   bool completed_ = false;
   // A rank ended because the pool drains: another node was asked to.
   bool stopped_ = false;
+  // Every rank that ended had done nothing: kRankFinished.
+  bool did_nothing_ = false;
   // Why the group is lost. Set until the other ranks had time to end.
   std::string lost_;
   absl::Time conclude_at_ = absl::InfiniteFuture();

@@ -26,8 +26,12 @@ class ProgressMeter {
   void Waited(absl::Duration time);
   // The training thread took snapshots or merged.
   void Synced(absl::Duration time);
-  // The pool was asked to stop.
-  void Drains() { progress_.draining = true; }
+  // The pool was asked to stop. `last_step` is its last, which it may not have run: a pool that was
+  // called leaves steps out.
+  void Drains(int64_t last_step) {
+    progress_.draining = true;
+    progress_.inner_step = last_step;
+  }
   // All ranks of the pool merged the job's last commits.
   void MergedAll() { progress_.merged = true; }
 

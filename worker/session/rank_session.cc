@@ -266,7 +266,7 @@ Outcome RankSession::Impl::Run() {
     if (!action) return Faulted();
     if (const std::optional<Outcome> end = EndOf(*action)) return *end;
     if (const auto* draining = std::get_if<Draining>(&*action)) {
-      meter_.Drains();
+      meter_.Drains(draining->last_step);
       ReportProgress();
       if (!step_cut_) keeper_.SaveAlone(draining->last_step);
       continue;

@@ -410,6 +410,7 @@ TEST_F(QuorumFlowTest, ARoundGoesOnWithoutALatePoolWhichKeepsItsPlace) {
   ASSERT_TRUE(job.ok()) << job.status();
   ASSERT_EQ(job->pools_size(), 1);
   EXPECT_EQ(job->pools(0).late_rounds(), 1);
+  EXPECT_EQ(job->pools(0).late_rounds_in_a_row(), 0) << "it has contributed since";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 """Pools of different speed in one job, with sync.mode QUORUM."""
 
+import json
 import signal
 
 from cluster import ClusterTest, Slowed, main, signal_all, wait_until
@@ -40,12 +41,20 @@ class QuorumTest(ClusterTest):
         signal_all(ranks, signal.SIGSTOP)
         step = self.cluster.job()["inner_step"]
         wait_until(lambda: self.pool(self.cluster.job(), "fast")["inner_step"] >= step + 60, 60, "the fast pool to go on")
-        self.assertGreater(self.pool(self.cluster.job(), "slow")["late_rounds"], 0)
+        # The job has three fragments, so it has missed two rounds of each.
+        slow = self.pool(self.cluster.job(), "slow")
+        self.assertGreaterEqual(slow["late_rounds_in_a_row"], 6)
+        self.assertEqual(slow["late_rounds_in_a_row"], slow["late_rounds"])
+        events = [event for event in json.loads(self.cluster.cli("events", "tiny", "-o", "json").stdout)["data"] if event["kind"] == "POOL_LATE"]
+        self.assertEqual([(event["pool"], event["message"]) for event in events], [("slow", "6 rounds in a row went on without it: it contributes nothing")])
+        self.assertIn("in a row: it contributes nothing\n", self.cluster.cli("get", "tiny").stdout)
         signal_all(ranks, signal.SIGCONT)
         self.cluster.wait_log("slow", "begins again from the outer parameters", 60)
         self.assertEqual(self.cluster.ranks_of("slow"), ranks)
         contributed = self.pool(self.cluster.job(), "slow")["contributed_tokens"]
         wait_until(lambda: self.pool(self.cluster.job(), "slow")["contributed_tokens"] > contributed, 60, "the slow pool to contribute")
+        slow = self.pool(self.cluster.job(), "slow")
+        self.assertLess(slow["late_rounds_in_a_row"], slow["late_rounds"])
         self.cluster.wait_job()
 
 

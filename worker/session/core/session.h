@@ -105,7 +105,8 @@ class Session {
     bool merging = false;
     // The newest version whose push was due.
     int64_t due = 0;
-    // steps_run_ when it was due, or when the parameters were installed later.
+    // steps_run_ when it was due, whether or not the push came in time, or when the parameters were
+    // installed later.
     int64_t steps_before = 0;
   };
   using Actions = std::vector<Action>;
@@ -191,6 +192,7 @@ class Session {
   bool drain_asked_ = false;
   // The cycle for which a merged commit asked this pool to evaluate.
   std::optional<int64_t> evaluate_;
+  bool evaluated_last_ = false;
   std::optional<Waiting> waiting_;
 };
 

@@ -45,12 +45,13 @@ void Session::BeginDrain(Actions& out) {
 
 void Session::FinishIfSent(Actions& out) {
   for (const Fragment& fragment : fragments_) {
-    if (fragment.pushed && !fragment.sent) return;
+    if (fragment.pushed && !fragment.sent && fragment.newest.version <= fragment.held) return;
   }
   End(Finish{absl::StrFormat("asked to stop: inner step %d was the last", step_)}, out);
 }
 
-// Called after PushDone, and after a commit of that version: the round is over then, too.
+// Called after PushDone. While draining also after a commit of that version, or a refusal: the
+// round is over then, too.
 void Session::Sent(int index, int64_t version, Actions& out) {
   Fragment& fragment = fragments_[index];
   if (fragment.pushed && version == fragment.held + 1) fragment.sent = true;

@@ -19,7 +19,7 @@ void Session::Resume(const Plan& plan, Actions& out) {
 }
 
 void Session::ResumeFragment(int index, const FragmentPlan& plan, Actions& out) {
-  const Fragment& fragment = fragments_[index];
+  Fragment& fragment = fragments_[index];
   if (plan.newest.version < fragment.newest.version || plan.newest.version < fragment.held) {
     return End(
         Restart{absl::StrFormat("fragment %d: the coordinator has version %d, it had %d before",
@@ -27,8 +27,9 @@ void Session::ResumeFragment(int index, const FragmentPlan& plan, Actions& out) 
         out);
   }
   LearnCall(index, plan.newest.version + (plan.called ? 1 : 0));
-  if (plan.newest.version == fragment.held && fragment.pushed && !plan.contributed) {
-    out.push_back(PushAgain{index, fragment.held + 1});
+  if (plan.newest.version == fragment.held && fragment.pushed) {
+    fragment.sent = plan.contributed;
+    if (!fragment.sent) out.push_back(PushAgain{index, fragment.held + 1});
   }
   Learn(index, plan.newest, out);
 }

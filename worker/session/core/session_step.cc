@@ -29,6 +29,8 @@ void Session::EndStep(Actions& out) {
   if (step_ == plan_.steps) {
     if (plan_.final_round && !std::exchange(final_pushed_, true)) PushFinal(out);
     if (!MergeDue(/*final=*/true, out)) return StopHere(out);
+    // A pool that fell behind may have got the last versions whole, so that it merged none of them.
+    if (!evaluated_last_) EvaluateDue(out);
     return End(Finish{"all steps are done", Extent::kAll}, out);
   }
   waiting_.reset();
@@ -167,6 +169,7 @@ void Session::EvaluateDue(Actions& out) {
   }
   if (!cycle && !complete) return;
   evaluate_.reset();
+  evaluated_last_ = complete;
   out.push_back(Evaluate{oldest, step_, complete});
 }
 

@@ -194,9 +194,11 @@ TEST_F(CliTest, SaysWhichPoolsAreSetAsideAndWhy) {
 }
 
 TEST_F(CliTest, GetNamesThePoolsWithoutWhichRoundsWentOn) {
+  int in_a_row = 1;
   fake_.get = [&](const v1::GetJobRequest&, v1::GetJobResponse* response) {
     *response->mutable_job() = SampleJob();
     response->mutable_job()->mutable_pools(1)->set_late_rounds(3);
+    response->mutable_job()->mutable_pools(1)->set_late_rounds_in_a_row(in_a_row);
     return grpc::Status::OK;
   };
   fake_.Start();
@@ -204,6 +206,10 @@ TEST_F(CliTest, GetNamesThePoolsWithoutWhichRoundsWentOn) {
               AllOf(HasSubstr("west: 3 round(s) went on without it\n"), Not(HasSubstr("east: "))));
   EXPECT_EQ(
       RunCli({"get", "quickstart", "-o", "json"}).envelope()["data"]["pools"][1]["late_rounds"], 3);
+  in_a_row = 2 * SampleJob().fragments_size();
+  EXPECT_THAT(RunCli({"get", "quickstart"}).out,
+              HasSubstr(absl::StrCat("west: 3 round(s) went on without it, the last ", in_a_row,
+                                     " in a row: it contributes nothing\n")));
 }
 
 TEST_F(CliTest, PoolsShowsAllPagesAndHowManyFaultsAreLeftOut) {

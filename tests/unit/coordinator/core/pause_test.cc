@@ -107,27 +107,41 @@ TEST_F(PauseTest, APausesCheckpointIsNotOneThatALaterOneReplaces) {
   EXPECT_EQ(View().state, JobState::kPaused);
 }
 
-TEST_F(PauseTest, ARoundWithItsQuorumIsAppliedFirst) {
-  JobOptions options = Options("j", 2);
-  options.rounds = {.quorum = 1, .grace = absl::Seconds(5)};
-  Do(SubmitJob{"j", options});
-  for (const char* pool : {"a", "b"}) Do(JoinPool{pool, "1", 2, false, {"assignment:stop"}});
-  for (const char* pool : {"a", "b"}) Do(RankReady{"j", pool, "1", 0});
-  Do(StoreOpened{"j", {{}}});
-  Complete(0, RoundKind::kSeed);
-  Do(RoundApplied{"j", 0, 0});
-  Complete(1);
-  Do(PauseJob{"j"});
-  Do(Stops("a", 4, true));
+// Version 1 of a job with two pools is called, and the job is paused. Pool a has stopped.
+class QuorumPauseTest : public CoordinatorTest {
+ protected:
+  QuorumPauseTest() {
+    JobOptions options = Options("j", 2);
+    options.rounds = {.quorum = 1, .grace = absl::Hours(1)};
+    Do(SubmitJob{"j", options});
+    for (const char* pool : {"a", "b"}) Do(JoinPool{pool, "1", 2, false, {"assignment:stop"}});
+    for (const char* pool : {"a", "b"}) Do(RankReady{"j", pool, "1", 0});
+    Do(StoreOpened{"j", {{}}});
+    Complete(0, RoundKind::kSeed);
+    Do(RoundApplied{"j", 0, 0});
+    Complete(1);
+    Do(PauseJob{"j"});
+    Do(Stops("a", 4, true));
+  }
+};
+
+TEST_F(QuorumPauseTest, TheRoundIsAppliedFirst) {
   // b is ended before it has sent its contribution.
   Heartbeat ended{"b", "1", "j", 4};
   ended.stopped = true;
-  Do(ended);
+  // Nobody can contribute any more, so the grace is not waited for.
+  EXPECT_EQ(One<ApplyRound>(Do(ended).works).contributors.size(), 1u);
   EXPECT_EQ(View().state, JobState::kPausing);
   EXPECT_EQ(View().waiting->what, "its rounds to be committed");
-  At(5);
-  EXPECT_EQ(One<ApplyRound>(Do(Tick{}).works).contributors.size(), 1u);
   EXPECT_EQ(One<WriteCheckpoint>(Do(RoundApplied{"j", 0, 1}).works).step, 3);
+  Do(CheckpointWritten{"j", false, 0});
+  EXPECT_EQ(View().state, JobState::kPaused);
+}
+
+TEST_F(QuorumPauseTest, TheRoundDoesNotWaitForALostPool) {
+  At(11);
+  EXPECT_EQ(One<ApplyRound>(Do(Tick{}).works).contributors.size(), 1u);
+  Do(RoundApplied{"j", 0, 1});
   Do(CheckpointWritten{"j", false, 0});
   EXPECT_EQ(View().state, JobState::kPaused);
 }

@@ -82,6 +82,12 @@ TEST(JobEventsTest, SaysWhatHappenedToAPool) {
   EXPECT_EQ(aside.message(), "is set aside for 5s: no data");
   EXPECT_EQ(aside.code(), "NOT_FOUND");
   EXPECT_EQ(aside.hint(), "put it there");
+  const v1::JobEvent behind = EventOf(PoolFellBehind{"j", "west", 6});
+  EXPECT_EQ(behind.kind(), v1::POOL_LATE);
+  EXPECT_EQ(behind.severity(), v1::WARNING);
+  EXPECT_EQ(behind.message(), "6 rounds in a row went on without it: it contributes nothing");
+  EXPECT_THAT(behind.hint(), HasSubstr("sync.quorum.grace_seconds"));
+  EXPECT_EQ(behind.pool(), "west");
 }
 
 CommitRecord Commit(double norm) {

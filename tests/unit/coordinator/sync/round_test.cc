@@ -167,9 +167,26 @@ TEST(RoundTest, ACallEndsWithTheContributionThatMadeIt) {
   const Participants pools = Pools({0, 0});
   Round round(1, RoundKind::kOuter, 3, {.quorum = 1, .grace = absl::Seconds(5)});
   round.Add(0, "1", kNow);
+  EXPECT_TRUE(round.TakeCall());
   round.Remove(0);
   EXPECT_FALSE(round.called());
   EXPECT_EQ(round.Decide(pools, kNow + absl::Hours(1), 0), RoundVerdict::kWait);
+  // Pools that came in between do not know of the first call.
+  round.Add(0, "2", kNow + absl::Hours(1));
+  EXPECT_TRUE(round.TakeCall());
+  EXPECT_EQ(round.due_at(), kNow + absl::Hours(1) + absl::Seconds(5));
+}
+
+TEST(RoundTest, ACalledRoundIsAppliedWhenNobodyIsLeftWhoCouldContribute) {
+  Participants pools = Pools({0, 0});
+  Round round(1, RoundKind::kOuter, 3, {.quorum = 1, .grace = absl::Hours(1)});
+  round.Add(0, "1", kNow);
+  pools.at(0).presence = Presence::kLeft;
+  // It may come back in time.
+  pools.at(1).presence = Presence::kLost;
+  EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kWait);
+  pools.at(1).presence = Presence::kLeft;
+  EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kApply);
 }
 
 TEST(RoundDeathTest, ChecksForOurOwnMistakes) {

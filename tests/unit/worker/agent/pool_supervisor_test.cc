@@ -423,6 +423,21 @@ TEST_F(NodeSupervisorTest, AGroupBeginsAJobOnce) {
   EXPECT_EQ(Assign("other", "two"), "kill, start");
 }
 
+// Two pools of several nodes begin a job together. Each group that ends takes the job from the
+// other pool, too. If groups came back ever later, the two would never be there at the same time.
+TEST_F(NodeSupervisorTest, AGroupThatDidNothingMakesRoomForTheNextAtOnce) {
+  for (int i = 0; i < 5; ++i) {
+    const std::string group = absl::StrCat("group ", i);
+    EXPECT_EQ(Assign("job", group), "start");
+    Exit(0, kRankFinished), Exit(1, kRankFinished);
+    EXPECT_EQ(Assign("job", group), "rejoin in 0: its ranks begin again");
+    EXPECT_EQ(Assign("", ""), "");
+  }
+  EXPECT_EQ(Assign("job", "last"), "start");
+  Exit(0, kRankFinished), Exit(1, kRankStopped);
+  EXPECT_EQ(Assign("job", "last"), "") << "it did something, and the job may just have ended";
+}
+
 TEST_F(NodeSupervisorTest, NamesRanksByTheirNumberInThePool) {
   Assign("job");
   Exit(1, kRankRestart);
