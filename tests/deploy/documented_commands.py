@@ -44,7 +44,7 @@ SAYS = {"ctest --test-dir build -R session": r"Total Tests: [1-9]", "ctest --tes
 MENTIONED = {
     "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul logs", "longhaul download",
     "longhaul-worker --work-dir", "longhaul-worker --trace FILE", "longhaul-worker --track-dir FOLDER", "longhaul-worker --state-dir FOLDER", "longhaul --server HOST:PORT",
-    "longhaul-coordinator --ended-job-keep TIME",
+    "longhaul-coordinator --ended-job-keep TIME", "longhaul submit", "longhaul events",
 }
 
 # Blocks for the machines of deploy/two-machines.md: two_machines_test.py runs each.
