@@ -70,6 +70,7 @@ ELSEWHERE = {
     "deploy/quickstart.sh --ranks 2 --set 'inner.onebit_adam={lr: 4e-3, freeze_step: 1000}'":
         (BY_TEST, "tests/integration/processes/quickstart_test.py", '"--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3'),
     "tests/benchmark/run.sh engine": (LONG, "tests/benchmark/run.py", '"engine"'),
+    "tests/benchmark/run.sh faults": (LONG, "tests/benchmark/run.py", '"faults"'),
     "tests/run.sh": (BY_TEST, ".ci/run", "exec tests/run.sh"),
     "tests/run.sh -R deploy": (LONG, "tests/run.sh", '--no-tests=error "$@"'),
     "deploy/images/build.sh": (BY_TEST, "tests/deploy/images_run_test.py", "deploy/images/build.sh"),
