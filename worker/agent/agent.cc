@@ -332,7 +332,9 @@ void Agent::Do(const PoolSupervisor::StartRanks&) {
   Perform(supervisor_.StartFailed(status.ToString(absl::StatusToStringMode::kWithNoExtraData)));
 }
 
-void Agent::Do(const PoolSupervisor::KillRanks&) {
+void Agent::Do(const PoolSupervisor::KillRanks& action) {
+  if (!action.lost.empty())
+    options_.log.Warning(absl::StrCat(action.lost, "; the pool lost its place meanwhile"));
   ranks_->End();
   metrics_.RanksEnded();
   tracks_.Close();

@@ -97,7 +97,7 @@ class Agent {
 
   void Perform(const PoolSupervisor::Actions& actions);
   void Do(const PoolSupervisor::StartRanks&);
-  void Do(const PoolSupervisor::KillRanks&);
+  void Do(const PoolSupervisor::KillRanks& action);
   void Do(const PoolSupervisor::DrainRanks&);
   void Do(const PoolSupervisor::Rejoin& action);
   void Do(const PoolSupervisor::Done& action);

@@ -63,7 +63,7 @@ PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time no
     leave_until_ = now + kLeave;
     return out;
   }
-  if (runs || state_ == State::kLeaving) Kill(out);
+  if (runs || state_ == State::kLeaving) Kill(out, std::exchange(lost_, ""));
   if (!work.job.empty() && work.job != last_job_) {
     restarts_ = 0;
     last_job_ = work.job;
@@ -105,11 +105,11 @@ void PoolSupervisor::Stop(absl::Time now, Actions& out) {
   out.emplace_back(std::in_place_type<DrainRanks>);
 }
 
-void PoolSupervisor::Kill(Actions& out) {
+void PoolSupervisor::Kill(Actions& out, std::string untold) {
   // The reports of the ended ranks do not count any more.
   if (!AllEnded() && !work_.job.empty()) spent_.insert(work_.job);
   ranks_.clear();
-  out.emplace_back(std::in_place_type<KillRanks>);
+  out.push_back(KillRanks{std::move(untold)});
 }
 
 PoolSupervisor::Actions PoolSupervisor::Reported(int rank, const RankStatus& status,

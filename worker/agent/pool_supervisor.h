@@ -78,8 +78,11 @@ class PoolSupervisor {
 
   // Start all ranks of the current work. Their Exited, Status and Failed follow.
   struct StartRanks {};
-  // End them at once. No further event of them is given.
-  struct KillRanks {};
+  // End them at once. No further event of them is given. `lost`: how the first of them was lost, if
+  // the group ended before that was told. Empty otherwise.
+  struct KillRanks {
+    std::string lost;
+  };
   // Ask them to stop after their current step.
   struct DrainRanks {};
   // Leave, and come back as a new incarnation after `delay`.
@@ -127,7 +130,7 @@ class PoolSupervisor {
 
   void Start(absl::Time now, Actions& out);
   void Stop(absl::Time now, Actions& out);
-  void Kill(Actions& out);
+  void Kill(Actions& out, std::string untold = "");
   void Lose(const std::string& reason, Actions& out);
   // Decides when all ranks have ended, or when the others had time to end.
   void Conclude(absl::Time now, Actions& out);

@@ -16,7 +16,10 @@ std::string Text(const Supervisor::Actions& actions) {
     absl::StrAppend(
         out,
         std::visit(Overloaded{[](const Supervisor::StartRanks&) -> std::string { return "start"; },
-                              [](const Supervisor::KillRanks&) -> std::string { return "kill"; },
+                              [](const Supervisor::KillRanks& a) {
+                                return absl::StrCat("kill", a.lost.empty() ? "" : " after: ",
+                                                    a.lost);
+                              },
                               [](const Supervisor::DrainRanks&) -> std::string { return "drain"; },
                               [](const Supervisor::Rejoin& a) {
                                 return absl::StrCat("rejoin in ", absl::FormatDuration(a.delay),
@@ -421,6 +424,15 @@ TEST_F(NodeSupervisorTest, AGroupBeginsAJobOnce) {
   EXPECT_EQ(Assign("", "two"), "");
   EXPECT_EQ(Assign("job", "two"), "start");
   EXPECT_EQ(Assign("other", "two"), "kill, start");
+}
+
+// Another node's agent was faster to tell the coordinator, which ended the group.
+TEST_F(NodeSupervisorTest, TheRankThatWasLostFirstIsToldAlthoughTheGroupHasEnded) {
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Exit(0, 128 + 9), "");
+  EXPECT_EQ(Assign("", ""), "kill after: rank 2 was ended by signal 9");
+  EXPECT_EQ(Assign("job", "two"), "start");
+  EXPECT_EQ(Assign("", ""), "kill");
 }
 
 // Two pools of several nodes begin a job together. Each group that ends takes the job from the
