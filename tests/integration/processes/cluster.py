@@ -177,15 +177,17 @@ class Cluster:
         return json.loads(result.stdout)["data"]
 
     def wait_job(self, name="tiny", state="COMPLETED", seconds=120):
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        job = None
+
+        def there():
+            nonlocal job
             job = self.job(name)
-            if job and job["state"] == state:
-                return job
-            if job and job["state"] in ("COMPLETED", "FAILED", "CANCELLED"):
-                raise AssertionError(f"job {name} is {job['state']}: {job['error']}")
-            time.sleep(0.2)
-        raise AssertionError(f"job {name} did not become {state}: {job}{self.tails()}")
+            return job and job["state"] in (state, "COMPLETED", "FAILED", "CANCELLED")
+
+        wait_until(there, seconds, f"job {name} to become {state}")
+        if job["state"] != state:
+            raise AssertionError(f"job {name} is {job['state']}: {job['error']}")
+        return job
 
     def wait_step(self, step, name="tiny", seconds=60):
         wait_until(lambda: (self.job(name) or {}).get("inner_step", 0) >= step, seconds, f"step {step}")
@@ -225,7 +227,7 @@ def free_port():
 
 
 def wait_until(condition, seconds, what):
-    """Asks less often where asking takes time, as a run of the CLI does: else it takes a third of a core from those that are waited for."""
+    """Asks less often where asking takes time, as a run of the CLI does: else it takes a part of a core from those that are waited for."""
     deadline = time.monotonic() + seconds
     while True:
         asked = time.monotonic()
@@ -234,7 +236,7 @@ def wait_until(condition, seconds, what):
         now = time.monotonic()
         if now > deadline:
             raise AssertionError(f"waited {seconds} s for {what}")
-        time.sleep(min(max(0.05, 6 * (now - asked)), 0.2))
+        time.sleep(min(max(0.05, 15 * (now - asked)), 0.4))
 
 
 def fill(file):

@@ -36,7 +36,7 @@ class QuickstartTest(unittest.TestCase):
     def test_it_ends_with_a_report(self):
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "report.json"
-            process = self.start("--steps", "150", "--json", str(report), "--compare-alone")
+            process = self.start("--steps", "100", "--json", str(report), "--compare-alone")
             output, _ = process.communicate(timeout=200)
             self.assertEqual(process.returncode, 0, output)
             data = json.loads(report.read_text())
@@ -94,7 +94,7 @@ class QuickstartTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for beside in ("false", "true"):
                 report = pathlib.Path(folder) / f"{beside}.json"
-                process = self.start("--steps", "90", "--ranks", "2", "--json", str(report), "--set", "evaluation.every_cycles=1", "--set",
+                process = self.start("--steps", "60", "--ranks", "2", "--json", str(report), "--set", "evaluation.every_cycles=1", "--set",
                                      f"evaluation.beside_training={beside}")
                 output, _ = process.communicate(timeout=200)
                 self.assertEqual(process.returncode, 0, output)
