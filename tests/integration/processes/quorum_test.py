@@ -39,14 +39,17 @@ class QuorumTest(ClusterTest):
         self.start(steps=1500, grace=1)
         ranks = self.cluster.ranks_of("slow")
         signal_all(ranks, signal.SIGSTOP)
-        step = self.cluster.job()["inner_step"]
+        job = self.cluster.job()
+        step = job["inner_step"]
+        # On a busy machine it may have been late before.
+        late = self.pool(job, "slow").get("late_rounds", 0)
         wait_until(lambda: self.pool(self.cluster.job(), "fast")["inner_step"] >= step + 60, 60, "the fast pool to go on")
         # The job has three fragments, so it has missed two rounds of each.
         slow = self.pool(self.cluster.job(), "slow")
         self.assertGreaterEqual(slow["late_rounds_in_a_row"], 6)
-        self.assertEqual(slow["late_rounds_in_a_row"], slow["late_rounds"])
+        self.assertGreaterEqual(slow["late_rounds"], late + 6)
         events = [event for event in json.loads(self.cluster.cli("events", "tiny", "-o", "json").stdout)["data"] if event["kind"] == "POOL_LATE"]
-        self.assertEqual([(event["pool"], event["message"]) for event in events], [("slow", "6 rounds in a row went on without it: it contributes nothing")])
+        self.assertEqual((events[-1]["pool"], events[-1]["message"]), ("slow", "6 rounds in a row went on without it: it contributes nothing"))
         self.assertIn("in a row: it contributes nothing\n", self.cluster.cli("get", "tiny").stdout)
         signal_all(ranks, signal.SIGCONT)
         self.cluster.wait_log("slow", "begins again from the outer parameters", 60)
