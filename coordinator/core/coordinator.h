@@ -138,6 +138,8 @@ class Coordinator {
   void KeepPools(Job& job);
   // Releases the pools that have stopped, or need not be awaited. Returns whether there were any.
   bool ReleaseStopped(Job& job);
+  // The checkpoint of a pause is written, or is left out.
+  static void PauseCheckpointEnded(Job& job);
   void SettlePause(Job& job);
   std::optional<Waiting> WaitingToPause(const Job& job) const;
 
