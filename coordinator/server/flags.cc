@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/base/exit_code.h"
 #include "common/command_line/config_file.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/usage_fault.h"
@@ -131,8 +130,10 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
     ParseCommandLine(app, args);
     // CLI11 reports by exceptions, also for --help.
   } catch (const CLI::ParseError& error) {
-    *exit_code = error.get_exit_code() == 0 ? app.exit(error) : kExitBadArguments;
-    if (*exit_code != 0) {
+    *exit_code = UsageExitCode(error);
+    if (*exit_code == 0) {
+      app.exit(error);
+    } else {
       const UsageFault fault = ExplainUsage(app, error, args);
       SayFlagError(server.log.program, argc, argv, fault.message, fault.hint);
     }
