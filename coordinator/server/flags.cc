@@ -63,7 +63,8 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
       ->check(Number(0, 1e9));
   config
       .Setting("upload-keep", "TIME", words.upload_keep,
-               "How long such a folder stays after its last use, when no job needs it")
+               "How long such a folder stays after its last use, or the coordinator's start, when "
+               "no job needs it")
       ->check(TimeSpan(absl::ZeroDuration(), absl::InfiniteDuration()));
   config
       .Setting("ended-job-keep", "TIME", words.ended_job_keep,
