@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/exit_code.h"
 #include "common/base/nearest_name.h"
 #include "common/command_line/usage_fault.h"
 #include "common/config/violation_list.h"
@@ -70,7 +71,8 @@ void ConfigFile::Read(const std::string& path) {
   path_ = path;
   const absl::StatusOr<std::string> text = ReadRegularFile(path, kYamlBytesMax);
   if (!text.ok()) {
-    throw CLI::FileError(absl::StrCat("--config: ", text.status().message()));
+    throw CLI::FileError(absl::StrCat("--config: ", text.status().message()),
+                         StartExitCode(text.status()));
   }
   ViolationList violations;
   std::vector<std::string> faults;

@@ -20,7 +20,8 @@ class ConfigFile {
  public:
   // Adds --config and --print-config to `app`, which outlives it. Add what the file may say with
   // Setting and Switch after this: only these are its names. ParseCommandLine throws CLI::FileError
-  // for a file that cannot be used, with path, line and name.
+  // for a file that cannot be used, with path, line and name; its UsageExitCode is that of another
+  // file that a flag names.
   explicit ConfigFile(CLI::App& app);
   ConfigFile(const ConfigFile&) = delete;
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/base/exit_code.h"
 #include "common/base/nearest_name.h"
 
 namespace longhaul {
@@ -180,6 +181,12 @@ UsageFault ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
                          " is also given by an earlier name"),
             HelpHint(command)};
   return {absl::StrCat(what, FromVariable(command, what, args)), HelpHint(command)};
+}
+
+int UsageExitCode(const CLI::ParseError& error) {
+  const int code = error.get_exit_code();
+  // CLI11's own codes mean nothing outside.
+  return code == 0 || code == kExitFailed ? code : kExitBadArguments;
 }
 
 bool IsAmong(const std::vector<std::string>& args, const CLI::Option& option) {

@@ -23,6 +23,11 @@ struct UsageFault {
 UsageFault ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
                         const std::vector<std::string>& args);
 
+// The exit code of a program whose parse threw `error`. 0: a help page or the version is to be
+// shown. kExitFailed: a file is not there or cannot be read, which may pass (StartExitCode). Else
+// kExitBadArguments.
+int UsageExitCode(const CLI::ParseError& error);
+
 // Whether a word gives the option by a long name: "--ranks", "--ranks=2".
 bool IsAmong(const std::vector<std::string>& args, const CLI::Option& option);
 

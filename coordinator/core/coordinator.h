@@ -138,6 +138,8 @@ class Coordinator {
   void KeepPools(Job& job);
   // Releases the pools that have stopped, or need not be awaited. Returns whether there were any.
   bool ReleaseStopped(Job& job);
+  // The checkpoint of a pause is written, or is left out.
+  static void PauseCheckpointEnded(Job& job);
   void SettlePause(Job& job);
   std::optional<Waiting> WaitingToPause(const Job& job) const;
 
@@ -213,13 +215,13 @@ class Coordinator {
   bool IsAway(const std::string& pool) const;
 
   // refusals.cc: the text of every refusal.
-  static Refuse NotAssigned(std::string_view job, std::string_view pool);
+  static Refuse NotAssigned(std::string_view job_name, std::string_view pool);
   std::optional<Refuse> JobRefusal(std::string_view id) const;
   std::optional<Refuse> LeaseRefusal(std::string_view pool, std::string_view incarnation) const;
   static std::optional<Refuse> OpeningRefusal(const Job& job);
   static std::optional<Refuse> PlaceRefusal(const Job& job, std::string_view pool,
                                             std::string_view incarnation);
-  std::optional<Refuse> ContributionRefusal(ContributionVerdict verdict, const Exchange& exchange,
+  std::optional<Refuse> ContributionRefusal(ContributionVerdict verdict, const Job& job,
                                             const ContributionComplete& event) const;
   // Returns the job if it has not ended. Otherwise refuses and returns null.
   Job* FindLive(std::string_view id);
@@ -238,6 +240,7 @@ class Coordinator {
   int64_t next_order_ = 0;
   // The newest ended jobs, for calls that come late. The oldest are forgotten.
   struct EndedJob {
+    std::string name;
     JobState state;
     // Those that had a place.
     std::set<std::string, std::less<>> pools;

@@ -113,7 +113,7 @@ void Coordinator::On(const CheckpointWritten& event) {
   Touch(*job);
   if (!event.final) {
     if (event.cycle == job->checkpoint_asked) ClearRequest(*job);
-    if (event.cycle == 0) job->pause_checkpoint = FinalCheckpoint::kWritten;
+    if (event.cycle == 0) PauseCheckpointEnded(*job);
     job->checkpoint_cycle = std::max(job->checkpoint_cycle, event.cycle);
     return;
   }
@@ -144,7 +144,7 @@ void Coordinator::On(const CheckpointFailed& event) {
         WriteCheckpoint{.job = job->id, .step = plan.steps(), .final = true, .last = true});
   }
   if (event.cycle == 0) {
-    job->pause_checkpoint = FinalCheckpoint::kWritten;
+    PauseCheckpointEnded(*job);
     return Touch(*job);
   }
   if (event.cycle != job->checkpoint_asked) return;

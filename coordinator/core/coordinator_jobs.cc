@@ -169,7 +169,8 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
 void Coordinator::Retire() {
   for (const std::string& id : std::exchange(retired_, {})) {
     const auto found = jobs_.find(id);
-    EndedJob& ended = ended_[id] = {.state = found->second->state()};
+    EndedJob& ended =
+        ended_[id] = {.name = found->second->options.name, .state = found->second->state()};
     if (const auto& exchange = found->second->exchange; exchange.has_value()) {
       for (const Participant& p : exchange->participants().all()) ended.pools.insert(p.pool);
     }

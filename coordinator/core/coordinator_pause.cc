@@ -1,6 +1,7 @@
 // How jobs are paused: their pools stop, what they sent is committed and written as a checkpoint,
 // and the store is closed. A job that is resumed continues as after a restart of the coordinator.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -47,7 +48,8 @@ void Coordinator::On(const PauseJob& event) {
   }
   job.paused_at = now_;
   job.stop_until = now_ + options_.stop;
-  job.pause_checkpoint = FinalCheckpoint::kNone;
+  job.pause_checkpoint_outdated = job.pause_checkpoint == FinalCheckpoint::kWriting;
+  if (!job.pause_checkpoint_outdated) job.pause_checkpoint = FinalCheckpoint::kNone;
   SetPause(job, PauseStage::kPausing, event.by, event.reason);
   for (Participant& p : job.exchange->participants().all()) {
     if (p.gone()) continue;
@@ -96,6 +98,12 @@ bool Coordinator::ReleaseStopped(Job& job) {
     released = true;
   }
   return released;
+}
+
+void Coordinator::PauseCheckpointEnded(Job& job) {
+  job.pause_checkpoint = std::exchange(job.pause_checkpoint_outdated, false)
+                             ? FinalCheckpoint::kNone
+                             : FinalCheckpoint::kWritten;
 }
 
 void Coordinator::SettlePause(Job& job) {

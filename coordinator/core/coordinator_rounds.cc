@@ -48,7 +48,7 @@ Participant* Coordinator::Admit(const RankReady& event, Job& job) {
   if (job.state() == JobState::kFinishing) start.reset();
   if (!start.has_value()) {
     const absl::Status late =
-        absl::FailedPreconditionError(absl::StrFormat("job %s is about to end", job.id));
+        absl::FailedPreconditionError(absl::StrFormat("job %s is about to end", job.options.name));
     Drop(job, *participant, Presence::kLeft, late);
     membership_.Requeue(event.pool);
     Answer(Refuse{late, "JOB_FINISHING"});
@@ -67,13 +67,13 @@ std::optional<Refuse> Coordinator::Judge(const ContributionComplete& c) const {
   if (auto refusal = OpeningRefusal(job)) return refusal;
   const Exchange& rounds = *job.exchange;
   const Participant* pool = rounds.participants().Find(c.pool, c.incarnation);
-  return ContributionRefusal(rounds.Judge(pool, c.fragment, c.version, c.kind), rounds, c);
+  return ContributionRefusal(rounds.Judge(pool, c.fragment, c.version, c.kind), job, c);
 }
 
 std::optional<Refuse> Coordinator::CheckReader(std::string_view id, std::string_view pool,
                                                std::string_view incarnation) const {
   if (const auto ended = ended_.find(id); ended != ended_.end()) {
-    if (!ended->second.pools.contains(pool)) return NotAssigned(id, pool);
+    if (!ended->second.pools.contains(pool)) return NotAssigned(ended->second.name, pool);
     return LeaseRefusal(pool, incarnation);
   }
   if (auto refusal = JobRefusal(id)) return refusal;

@@ -61,6 +61,8 @@ struct Job {
   absl::Time paused_at;
   absl::Time stop_until = absl::InfiniteFuture();
   FinalCheckpoint pause_checkpoint = FinalCheckpoint::kNone;
+  // What is written is the checkpoint of an earlier pause. This one's follows it.
+  bool pause_checkpoint_outdated = false;
   // It was resumed: no round is applied before as many pools are ready as at its beginning, or all
   // that it got. Else the first one would go on alone, and the others would skip its steps.
   bool gathers = false;

@@ -1,13 +1,14 @@
-// The text of every refusal, in one place.
+// The text of every refusal, in one place. It has the name of the job: people read it, in answers
+// and in logs of workers. Of a job that is not known there is only what was asked for.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/core/coordinator.h"
 
 namespace longhaul::coordinator {
 
-Refuse Coordinator::NotAssigned(std::string_view job, std::string_view pool) {
+Refuse Coordinator::NotAssigned(std::string_view job_name, std::string_view pool) {
   return {absl::FailedPreconditionError(
-              absl::StrFormat("pool %s is not assigned to job %s", pool, job)),
+              absl::StrFormat("pool %s is not assigned to job %s", pool, job_name)),
           "NOT_ASSIGNED"};
 }
 
@@ -15,14 +16,15 @@ std::optional<Refuse> Coordinator::JobRefusal(std::string_view id) const {
   const Job* job = Find(id);
   if (job != nullptr && job->state() != JobState::kQuarantined) return std::nullopt;
   if (job != nullptr) {
-    return Refuse{absl::FailedPreconditionError(
-                      absl::StrFormat("job %s is quarantined: %s", id, job->fault->message)),
+    return Refuse{absl::FailedPreconditionError(absl::StrFormat(
+                      "job %s is quarantined: %s", job->options.name, job->fault->message)),
                   "JOB_QUARANTINED"};
   }
   if (const auto ended = ended_.find(id); ended != ended_.end()) {
-    return Refuse{absl::FailedPreconditionError(absl::StrFormat("job %s has ended: %s", id,
-                                                                JobStateName(ended->second.state))),
-                  "JOB_ENDED"};
+    return Refuse{
+        absl::FailedPreconditionError(absl::StrFormat("job %s has ended: %s", ended->second.name,
+                                                      JobStateName(ended->second.state))),
+        "JOB_ENDED"};
   }
   return Refuse{absl::NotFoundError(absl::StrFormat("no job %s", id)), "JOB_UNKNOWN"};
 }
@@ -55,7 +57,7 @@ std::optional<Refuse> Coordinator::OpeningRefusal(const Job& job) {
                          job.state() != JobState::kQuarantined && job.pause != PauseStage::kPaused;
   if (job.store != StoreState::kOpening && !not_begun) return std::nullopt;
   return Refuse{.status = absl::UnavailableError(
-                    absl::StrFormat("the store of job %s is being opened", job.id)),
+                    absl::StrFormat("the store of job %s is being opened", job.options.name)),
                 .reason = "STORE_OPENING",
                 .retry_after = absl::Seconds(1)};
 }
@@ -65,15 +67,14 @@ std::optional<Refuse> Coordinator::PlaceRefusal(const Job& job, std::string_view
   const Participant* found = job.exchange->participants().Find(pool);
   if (found != nullptr && found->live() && found->incarnation == incarnation) return std::nullopt;
   if (found != nullptr && found->presence != Presence::kLeft) {
-    return Refuse{
-        absl::AbortedError(absl::StrFormat("job %s continued without pool %s", job.id, pool)),
-        "POOL_LOST"};
+    return Refuse{absl::AbortedError(
+                      absl::StrFormat("job %s continued without pool %s", job.options.name, pool)),
+                  "POOL_LOST"};
   }
-  return NotAssigned(job.id, pool);
+  return NotAssigned(job.options.name, pool);
 }
 
-std::optional<Refuse> Coordinator::ContributionRefusal(ContributionVerdict verdict,
-                                                       const Exchange& exchange,
+std::optional<Refuse> Coordinator::ContributionRefusal(ContributionVerdict verdict, const Job& job,
                                                        const ContributionComplete& event) const {
   const auto failed = [&](std::string what, std::string reason) {
     return Refuse{absl::FailedPreconditionError(absl::StrFormat(
@@ -90,12 +91,12 @@ std::optional<Refuse> Coordinator::ContributionRefusal(ContributionVerdict verdi
                     "FRAGMENT_UNKNOWN"};
     case Verdict::kNotParticipant:
       return Refuse{absl::AbortedError(absl::StrFormat("pool %s has no place in job %s any more",
-                                                       event.pool, event.job)),
+                                                       event.pool, job.options.name)),
                     "POOL_LOST"};
     case Verdict::kNotLive:
       return LeaseRefusal(event.pool, event.incarnation);
     case Verdict::kVersionMismatch: {
-      const int64_t have = exchange.fragment(event.fragment).version;
+      const int64_t have = job.exchange->fragment(event.fragment).version;
       Refuse refusal =
           failed(absl::StrCat("the coordinator has version ", have), "VERSION_MISMATCH");
       refusal.have = have;

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/base/exit_code.h"
 #include "common/command_line/config_file.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/usage_fault.h"
@@ -64,7 +63,8 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
       ->check(Number(0, 1e9));
   config
       .Setting("upload-keep", "TIME", words.upload_keep,
-               "How long such a folder stays after its last use, when no job needs it")
+               "How long such a folder stays after its last use, or the coordinator's start, when "
+               "no job needs it")
       ->check(TimeSpan(absl::ZeroDuration(), absl::InfiniteDuration()));
   config
       .Setting("ended-job-keep", "TIME", words.ended_job_keep,
@@ -131,8 +131,10 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
     ParseCommandLine(app, args);
     // CLI11 reports by exceptions, also for --help.
   } catch (const CLI::ParseError& error) {
-    *exit_code = error.get_exit_code() == 0 ? app.exit(error) : kExitBadArguments;
-    if (*exit_code != 0) {
+    *exit_code = UsageExitCode(error);
+    if (*exit_code == 0) {
+      app.exit(error);
+    } else {
       const UsageFault fault = ExplainUsage(app, error, args);
       SayFlagError(server.log.program, argc, argv, fault.message, fault.hint);
     }

@@ -25,8 +25,8 @@ struct Flags {
   std::vector<std::string> misspelt;
 };
 
-// Empty if the program must exit with *exit_code (help and --print-config: 0; a mistake: 4). Then
-// all messages were printed.
+// Empty if the program must exit with *exit_code (help and --print-config: 0; otherwise
+// UsageExitCode). Then all messages were printed.
 std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code);
 
 }  // namespace longhaul::coordinator

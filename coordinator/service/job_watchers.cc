@@ -13,8 +13,8 @@ namespace {
 
 bool Ended(const v1::Job& job) { return IsEnded(static_cast<JobState>(job.state())); }
 
-absl::Status WasDeleted(const std::string& id) {
-  return WithErrorInfo(absl::NotFoundError(absl::StrCat("job ", id, " was deleted")),
+absl::Status WasDeleted(const std::string& name) {
+  return WithErrorInfo(absl::NotFoundError(absl::StrCat("job ", name, " was deleted")),
                        {"JOB_UNKNOWN", {}});
 }
 
@@ -70,7 +70,10 @@ void JobWatchers::Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, ab
   }
   const bool seen = cursor > 0 && changed > 0 && cursor >= changed;
   if (!seen || Ended(job)) SendTo(watcher, job, changed > 0 ? changed : newest, events);
-  if (!Ended(job)) watched_[job.id()].watchers.push_back(std::move(watcher));
+  if (Ended(job)) return;
+  Watched& watched = watched_[job.id()];
+  watched.name = job.spec().name();
+  watched.watchers.push_back(std::move(watcher));
 }
 
 void JobWatchers::Changed(const std::string& job_id, absl::Time now) {
@@ -93,7 +96,7 @@ void JobWatchers::Flush(const std::function<v1::Job(const std::string& job_id)>&
     if (std::exchange(watched.pending, false)) {
       const v1::Job job = report(it->first);
       if (job.id().empty()) {
-        for (JobWatcher& watcher : watched.watchers) watcher.stream->End(WasDeleted(it->first));
+        for (JobWatcher& watcher : watched.watchers) watcher.stream->End(WasDeleted(watched.name));
         it = watched_.erase(it);
         continue;
       }

@@ -58,6 +58,7 @@ class JobWatchers {
 
  private:
   struct Watched {
+    std::string name;
     int64_t changed = 0;  // Cursor of the newest change; 0: none since the coordinator started.
     bool pending = false;
     std::vector<JobWatcher> watchers;

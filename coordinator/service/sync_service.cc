@@ -50,14 +50,16 @@ grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
         [service, stream, rank](const std::optional<Answer>& answer) {
           const auto* admitted = std::get_if<AdmitRank>(&*answer);
           if (admitted == nullptr) return stream->End(ToStatus(std::get<Refuse>(*answer)));
+          const std::shared_ptr<LiveJob> job = service.performer->Find(rank.job);
           const std::optional<JobView> view = service.performer->View(rank.job);
           // The job ended while its admission waited for the disk.
           if (!view.has_value()) {
-            return stream->End(WithErrorInfo(
-                absl::FailedPreconditionError(absl::StrCat("job ", rank.job, " has ended")),
-                {"JOB_ENDED", {}}));
+            return stream->End(
+                WithErrorInfo(absl::FailedPreconditionError(absl::StrCat(
+                                  "job ", job == nullptr ? rank.job : job->name(), " has ended")),
+                              {"JOB_ENDED", {}}));
           }
-          stream->Send(MakePlan(*service.performer->Find(rank.job), *view, *admitted));
+          stream->Send(MakePlan(*job, *view, *admitted));
           service.plan_streams->Add(rank, stream);
         });
   });

@@ -220,7 +220,7 @@ class Uploads::Incoming final : public IncomingFile {
 };
 
 Uploads::Uploads(FileSystem* fs, const Clock* clock, const Options& options)
-    : fs_(fs), clock_(clock), options_(options) {}
+    : fs_(fs), clock_(clock), options_(options), opened_(clock->Now()) {}
 Uploads::~Uploads() = default;
 
 absl::StatusOr<std::unique_ptr<Uploads>> Uploads::Open(FileSystem* fs, const Clock* clock,
@@ -365,7 +365,7 @@ Uploads::ById::iterator Uploads::OldestUnneeded(const std::string& but, absl::Du
   for (auto at = uploads_.begin(); at != uploads_.end(); ++at) {
     const Upload& upload = *at->second;
     const bool may = needed_.has_value() && !needed_->contains(at->first) && at->first != but &&
-                     !upload.busy() && now - upload.touched >= unused;
+                     !upload.busy() && now - std::max(upload.touched, opened_) >= unused;
     if (may && (oldest == uploads_.end() || upload.touched < oldest->second->touched)) oldest = at;
   }
   return oldest;

@@ -9,7 +9,7 @@
 // The name is the digest of the list of files (common/checkpoint/folder_files.h), so the same files
 // are kept once. What came stays over a restart. An upload is removed when no job needs it and
 // nobody has used it for `keep`; sooner if another one needs its room, a minute after it was last
-// used.
+// used. A start counts as a use: the clock may have been set, so that what was there looks old.
 #pragma once
 
 #include <cstdint>
@@ -161,6 +161,7 @@ class Uploads {
   // turn.
   ThreadTeam team_{2};
   const Options options_;
+  const absl::Time opened_;
   mutable absl::Mutex mutex_;
   ById uploads_ ABSL_GUARDED_BY(mutex_);
   // Of its own: nobody holds it while the disk works.

@@ -138,7 +138,9 @@ void Agent::Join() {
   }
   if (!options_.state_dir.empty()) {
     membership.kept_jobs = [this] {
-      return KeptJobs(*fs_, PoolStateFolder(options_.state_dir, options_.pool));
+      const std::string folder = PoolStateFolder(options_.state_dir, options_.pool);
+      Post(JobsUnwritten{unwritten_.Look(*fs_, folder, SteadyTime())});
+      return KeptJobs(*fs_, folder);
     };
     membership.on_ended_jobs = [this](const auto& jobs) { Post(JobsEnded{jobs}); };
   }
@@ -290,6 +292,25 @@ void Agent::On(const DrainAsked&) {
 
 void Agent::On(const JobsEnded& event) { ended_jobs_ = event.jobs; }
 
+void Agent::On(const JobsUnwritten& event) {
+  // A pool that does nothing may only wait for its job.
+  if (supervisor_.work().job.empty()) return;
+  for (const std::string& job : event.jobs) {
+    if (job != supervisor_.work().job) RemoveState(job, "which nobody has written for a week");
+  }
+}
+
+void Agent::RemoveState(const std::string& job, absl::string_view why) {
+  const absl::Status removed =
+      RemoveKeptJob(*fs_, PoolStateFolder(options_.state_dir, options_.pool), job);
+  const Logger log = options_.log.With({.job_id = job});
+  if (removed.ok()) {
+    log.Info(absl::StrCat("removed the inner state of this job, ", why));
+  } else if (!absl::IsFailedPrecondition(removed)) {  // Else another node has removed it.
+    log.Warning(absl::StrCat("its inner state is not removed: ", removed.message()));
+  }
+}
+
 void Agent::RemoveEndedJobs() {
   // Its ranks remove what they keep themselves.
   if (ended_jobs_.empty() || supervisor_.state() == PoolSupervisor::State::kLeaving) return;
@@ -298,14 +319,7 @@ void Agent::RemoveEndedJobs() {
       ended_jobs_.push_back(job);
       continue;
     }
-    const absl::Status removed =
-        RemoveKeptJob(*fs_, PoolStateFolder(options_.state_dir, options_.pool), job);
-    const Logger log = options_.log.With({.job_id = job});
-    if (removed.ok()) {
-      log.Info("removed the inner state of this job, which has ended");
-    } else if (!absl::IsFailedPrecondition(removed)) {  // Else another node has removed it.
-      log.Warning(absl::StrCat("its inner state is not removed: ", removed.message()));
-    }
+    RemoveState(job, "which has ended");
   }
 }
 

@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "common/http/server.h"
@@ -30,6 +31,7 @@
 #include "worker/agent/pool_supervisor.h"
 #include "worker/agent/pool_tracks.h"
 #include "worker/agent/rank_report.h"
+#include "worker/state/state_folders.h"
 
 namespace longhaul {
 
@@ -78,7 +80,12 @@ class Agent {
   struct JobsEnded {
     std::vector<std::string> jobs;
   };
-  using Event = std::variant<Assigned, Reported, Exited, Refused, DrainAsked, JobsEnded>;
+  // Nobody has written theirs for long.
+  struct JobsUnwritten {
+    std::vector<std::string> jobs;
+  };
+  using Event =
+      std::variant<Assigned, Reported, Exited, Refused, DrainAsked, JobsEnded, JobsUnwritten>;
 
   void Post(Event event) ABSL_LOCKS_EXCLUDED(mutex_);
   // Empty: it is time for a tick.
@@ -89,6 +96,8 @@ class Agent {
   void On(const Refused& event);
   void On(const DrainAsked&);
   void On(const JobsEnded& event);
+  void On(const JobsUnwritten& event);
+  void RemoveState(const std::string& job, absl::string_view why);
   // Removes the inner state of jobs that ended without their ranks here, but not while these run.
   void RemoveEndedJobs();
   // The subject of the current ranks.
@@ -131,6 +140,8 @@ class Agent {
   std::unique_ptr<HttpServer> http_;
   // The thread of membership_ writes it.
   std::optional<IncarnationRecord> record_;
+  // Only that thread uses it.
+  UnwrittenJobs unwritten_;
   std::unique_ptr<MembershipClient> membership_;
   std::unique_ptr<LogServer> log_server_;
 };

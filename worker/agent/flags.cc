@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "common/base/exit_code.h"
 #include "common/base/names.h"
 #include "common/base/program_beside.h"
 #include "common/command_line/config_file.h"
@@ -211,13 +210,13 @@ std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_cod
   AddTimeFlags(config, agent, words);
   AddProgramFlags(config, agent, words);
   const std::vector<std::string> args(argv + 1, argv + argc);
-  *exit_code = kExitBadArguments;
   try {
     ParseCommandLine(app, args);
     // CLI11 reports by exceptions, also for --help.
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {
-      *exit_code = app.exit(error);
+    *exit_code = UsageExitCode(error);
+    if (*exit_code == 0) {
+      app.exit(error);
     } else {
       const UsageFault fault = ExplainUsage(app, error, args);
       SayFlagError(kProgram, argc, argv, fault.message, fault.hint);

@@ -24,8 +24,8 @@ struct WorkerFlags {
   std::vector<std::string> misspelt;
 };
 
-// Empty if the program must exit with *exit_code (help and --print-config: 0; a mistake:
-// kExitBadArguments). Then all messages were printed.
+// Empty if the program must exit with *exit_code (help and --print-config: 0; otherwise
+// UsageExitCode). Then all messages were printed.
 std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_code);
 
 }  // namespace longhaul

@@ -2,7 +2,6 @@
 
 #include <iostream>
 
-#include "common/base/exit_code.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/usage_fault.h"
 
@@ -46,8 +45,12 @@ std::optional<RankFlags> ParseRankFlags(int argc, char** argv, int* exit_code) {
   try {  // CLI11 reports by exceptions, also for --help.
     ParseCommandLine(app, args);
   } catch (const CLI::ParseError& error) {
-    *exit_code = error.get_exit_code() == 0 ? app.exit(error) : kExitBadArguments;
-    if (*exit_code != 0) std::cerr << ExplainUsage(app, error, args).Text() << std::endl;
+    *exit_code = UsageExitCode(error);
+    if (*exit_code == 0) {
+      app.exit(error);
+    } else {
+      std::cerr << ExplainUsage(app, error, args).Text() << std::endl;
+    }
     return std::nullopt;
   }
   return flags;

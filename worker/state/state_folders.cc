@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -96,18 +97,19 @@ absl::Status RemoveKeptJob(FileSystem& fs, const std::string& pool_folder, const
   return RemoveFolder(fs, folder);
 }
 
-std::vector<std::string> RemoveForgottenJobs(FileSystem& fs, const std::string& pool_folder,
-                                             const std::string& job_folder, absl::Duration unused,
+std::vector<std::string> UnwrittenJobs::Look(FileSystem& fs, const std::string& pool_folder,
                                              absl::Time now) {
-  std::vector<std::string> removed;
-  const auto names = fs.List(pool_folder);
-  if (!names.ok()) return removed;
-  for (const std::string& name : *names) {
-    const std::string folder = JoinPath(pool_folder, name);
-    if (folder == job_folder || now - LastWrite(fs, folder) < unused) continue;
-    if (RemoveFolder(fs, folder).ok()) removed.push_back(name);
+  std::vector<std::string> forgotten;
+  std::map<std::string, Seen> seen;
+  for (const std::string& job : KeptJobs(fs, pool_folder)) {
+    const absl::Time last_write = LastWrite(fs, JoinPath(pool_folder, job));
+    const auto before = seen_.find(job);
+    const bool same = before != seen_.end() && before->second.last_write == last_write;
+    seen[job] = {last_write, same ? before->second.since : now};
+    if (now - seen[job].since >= forgotten_after_) forgotten.push_back(job);
   }
-  return removed;
+  seen_ = std::move(seen);
+  return forgotten;
 }
 
 }  // namespace longhaul

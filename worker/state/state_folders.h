@@ -4,12 +4,13 @@
 //
 // and what becomes of the folders of jobs that have ended. The ranks of a pool remove the folder of
 // their job when it ends. What is left then (the pool was away, its ranks were killed) the agent
-// removes: it asks the coordinator, at Join and every few minutes, which jobs have ended. When a
-// pool begins a job, folders of other jobs without a write for a week are removed, too. Stateless;
-// calls block on the disk.
+// removes: it asks the coordinator, at Join and every few minutes, which jobs have ended. While its
+// ranks do a job, it also removes what it has seen unwritten for a week (UnwrittenJobs). Calls
+// block on the disk; the functions are stateless.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,10 +43,24 @@ bool IsStateFile(absl::string_view name);
 std::vector<std::string> KeptJobs(FileSystem& fs, const std::string& pool_folder);
 // Removes what KeptJobs names. FAILED_PRECONDITION: it holds something else, or nothing.
 absl::Status RemoveKeptJob(FileSystem& fs, const std::string& pool_folder, const std::string& job);
-// Removes the folders of other jobs than `job_folder`'s to which nothing was written for so long
-// and that hold nothing but inner state. Returns their names.
-std::vector<std::string> RemoveForgottenJobs(FileSystem& fs, const std::string& pool_folder,
-                                             const std::string& job_folder, absl::Duration unused,
-                                             absl::Time now);
+// Finds jobs that nobody comes back to, of which the coordinator may know nothing. It counts only
+// time that passes between its own looks: by the wall clock, which may be set, what was written a
+// minute ago can look months old. Externally synchronised.
+class UnwrittenJobs {
+ public:
+  explicit UnwrittenJobs(absl::Duration forgotten_after = absl::Hours(7 * 24))
+      : forgotten_after_(forgotten_after) {}
+
+  // Those among KeptJobs to which nothing was written between looks that far apart. `now`: a time
+  // that nobody sets (SteadyTime).
+  std::vector<std::string> Look(FileSystem& fs, const std::string& pool_folder, absl::Time now);
+
+ private:
+  struct Seen {
+    absl::Time last_write, since;
+  };
+  const absl::Duration forgotten_after_;
+  std::map<std::string, Seen> seen_;
+};
 
 }  // namespace longhaul

@@ -12,7 +12,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/io/digest.h"
@@ -26,7 +25,6 @@ constexpr size_t kSavesCompared = 4;
 // What a rank tells of its folder.
 constexpr int64_t kNotKept = 0, kEmpty = 1, kHasFiles = 2;
 constexpr int64_t kStepsBetweenMax = 1'000'000;
-constexpr absl::Duration kForgottenAfter = absl::Hours(7 * 24);
 
 std::string LayoutDigest(const ModelLayout& layout) {
   std::string text;
@@ -105,12 +103,6 @@ absl::Status StateKeeper::Resume(int64_t start_step) {
   for (const std::string& problem :
        options_.first_of_node ? saved.problems() : std::vector<std::string>())
     options_.log.Warning(absl::StrCat("inner state that is of no use: ", problem));
-  if (options_.first_of_node) {
-    for (const std::string& job :
-         RemoveForgottenJobs(*fs_, ParentOf(folder_), folder_, kForgottenAfter, absl::Now()))
-      options_.log.Info(absl::StrCat("removed the inner state of job ", job, ": ",
-                                     absl::FormatDuration(kForgottenAfter), " old"));
-  }
   if (start_step == 0) return absl::OkStatus();
   for (const SaveId& save : saves) {
     LH_ASSIGN_OR_RETURN(const bool taken, TakeUp(saved, save, start_step));

@@ -21,8 +21,9 @@ class LogServiceTest : public CoordinatorFixture {
     return std::make_unique<LogServer>(LogServer::Options{
         .coordinator = address(), .pool = pool, .ring = ring, .gather = absl::Milliseconds(1)});
   }
-  std::unique_ptr<Stream> Read(grpc::ClientContext* context, const v1::FollowLogsRequest& request) {
-    context->set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+  std::unique_ptr<Stream> Read(grpc::ClientContext* context, const v1::FollowLogsRequest& request,
+                               absl::Duration timeout = kCallTimeout) {
+    context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     stub_ = v1::LogService::NewStub(MakeChannel({.address = address()}));
     return stub_->FollowLogs(context, request);
   }
@@ -113,7 +114,8 @@ TEST_F(LogServiceTest, AReaderThatDoesNotReadCostsBoundedMemoryAndIsToldWhatItLo
   const auto served = Serve("east", &ring);
   AwaitSources(1);
   grpc::ClientContext context;
-  const auto stream = Read(&context, Request("", "", 1, true));
+  // It is open while everything is written, however slow this machine or build is.
+  const auto stream = Read(&context, Request("", "", 1, true), absl::Minutes(10));
   v1::FollowLogsResponse lines;
   ASSERT_TRUE(stream->Read(&lines));
   // 60 MB. The queue, the ring and the connections hold only a part of it.

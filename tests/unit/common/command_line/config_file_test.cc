@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/exit_code.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/usage_fault.h"
 #include "common/command_line/value_checks.h"
@@ -40,7 +41,8 @@ struct Daemon {
     try {
       ParseCommandLine(app, args);
     } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() == 0) return "shown";
+      exit = UsageExitCode(error);
+      if (exit == 0) return "shown";
       return ExplainUsage(app, error, args).message;
     }
     return "";
@@ -52,6 +54,8 @@ struct Daemon {
   int ranks = 1;
   std::optional<int> node;
   bool insecure = false, check = false;
+  // After a parse that failed.
+  int exit = -1;
   std::vector<std::string> args;
 };
 
@@ -152,6 +156,22 @@ TEST_F(ConfigFileTest, WhatIsNoListOfSettingsIsRefused) {
   // Help is shown in any case.
   EXPECT_EQ(Daemon().Parse({"--config", "nowhere", "--help"}), "shown");
   EXPECT_EQ(Daemon().Parse({"--config", "nowhere", "--version"}), "shown");
+}
+
+// It may come with a folder that is mounted later, as another file that a flag names.
+TEST_F(ConfigFileTest, OnlyAMistakeStaysOne) {
+  const auto exit_with = [](const std::string& path) {
+    Daemon daemon;
+    EXPECT_NE(daemon.Parse({"--pool=a", "--config", path}), "");
+    return daemon.exit;
+  };
+  EXPECT_EQ(exit_with(folder_.path() + "/none"), kExitFailed);
+  EXPECT_EQ(exit_with(folder_.path()), kExitBadArguments);
+  EXPECT_EQ(exit_with(Write("rank: 2\n")), kExitBadArguments);
+  EXPECT_EQ(exit_with(Write(std::string(kYamlBytesMax + 1, '#'))), kExitBadArguments);
+  Daemon unknown;
+  EXPECT_NE(unknown.Parse({"--pool=a", "--rank=2"}), "");
+  EXPECT_EQ(unknown.exit, kExitBadArguments);
 }
 
 TEST_F(ConfigFileTest, WhatIsInForceIsShownAsAFileThatSaysTheSame) {

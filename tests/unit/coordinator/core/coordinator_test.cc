@@ -85,6 +85,54 @@ TEST_F(CoordinatorTest, AContributionThatIsRepeatedCountsOnce) {
   EXPECT_TRUE(Nothing(Complete(1)));
 }
 
+// Ids are for programs. People, who read these words in answers and logs, gave the job a name.
+TEST_F(CoordinatorTest, RefusalsNameTheJobAsItsUserDoes) {
+  const auto message = [](const std::optional<Refuse>& refusal) {
+    return refusal.has_value() ? std::string(refusal->status.message()) : "accepted";
+  };
+  const auto answer = [&](const Event& event) { return message(Answered<Refuse>(event)); };
+  Do(SubmitJob{"j", Options("train")});
+  Do(JoinPool{"a", "1", 1});
+  Do(RankReady{"j", "a", "1", 0});
+  EXPECT_EQ(answer(AskCheckpoint{"j"}), "the store of job train is being opened");
+  EXPECT_EQ(message(core_.CheckReader("j", "b", "1")), "pool b is not assigned to job train");
+  Do(StoreOpened{"j", {{}}});
+  Complete(0, RoundKind::kSeed);
+  Do(RoundApplied{"j", 0, 0});
+  EXPECT_EQ(message(core_.Judge({"j", "b", "1", 0, 1, RoundKind::kOuter})),
+            "pool b has no place in job train any more");
+  Do(JoinPool{"b", "1", 1});
+  Do(RankReady{"j", "b", "1", 0});
+  At(9);
+  Do(Heartbeat{"b", "1", "j", 0});
+  At(11);
+  Do(Tick{});
+  Do(ContributionComplete{"j", "b", "1", 0, 1, RoundKind::kOuter});
+  Do(RoundApplied{"j", 0, 1});
+  Do(JoinPool{"a", "2", 1});
+  EXPECT_EQ(answer(RankReady{"j", "a", "1", 0}), "another incarnation holds the name a");
+  EXPECT_EQ(message(core_.CheckReader("j", "a", "1")), "job train continued without pool a");
+  Do(CancelJob{"j"});
+  EXPECT_EQ(answer(PauseJob{"j"}), "job train has ended: CANCELLED");
+  EXPECT_EQ(message(core_.CheckReader("j", "c", "1")), "pool c is not assigned to job train");
+  Do(SubmitJob{"k", Options("broken")});
+  Do(StoreFailed{"k", {.message = "bad bytes"}});
+  EXPECT_EQ(answer(PauseJob{"k"}), "job broken is quarantined: bad bytes");
+  // Of a job that it does not know, it knows no name.
+  EXPECT_EQ(answer(PauseJob{"x"}), "no job x");
+}
+
+TEST_F(CoordinatorTest, APoolThatComesTooLateIsToldOfTheJobByItsName) {
+  RunJob(Options("train"));
+  Do(JoinPool{"b", "1", 1});
+  for (int64_t version : {1, 2, 3}) {
+    Complete(version, version == 3 ? RoundKind::kFinal : RoundKind::kOuter);
+    Do(RoundApplied{"j", 0, version});
+  }
+  const Refuse late = Answered<Refuse>(RankReady{"j", "b", "1", 0});
+  EXPECT_EQ(late.status.message(), "job train is about to end");
+}
+
 TEST_F(CoordinatorTest, ALossThatIsNoNumberIsNotStored) {
   RunJob();
   Heartbeat heartbeat{"a", "1", "j", 8};

@@ -82,6 +82,27 @@ TEST(JobWatchersTest, ThereIsAMostOfWatchersAndOneThatEndedDoesNotCount) {
   EXPECT_EQ(third.reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+TEST(JobWatchersTest, ADeletedJobIsCalledByItsName) {
+  Watch watch;
+  const JobWatchers::EventSource none = [](const std::string&, int64_t) {
+    return std::vector<v1::JobEvent>();
+  };
+  v1::Job job;
+  job.set_id("a");
+  job.mutable_spec()->set_name("train");
+  const absl::Time now = absl::FromUnixSeconds(1700000000);
+  JobWatchers watchers;
+  watchers.Add({.stream = watch.service.stream}, job, 0, now, none);
+  watchers.Changed("a", now);
+  watchers.Flush([](const std::string&) { return v1::Job(); }, none);
+  v1::WatchJobResponse seen;
+  EXPECT_TRUE(watch.reader->Read(&seen));
+  EXPECT_FALSE(watch.reader->Read(&seen));
+  const absl::Status deleted = FromGrpcStatus(watch.reader->Finish());
+  EXPECT_TRUE(absl::IsNotFound(deleted)) << deleted;
+  EXPECT_EQ(deleted.message(), "job train was deleted");
+}
+
 TEST(JobWatchersTest, AWatcherThatDoesNotReadHasNoMoreEventsWaitingThanAreKept) {
   Watch watch;
   JobEvents events;

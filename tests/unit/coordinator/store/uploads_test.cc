@@ -214,14 +214,31 @@ TEST_F(UploadsTest, ASweepRemovesWhatIsAbandoned) {
   const auto held = uploads_->Receive(NameOf(other_), "b", 0);
   clock_.Advance(absl::Minutes(2));
   EXPECT_TRUE(uploads_->Sweep().empty());
-  // The time counts over a restart.
+  // It counts from a restart, since the clock may have been set meanwhile.
   Open();
   uploads_->SetNeeded({NameOf(model_)});
+  EXPECT_TRUE(uploads_->Sweep().empty());
+  clock_.Advance(absl::Hours(1));
   EXPECT_EQ(uploads_->Sweep(), std::vector<std::string>{NameOf(other_)});
   EXPECT_EQ(Folders(), std::vector<std::string>{NameOf(model_)});
   uploads_->SetNeeded({});
   EXPECT_EQ(uploads_->Sweep(), std::vector<std::string>{NameOf(model_)});
   EXPECT_TRUE(Folders().empty());
+}
+
+// A start may see a clock that is wrong by months. So what was there counts as used then.
+TEST_F(UploadsTest, AClockThatIsWrongAtAStartMakesNothingOld) {
+  Open();
+  SendAll(model_);
+  clock_.Advance(absl::Hours(24 * 90));
+  Open(700);
+  uploads_->SetNeeded({});
+  EXPECT_TRUE(uploads_->Sweep().empty());
+  EXPECT_TRUE(absl::IsResourceExhausted(Prepare(other_).status())) << "nor makes it room at once";
+  clock_.Advance(absl::Minutes(59));
+  EXPECT_TRUE(uploads_->Sweep().empty());
+  clock_.Advance(absl::Minutes(1));
+  EXPECT_EQ(uploads_->Sweep(), std::vector<std::string>{NameOf(model_)});
 }
 
 TEST_F(UploadsTest, AFullDiskKeepsWhatCame) {

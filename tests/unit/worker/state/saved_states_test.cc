@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
@@ -16,6 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
+using testing::UnorderedElementsAre;
 
 TEST(StateFileNameTest, IsReadAsItIsWrittenAndNotOtherwise) {
   const StateFileName name{1200, 3, 8};
@@ -32,6 +35,39 @@ TEST(StateFileNameTest, IsReadAsItIsWrittenAndNotOtherwise) {
 TEST(JobStateFolderTest, NamesMakeNoPathOfTheirOwn) {
   EXPECT_EQ(JobStateFolder("/state", "site-a", "../../etc"), "/state/site-a/______etc");
   EXPECT_EQ(PoolStateFolder("/state", ""), "/state/_");
+}
+
+TEST(UnwrittenJobsTest, OnlyTimeBetweenItsLooksCounts) {
+  TempDir dir;
+  const auto fs = MakePosixFileSystem();
+  const auto write = [&](const std::string& job, const std::string& name) {
+    std::filesystem::create_directories(JoinPath(dir.path(), job));
+    const std::string path = JoinPath(JoinPath(dir.path(), job), name);
+    std::ofstream(path) << "bytes";
+    // As of a clock that was set back since, or forward.
+    std::filesystem::last_write_time(path,
+                                     std::filesystem::file_time_type::clock::now() +
+                                         std::chrono::hours(24 * 90 * (job == "ahead" ? 1 : -1)));
+  };
+  for (const char* job : {"ahead", "long-ago", "written"})
+    write(job, StateFileName{7, 0, 1}.Text());
+  write("foreign", "photo.jpg");
+  std::filesystem::create_directories(JoinPath(dir.path(), "empty"));
+  UnwrittenJobs unwritten(absl::Hours(2));
+  const auto look = [&](int hour) {
+    return unwritten.Look(*fs, dir.path(), absl::UnixEpoch() + absl::Hours(hour));
+  };
+  EXPECT_THAT(look(1), IsEmpty());
+  EXPECT_THAT(look(2), IsEmpty());
+  std::ofstream(JoinPath(JoinPath(dir.path(), "written"), StateFileName{8, 0, 1}.Text())) << "more";
+  EXPECT_THAT(look(3), UnorderedElementsAre("ahead", "long-ago"));
+  EXPECT_THAT(look(4), UnorderedElementsAre("ahead", "long-ago"));
+  EXPECT_THAT(look(5), UnorderedElementsAre("ahead", "long-ago", "written"));
+  // One that is removed and made again begins anew.
+  ASSERT_TRUE(RemoveKeptJob(*fs, dir.path(), "ahead").ok());
+  EXPECT_THAT(look(6), UnorderedElementsAre("long-ago", "written"));
+  write("ahead", StateFileName{7, 0, 1}.Text());
+  EXPECT_THAT(look(7), UnorderedElementsAre("long-ago", "written"));
 }
 
 class SavedStatesTest : public testing::Test {
