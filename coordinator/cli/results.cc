@@ -138,12 +138,8 @@ absl::Status AwaitCheckpoint(const std::string& name, int64_t step, absl::Time d
 }
 
 void AddResultCommands(CLI::App& app, Arguments& arguments) {
-  const auto add = [&](const char* name, const char* about) {
-    CLI::App* command = app.add_subcommand(name, about);
-    command->add_option("JOB", arguments.job, "Name or id of the job")->required();
-    return command;
-  };
-  add("checkpoint", "Ask for a checkpoint of the next whole version; shows its step")
+  AddJobCommand(app, arguments, "checkpoint",
+                "Ask for a checkpoint of the next whole version; shows its step")
       ->add_flag("--wait", arguments.wait, "Wait until it is written");
   CLI::App* download = app.add_subcommand(
       "download", "Copy a checkpoint into a folder here; goes on where it stopped");
@@ -153,9 +149,10 @@ void AddResultCommands(CLI::App& app, Arguments& arguments) {
   download->add_option("--out", arguments.out, "Folder that it becomes; DIR.partial until then")
       ->type_name("DIR")
       ->required();
-  add("events", "Show what happened to a job")
+  AddJobCommand(app, arguments, "events", "Show what happened to a job")
       ->add_flag("--follow", arguments.follow, "Go on until the job has ended");
-  add("delete", "Delete a job that has ended: removes its files, frees its name");
+  AddJobCommand(app, arguments, "delete",
+                "Delete a job that has ended: removes its files, frees its name");
 }
 
 std::optional<Outcome> RunResultCommand(const Arguments& arguments, Client& client,
