@@ -92,7 +92,8 @@ class Client {
   absl::StatusOr<Response> Call(Stub& stub, const Request& request,
                                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*));
-  absl::Status AddToken(grpc::ClientContext& context) const;
+  // Sets the deadline, in steady time, and adds the token.
+  absl::Status Prepare(grpc::ClientContext& context, absl::Time deadline) const;
   // The error of a call that failed.
   absl::Status ErrorOf(const grpc::Status& status, const grpc::ClientContext& context,
                        absl::Time deadline) const;
