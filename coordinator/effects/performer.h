@@ -173,6 +173,9 @@ class Performer {
   void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
   // In the events of a job that begins.
   void WarnOfPools(LiveJob& job);
+  Logger LogOf(const LiveJob& job, const std::string& pool = "") const;
+  // Logs what happened to a job, and adds it to its events.
+  void Tell(LiveJob& job, v1::JobEvent event, LogLevel level = LogLevel::kInfo);
   // Closes the store of a job that is paused, and gives its memory back.
   void CloseStore(LiveJob& job);
   // A job that has not begun yet keeps the checkpoint that it begins with from being removed.
