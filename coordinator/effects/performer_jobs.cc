@@ -134,7 +134,7 @@ void Performer::Delete(const std::string& name_or_id,
   if (absl::IsNotFound(record.status())) {
     const absl::StatusOr<std::string> before = parts_.meta->FindDeleted(name_or_id);
     if (before.ok()) return done(Deleted{*before, false});
-    return done(UnknownJob(name_or_id));
+    return done(NoSuchJob(name_or_id));
   }
   if (!record.ok()) return done(record.status());
   auto answer = [id = record->id,

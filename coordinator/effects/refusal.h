@@ -15,7 +15,7 @@ Refuse HaltedRefusal();
 absl::Status DiskFullError(absl::string_view why);
 Refuse DiskFullRefusal(absl::string_view why, absl::Duration retry_after);
 // NOT_FOUND, JOB_UNKNOWN.
-absl::Status UnknownJob(absl::string_view name_or_id);
+absl::Status NoSuchJob(absl::string_view name_or_id);
 // RESOURCE_EXHAUSTED, with RetryInfo: too many calls wait for the owner thread.
 absl::Status Overloaded();
 

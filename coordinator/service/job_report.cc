@@ -58,7 +58,7 @@ void SetView(const LiveJob& job, const JobView& view, absl::Time now, v1::Job* r
 
 absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name_or_id) {
   absl::StatusOr<JobRecord> record = meta.GetJob(name_or_id);
-  return absl::IsNotFound(record.status()) ? UnknownJob(name_or_id) : std::move(record);
+  return absl::IsNotFound(record.status()) ? NoSuchJob(name_or_id) : std::move(record);
 }
 
 absl::Status HasEnded(const JobRecord& record, const std::string& hint) {
