@@ -13,8 +13,8 @@
 namespace longhaul::cli {
 namespace {
 
-// Between two looks at a job that is pausing; and how long the server may be away.
-constexpr absl::Duration kLookAgain = absl::Milliseconds(500), kSilentMax = absl::Minutes(10);
+// Between two looks at a job that is pausing.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(500);
 
 Outcome Show(const v1::Job& job) {
   return {JobJson(job),

@@ -20,9 +20,8 @@
 namespace longhaul::cli {
 namespace {
 
-// Between two looks for a checkpoint that was asked for; and how long the server may be away.
+// Between two looks for a checkpoint that was asked for.
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(500);
-constexpr absl::Duration kAwayMax = absl::Minutes(10);
 
 Outcome Checkpoint(const Arguments& arguments, Client& client, const Environment& environment) {
   const auto promised = client.CreateCheckpoint(arguments.job);
@@ -116,7 +115,7 @@ absl::Status AwaitCheckpoint(const std::string& name, int64_t step, absl::Time d
     const auto checkpoints = client.ListCheckpoints(name);
     const absl::Status status = job.ok() ? checkpoints.status() : job.status();
     const absl::Time now = environment.clock.Now();
-    if (!status.ok() && (!absl::IsUnavailable(status) || now - heard > kAwayMax)) return status;
+    if (!status.ok() && (!absl::IsUnavailable(status) || now - heard > kSilentMax)) return status;
     if (status.ok()) {
       heard = now;
       const auto& all = checkpoints->checkpoints();
