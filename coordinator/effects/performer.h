@@ -139,7 +139,6 @@ class Performer {
   MetaStore& meta() const { return *parts_.meta; }
   Fragments& fragments() const { return *parts_.fragments; }
   const Logger& log() const { return *parts_.log; }
-  EffectMetrics& metrics() const { return *parts_.metrics; }
   // May be null.
   JobTracks* tracks() const { return parts_.tracks; }
   // Stores the counters of every live job if they changed, and now and then for how long this
