@@ -2,7 +2,6 @@
 #include <cmath>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +21,16 @@ constexpr double kLeastShare = 1.0 / 65536;
 constexpr int kPoolsOfDataMax = 4096;
 constexpr size_t kFieldNameMax = 256;
 
+// The tokens that mark documents.
+template <typename Source>
+void RequireMarks(const std::string& field, const Source& source, int least, int vocab,
+                  const char* hint, ViolationList& violations) {
+  if (source.has_eos())
+    RequireInteger(violations, field + ".eos", source.eos(), least, vocab - 1, hint);
+  if (source.has_bos())
+    RequireInteger(violations, field + ".bos", source.bos(), least, vocab - 1, hint);
+}
+
 // `Source` is TextSource or JsonlSource. `vocab` is that of the model, or 0 if it has none.
 template <typename Source>
 void ValidateDocuments(const std::string& field, const Source& source, int vocab,
@@ -35,26 +44,16 @@ void ValidateDocuments(const std::string& field, const Source& source, int vocab
         "model.transformer.vocab",
         absl::StrFormat("found %d, expected at least 256 for bytes (%s)", vocab, field));
   }
-  for (const auto& [name, has, token] : {std::tuple("eos", source.has_eos(), source.eos()),
-                                         std::tuple("bos", source.has_bos(), source.bos())}) {
-    if (!has) continue;
-    RequireInteger(violations, absl::StrCat(field, ".", name), token, -1, vocab - 1,
-                   "a token below model.transformer.vocab; -1: none");
-  }
+  RequireMarks(field, source, -1, vocab, "a token below model.transformer.vocab; -1: none",
+               violations);
 }
 
 // Without a token that marks them, nothing tells the documents of token files.
 void ValidateTokens(const std::string& field, const v1::TokenSource& source, int vocab,
                     bool separate_documents, ViolationList& violations) {
   RequirePath(violations, field + ".path", source.path());
-  if (vocab != 0) {
-    for (const auto& [name, has, token] : {std::tuple("eos", source.has_eos(), source.eos()),
-                                           std::tuple("bos", source.has_bos(), source.bos())}) {
-      if (!has) continue;
-      RequireInteger(violations, absl::StrCat(field, ".", name), token, 0, vocab - 1,
-                     "a token below model.transformer.vocab");
-    }
-  }
+  if (vocab != 0)
+    RequireMarks(field, source, 0, vocab, "a token below model.transformer.vocab", violations);
   if (source.has_eos() && source.has_bos()) {
     violations.Invalid(field + ".bos", "is set beside eos",
                        "set one of them: the token behind each document, or the one before it");

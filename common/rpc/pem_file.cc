@@ -1,5 +1,6 @@
 #include "common/rpc/pem_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -42,6 +43,12 @@ absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view s
 
 BioPtr ReaderOf(const std::string& text) {
   return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+std::string ContentOf(BIO* memory) {
+  char* data = nullptr;
+  const int64_t size = BIO_get_mem_data(memory, &data);
+  return std::string(data, std::max<int64_t>(size, 0));
 }
 
 CertificatePtr NextCertificate(BIO* text) {

@@ -17,6 +17,9 @@ absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view s
 // Reads `text`, which must outlive it.
 BioPtr ReaderOf(const std::string& text);
 
+// What was written to a BIO in memory.
+std::string ContentOf(BIO* memory);
+
 // Null at the end of the text, or if what follows is damaged; OpenSSL's queue of errors has why.
 CertificatePtr NextCertificate(BIO* text);
 

@@ -59,9 +59,7 @@ absl::StatusOr<KeyPtr> ParseKey(const std::string& flag, const std::string& path
 std::string TimeText(const ASN1_TIME* time) {
   const BioPtr text(BIO_new(BIO_s_mem()));
   if (time != nullptr) ASN1_TIME_print(text.get(), time);
-  char* data = nullptr;
-  const int64_t size = BIO_get_mem_data(text.get(), &data);
-  return std::string(data, size);
+  return ContentOf(text.get());
 }
 
 // Every peer would refuse an expired certificate. An error here can name the file.

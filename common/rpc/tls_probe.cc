@@ -18,6 +18,7 @@
 #include "common/base/clock.h"
 #include "common/base/host_port.h"
 #include "common/base/status_macros.h"
+#include "common/rpc/pem_file.h"
 
 namespace longhaul {
 namespace {
@@ -46,9 +47,7 @@ std::string ClientHello() {
   SSL_set_connect_state(ssl.get());
   // It waits for an answer, which does not come.
   (void)SSL_do_handshake(ssl.get());
-  char* bytes = nullptr;
-  const int64_t size = BIO_get_mem_data(out, &bytes);
-  return std::string(bytes, std::max<int64_t>(size, 0));
+  return ContentOf(out);
 }
 
 absl::Status Await(int fd, int16_t events, absl::Time deadline) {

@@ -42,11 +42,6 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   return SafetensorsFile(std::move(file), data, *std::move(header));
 }
 
-SafetensorsFile::SafetensorsFile(ReadOnlyFile file, int64_t data, SafetensorsHeader header)
-    : file_(std::move(file)), data_(data), header_(std::move(header)) {
-  for (size_t i = 0; i < header_.tensors.size(); ++i) index_[header_.tensors[i].name] = i;
-}
-
 absl::Status SafetensorsFile::Read(const StoredTensor& tensor, int64_t first,
                                    absl::Span<float> out) const {
   const int64_t width = longhaul::BytesOf(tensor.type);
@@ -60,11 +55,6 @@ absl::Status SafetensorsFile::Read(const StoredTensor& tensor, int64_t first,
     out.remove_prefix(values.size());
   }
   return absl::OkStatus();
-}
-
-const StoredTensor* SafetensorsFile::Find(absl::string_view name) const {
-  const auto found = index_.find(name);
-  return found == index_.end() ? nullptr : &header_.tensors[found->second];
 }
 
 }  // namespace longhaul

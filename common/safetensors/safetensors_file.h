@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/io/read_only_file.h"
@@ -20,8 +19,6 @@ class SafetensorsFile {
 
   const std::string& path() const { return file_.path(); }
   const SafetensorsHeader& header() const { return header_; }
-  // Null if there is no such tensor.
-  const StoredTensor* Find(absl::string_view name) const;
   // Elements `first` to `first + out.size()` of a tensor that a model may be stored in
   // (IsModelType). Blocks on the disk. DATA_LOSS: the file was changed, or cannot be read.
   absl::Status Read(const StoredTensor& tensor, int64_t first, absl::Span<float> out) const;
@@ -31,13 +28,13 @@ class SafetensorsFile {
   }
 
  private:
-  SafetensorsFile(ReadOnlyFile file, int64_t data, SafetensorsHeader header);
+  SafetensorsFile(ReadOnlyFile file, int64_t data, SafetensorsHeader header)
+      : file_(std::move(file)), data_(data), header_(std::move(header)) {}
 
   ReadOnlyFile file_;
   // Where the bytes after the header begin.
   int64_t data_ = 0;
   SafetensorsHeader header_;
-  absl::flat_hash_map<std::string, size_t> index_;
 };
 
 }  // namespace longhaul

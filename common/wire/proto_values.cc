@@ -1,5 +1,7 @@
 #include "common/wire/proto_values.h"
 
+#include <cstdint>
+
 namespace longhaul {
 
 v1::Digest ToProto(const Digest128& digest) {
@@ -38,6 +40,30 @@ std::optional<RoundKind> RoundKindFromProto(v1::RoundKind kind) {
     default:
       return std::nullopt;
   }
+}
+
+google::protobuf::Timestamp ToProto(absl::Time time) {
+  google::protobuf::Timestamp message;
+  const int64_t seconds = absl::ToUnixSeconds(time);
+  message.set_seconds(seconds);
+  message.set_nanos(
+      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
+  return message;
+}
+
+google::protobuf::Duration ToProto(absl::Duration duration) {
+  google::protobuf::Duration message;
+  message.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
+  message.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
+  return message;
+}
+
+absl::Time TimeFromProto(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+absl::Duration DurationFromProto(const google::protobuf::Duration& duration) {
+  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
 }
 
 }  // namespace longhaul

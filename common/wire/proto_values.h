@@ -4,8 +4,11 @@
 
 #include <optional>
 
+#include "absl/time/time.h"
 #include "common/io/digest.h"
 #include "common/schedule/round_kind.h"
+#include "google/protobuf/duration.pb.h"
+#include "google/protobuf/timestamp.pb.h"
 #include "longhaul/v1/fragment.pb.h"
 
 namespace longhaul {
@@ -16,5 +19,11 @@ Digest128 DigestFromProto(const v1::Digest& digest);
 v1::RoundKind ToProto(RoundKind kind);
 // Empty if it is unspecified, or a kind of a newer version.
 std::optional<RoundKind> RoundKindFromProto(v1::RoundKind kind);
+
+// Requires a finite time.
+google::protobuf::Timestamp ToProto(absl::Time time);
+google::protobuf::Duration ToProto(absl::Duration duration);
+absl::Time TimeFromProto(const google::protobuf::Timestamp& time);
+absl::Duration DurationFromProto(const google::protobuf::Duration& duration);
 
 }  // namespace longhaul

@@ -75,12 +75,6 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
       ->type_name("DURATION");
 }
 
-CLI::App* AddJobCommand(CLI::App& app, Arguments& arguments, const char* name, const char* about) {
-  CLI::App* command = app.add_subcommand(name, about);
-  command->add_option("JOB", arguments.job, "Name or id of the job")->required();
-  return command;
-}
-
 void AddSubmit(CLI::App& app, Arguments& arguments) {
   CLI::App* submit = app.add_subcommand("submit",
                                         "Submit a job. Same name and spec again: the existing job, "
@@ -297,6 +291,12 @@ void AddExamples(CLI::App& app, const std::string& prefix) {
 }
 
 }  // namespace
+
+CLI::App* AddJobCommand(CLI::App& app, Arguments& arguments, const char* name, const char* about) {
+  CLI::App* command = app.add_subcommand(name, about);
+  command->add_option("JOB", arguments.job, "Name or id of the job")->required();
+  return command;
+}
 
 std::unique_ptr<CLI::App> MakeApp(Arguments& arguments) {
   auto app = std::make_unique<CLI::App>("Submits and follows Longhaul jobs; checks their data.",

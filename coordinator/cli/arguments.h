@@ -90,6 +90,9 @@ struct Help {
 // outlive the result.
 std::unique_ptr<CLI::App> MakeApp(Arguments& arguments);
 
+// A command of `app` whose argument is a job.
+CLI::App* AddJobCommand(CLI::App& app, Arguments& arguments, const char* name, const char* about);
+
 // `args` without the program's name.
 std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::string>& args);
 

@@ -19,6 +19,7 @@
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/openssl_ptr.h"
+#include "common/rpc/pem_file.h"
 #include "openssl/err.h"
 #include "openssl/pem.h"
 #include "openssl/rand.h"
@@ -62,12 +63,6 @@ absl::Status WriteNew(const std::string& path, const std::string& text, mode_t m
   if (written) return absl::OkStatus();
   unlink(path.c_str());
   return FileProblem(path, error);
-}
-
-std::string TextOf(BIO* bio) {
-  char* data = nullptr;
-  const int64_t size = BIO_get_mem_data(bio, &data);
-  return std::string(data, size);
 }
 
 absl::Status AddExtension(X509* certificate, X509* issuer, int id, const std::string& value) {
@@ -128,8 +123,8 @@ absl::StatusOr<CertificateFiles> Make(const std::string& path, const std::string
     return OpensslProblem("PEM");
   }
   CertificateFiles files{path + ".pem", path + ".key", end};
-  LH_RETURN_IF_ERROR(WriteNew(files.key, TextOf(key_text.get()), 0600));
-  const absl::Status written = WriteNew(files.certificate, TextOf(text.get()), 0644);
+  LH_RETURN_IF_ERROR(WriteNew(files.key, ContentOf(key_text.get()), 0600));
+  const absl::Status written = WriteNew(files.certificate, ContentOf(text.get()), 0644);
   if (!written.ok()) {
     unlink(files.key.c_str());
     return written;
@@ -150,11 +145,10 @@ absl::StatusOr<BioPtr> OpenOfAuthority(const std::string& path, const std::strin
 
 absl::StatusOr<Authority> ReadAuthority(const std::string& folder) {
   Authority authority;
-  const auto no_password = [](char*, int, int, void*) { return 0; };
   LH_ASSIGN_OR_RETURN(const BioPtr text, OpenOfAuthority(folder + "/ca.pem", folder));
-  authority.certificate.reset(PEM_read_bio_X509(text.get(), nullptr, no_password, nullptr));
+  authority.certificate = NextCertificate(text.get());
   LH_ASSIGN_OR_RETURN(const BioPtr key, OpenOfAuthority(folder + "/ca.key", folder));
-  authority.key.reset(PEM_read_bio_PrivateKey(key.get(), nullptr, no_password, nullptr));
+  authority.key.reset(PEM_read_bio_PrivateKey(key.get(), nullptr, NoPassword, nullptr));
   if (authority.certificate == nullptr || authority.key == nullptr ||
       X509_check_private_key(authority.certificate.get(), authority.key.get()) != 1) {
     ERR_clear_error();

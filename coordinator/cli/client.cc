@@ -62,7 +62,8 @@ absl::Status Client::ErrorOf(const grpc::Status& status, const grpc::ClientConte
   return error;
 }
 
-absl::Status Client::AddToken(grpc::ClientContext& context) const {
+absl::Status Client::Prepare(grpc::ClientContext& context, absl::Time deadline) const {
+  context.set_deadline(GrpcDeadline(deadline));
   if (access_.token_file.empty()) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const std::string token, ReadTokenFile("--token-file", access_.token_file));
   context.AddMetadata("authorization", "Bearer " + token);
@@ -74,9 +75,8 @@ absl::StatusOr<Response> Client::Call(Stub& stub, const Request& request,
                                       grpc::Status (Stub::*method)(grpc::ClientContext*,
                                                                    const Request&, Response*)) {
   grpc::ClientContext context;
-  LH_RETURN_IF_ERROR(AddToken(context));
   const absl::Time deadline = SteadyTime() + timeout_;
-  context.set_deadline(GrpcDeadline(deadline));
+  LH_RETURN_IF_ERROR(Prepare(context, deadline));
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
   if (!status.ok()) return ErrorOf(status, context, deadline);
@@ -190,8 +190,7 @@ absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time
                               const std::function<bool(const v1::WatchJobResponse&)>& on_update,
                               std::optional<int64_t> events_after) {
   grpc::ClientContext context;
-  LH_RETURN_IF_ERROR(AddToken(context));
-  context.set_deadline(GrpcDeadline(deadline));
+  LH_RETURN_IF_ERROR(Prepare(context, deadline));
   v1::WatchJobRequest request;
   request.set_job(job);
   request.set_cursor(cursor);
@@ -208,8 +207,7 @@ absl::Status Client::FollowLogs(
     const v1::FollowLogsRequest& request, absl::Time deadline,
     const std::function<bool(const v1::FollowLogsResponse&)>& on_lines) {
   grpc::ClientContext context;
-  LH_RETURN_IF_ERROR(AddToken(context));
-  context.set_deadline(GrpcDeadline(deadline));
+  LH_RETURN_IF_ERROR(Prepare(context, deadline));
   const auto stream = logs_->FollowLogs(&context, request);
   for (v1::FollowLogsResponse lines; stream->Read(&lines);) {
     if (!on_lines(lines)) context.TryCancel();
@@ -240,8 +238,7 @@ absl::Status Client::DownloadCheckpoint(
     const v1::DownloadCheckpointRequest& request, absl::Time deadline,
     const std::function<absl::Status(const v1::DownloadCheckpointResponse&)>& on_chunk) {
   grpc::ClientContext context;
-  LH_RETURN_IF_ERROR(AddToken(context));
-  context.set_deadline(GrpcDeadline(deadline));
+  LH_RETURN_IF_ERROR(Prepare(context, deadline));
   const auto stream = jobs_->DownloadCheckpoint(&context, request);
   absl::Status taken;
   for (v1::DownloadCheckpointResponse chunk; stream->Read(&chunk);) {
@@ -268,8 +265,7 @@ absl::StatusOr<v1::UploadFileResponse> Client::UploadFile(
     const v1::UploadFileRequest& first, absl::Time deadline,
     const std::function<absl::StatusOr<FilePiece>()>& next) {
   grpc::ClientContext context;
-  LH_RETURN_IF_ERROR(AddToken(context));
-  context.set_deadline(GrpcDeadline(deadline));
+  LH_RETURN_IF_ERROR(Prepare(context, deadline));
   v1::UploadFileResponse response;
   // Serialized messages, so that a piece is not copied into one.
   using Factory = grpc::internal::ClientWriterFactory<grpc::ByteBuffer>;

@@ -32,6 +32,8 @@ struct ClientAccess {
 // No attempt to connect takes longer: gRPC waits up to 2 minutes for the address of a name, and
 // 10 s for each address (common/rpc/channel.cc). The Python client has the same.
 inline constexpr absl::Duration kConnectMax = absl::Minutes(3);
+// How long a command that has had an answer goes on without another one.
+inline constexpr absl::Duration kSilentMax = absl::Minutes(10);
 // A stream is opened again after this time. The server refuses longer ones, so that none waits for
 // ever for a peer that has forgotten it.
 inline constexpr absl::Duration kStreamMax = absl::Minutes(30);
@@ -85,14 +87,14 @@ class Client {
       const std::function<absl::StatusOr<FilePiece>()>& next);
 
   const std::string& address() const { return address_; }
-  absl::Duration timeout() const { return timeout_; }
 
  private:
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Call(Stub& stub, const Request& request,
                                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*));
-  absl::Status AddToken(grpc::ClientContext& context) const;
+  // Sets the deadline, in steady time, and adds the token.
+  absl::Status Prepare(grpc::ClientContext& context, absl::Time deadline) const;
   // The error of a call that failed.
   absl::Status ErrorOf(const grpc::Status& status, const grpc::ClientContext& context,
                        absl::Time deadline) const;

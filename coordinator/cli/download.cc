@@ -228,8 +228,7 @@ class Downloading {
       }
       const bool again = absl::IsUnavailable(status) || absl::IsCancelled(status) ||
                          absl::IsDeadlineExceeded(status) || RetryDelayOf(status).has_value();
-      if (IsLocal(status) || !again || !answered_ || now - heard > options_.reconnect_for)
-        return status;
+      if (IsLocal(status) || !again || !answered_ || now - heard > kSilentMax) return status;
       progress_.Lost(status, client_.address());
       const absl::Time until = now + absl::Milliseconds(50) + FullJitter({}, attempt++, random_);
       environment_.clock.SleepUntil(std::min(until, options_.deadline));

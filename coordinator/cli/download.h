@@ -21,8 +21,6 @@ struct DownloadOptions {
   std::string out;
   // For the whole call: DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
-  // Without a byte: UNAVAILABLE.
-  absl::Duration reconnect_for = absl::Minutes(10);
 };
 
 struct Downloaded {
@@ -34,8 +32,9 @@ struct Downloaded {
   int64_t received = 0;
 };
 
-// Blocks. Once the server has answered, it is called again after UNAVAILABLE, from the first
-// missing byte. If `out` is this checkpoint already, it is verified and not changed.
+// Blocks. Once the server has answered, it is called again after UNAVAILABLE, for at most
+// kSilentMax without a byte, from the first missing one. If `out` is this checkpoint already, it is
+// verified and not changed.
 //   ALREADY_EXISTS      out (or out.partial) is something else
 //   RESOURCE_EXHAUSTED  the disk is full; what came stays
 //   DATA_LOSS           a file is not what the manifest says, twice

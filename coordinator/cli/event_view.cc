@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/outcome.h"
 #include "coordinator/cli/text.h"
@@ -14,9 +15,7 @@ namespace {
 
 // In UTC.
 std::string TimeOf(const v1::JobEvent& event) {
-  const absl::Time at =
-      absl::FromUnixSeconds(event.at().seconds()) + absl::Nanoseconds(event.at().nanos());
-  return absl::FormatTime("%Y-%m-%d %H:%M:%S", at, absl::UTCTimeZone());
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S", TimeFromProto(event.at()), absl::UTCTimeZone());
 }
 
 // A newer server may have kinds that this program does not know.

@@ -2,16 +2,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/bytes_text.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/text.h"
 #include "coordinator/cli/views.h"
 
 namespace longhaul::cli {
 namespace {
-
-absl::Time ToTime(const google::protobuf::Timestamp& time) {
-  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
-}
 
 std::string Steps(const v1::Job& job) {
   return absl::StrCat(job.inner_step(), "/", job.spec().train().steps());
@@ -23,8 +20,8 @@ std::string LossOrDash(const v1::EvalLoss& loss) {
 
 std::string Took(const v1::Job& job, absl::Time now) {
   if (!job.has_started_at()) return "-";
-  return DurationText((job.has_ended_at() ? ToTime(job.ended_at()) : now) -
-                      ToTime(job.started_at()));
+  return DurationText((job.has_ended_at() ? TimeFromProto(job.ended_at()) : now) -
+                      TimeFromProto(job.started_at()));
 }
 
 std::string KeptFor(absl::Time until, absl::Time now) {
@@ -34,7 +31,7 @@ std::string KeptFor(absl::Time until, absl::Time now) {
 
 std::string PauseText(const v1::Job& job, absl::Time now) {
   const v1::JobPause& pause = job.pause();
-  return absl::StrCat(DurationText(now - ToTime(pause.at())), " ago",
+  return absl::StrCat(DurationText(now - TimeFromProto(pause.at())), " ago",
                       pause.by().empty() ? "" : absl::StrCat(", by ", pause.by()),
                       pause.reason().empty() ? "" : absl::StrCat(": ", pause.reason()));
 }
@@ -147,12 +144,10 @@ std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>&
                          int left_out) {
   std::string text;
   for (const v1::SetAside& pool : set_aside) {
-    const auto& wait = pool.retry_in();
-    const absl::Duration again = absl::Seconds(wait.seconds()) + absl::Nanoseconds(wait.nanos());
     absl::StrAppend(&text, Printable(pool.pool()), " is set aside for ", Printable(pool.job()),
                     ": ", Printable(pool.error().code()), ": ", FieldAndMessage(pool.error()), " (",
                     pool.failures() > 1 ? absl::StrCat(pool.failures(), " times in a row; ") : "",
-                    "again in ", DurationText(again), ")\n");
+                    "again in ", DurationText(DurationFromProto(pool.retry_in())), ")\n");
     if (!pool.error().hint().empty())
       absl::StrAppend(&text, "  hint: ", Printable(pool.error().hint()), "\n");
   }
@@ -193,7 +188,8 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
       {"exchanged", WireText(job)},
       {"utilization", absl::StrFormat("%.1f %%", 100 * job.utilization())}};
   if (!job.owner().empty()) pairs.push_back({"owner", job.owner()});
-  if (job.has_kept_until()) pairs.push_back({"kept for", KeptFor(ToTime(job.kept_until()), now)});
+  if (job.has_kept_until())
+    pairs.push_back({"kept for", KeptFor(TimeFromProto(job.kept_until()), now)});
   if (!job.waiting_for().empty()) pairs.push_back({"waiting for", job.waiting_for()});
   if (job.has_pause()) pairs.push_back({"paused", PauseText(job, now)});
   if (job.has_error()) {

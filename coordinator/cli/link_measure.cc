@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/status_macros.h"
+#include "common/wire/proto_values.h"
 
 namespace longhaul::cli {
 namespace {
@@ -39,9 +40,7 @@ absl::StatusOr<LinkFacts> MeasureLink(Client& client, const Clock& clock) {
     LH_ASSIGN_OR_RETURN(v1::DescribeResponse server, client.Describe());
     const absl::Duration trip = absl::Now() - before;
     if (trips.empty() || trip < *std::min_element(trips.begin(), trips.end())) {
-      const absl::Time there =
-          absl::FromUnixSeconds(server.now().seconds()) + absl::Nanoseconds(server.now().nanos());
-      facts.clock_ahead = there - (before + trip / 2);
+      facts.clock_ahead = TimeFromProto(server.now()) - (before + trip / 2);
     }
     facts.server = std::move(server);
     trips.push_back(trip);

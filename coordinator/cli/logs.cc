@@ -13,7 +13,6 @@ namespace longhaul::cli {
 namespace {
 
 constexpr absl::Duration kReconnectAfter = absl::Seconds(1);
-constexpr absl::Duration kReconnectFor = absl::Minutes(10);  // Without a connection.
 
 // What is to be shown; NOT_FOUND if nothing has that name.
 absl::StatusOr<v1::FollowLogsRequest> RequestOf(const Arguments& arguments, Client& client) {
@@ -152,8 +151,7 @@ Outcome Logs(const Arguments& arguments, Client& client, const Environment& envi
     const bool gone = absl::IsUnavailable(status) || absl::IsCancelled(status);
     // Nothing comes while no pool writes lines.
     if (WasOpen(environment.clock.Now() - begun)) heard_at = environment.clock.Now();
-    const bool again =
-        arguments.follow && gone && environment.clock.Now() - heard_at < kReconnectFor;
+    const bool again = arguments.follow && gone && environment.clock.Now() - heard_at < kSilentMax;
     if (!again) return ErrorOfCall(status, client.address());
     if (!std::exchange(lost, true)) {
       environment.err << "connection lost (" << Printable(status.message()) << "); "

@@ -1,8 +1,9 @@
 #include "coordinator/cli/message_json.h"
 
-#include <string>
+#include <optional>
 
 #include "absl/time/time.h"
+#include "common/wire/proto_values.h"
 #include "google/protobuf/descriptor.h"
 
 namespace longhaul::cli {
@@ -12,20 +13,12 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-absl::Duration SecondsAndNanos(const Message& message) {
-  const auto& type = *message.GetDescriptor();
-  const Reflection& reflection = *message.GetReflection();
-  return absl::Seconds(reflection.GetInt64(message, type.FindFieldByName("seconds"))) +
-         absl::Nanoseconds(reflection.GetInt32(message, type.FindFieldByName("nanos")));
-}
-
 Json MessageValue(const Message& message, JsonFields fields) {
-  const std::string& name = message.GetDescriptor()->full_name();
-  if (name == "google.protobuf.Duration") return absl::ToDoubleSeconds(SecondsAndNanos(message));
-  if (name == "google.protobuf.Timestamp") {
-    return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", absl::UnixEpoch() + SecondsAndNanos(message),
-                            absl::UTCTimeZone());
-  }
+  using google::protobuf::DynamicCastToGenerated;
+  if (const auto* duration = DynamicCastToGenerated<google::protobuf::Duration>(&message))
+    return absl::ToDoubleSeconds(DurationFromProto(*duration));
+  if (const auto* time = DynamicCastToGenerated<google::protobuf::Timestamp>(&message))
+    return absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", TimeFromProto(*time), absl::UTCTimeZone());
   return MessageToJson(message, fields);
 }
 
@@ -34,56 +27,37 @@ Json EnumValue(const FieldDescriptor& field, int number) {
   return value == nullptr ? Json(number) : Json(value->name());
 }
 
-Json SingleValue(const Message& message, const FieldDescriptor* field, JsonFields fields) {
+// The field, or its element `index` if it is a list.
+Json Value(const Message& message, const FieldDescriptor* field, std::optional<int> index,
+           JsonFields fields) {
   const Reflection& reflection = *message.GetReflection();
+  const auto get = [&](auto single, auto repeated) {
+    return index.has_value() ? (reflection.*repeated)(message, field, *index)
+                             : (reflection.*single)(message, field);
+  };
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
-      return reflection.GetInt32(message, field);
+      return get(&Reflection::GetInt32, &Reflection::GetRepeatedInt32);
     case FieldDescriptor::CPPTYPE_INT64:
-      return reflection.GetInt64(message, field);
+      return get(&Reflection::GetInt64, &Reflection::GetRepeatedInt64);
     case FieldDescriptor::CPPTYPE_UINT32:
-      return reflection.GetUInt32(message, field);
+      return get(&Reflection::GetUInt32, &Reflection::GetRepeatedUInt32);
     case FieldDescriptor::CPPTYPE_UINT64:
-      return reflection.GetUInt64(message, field);
+      return get(&Reflection::GetUInt64, &Reflection::GetRepeatedUInt64);
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return reflection.GetDouble(message, field);
+      return get(&Reflection::GetDouble, &Reflection::GetRepeatedDouble);
     case FieldDescriptor::CPPTYPE_FLOAT:
-      return reflection.GetFloat(message, field);
+      return get(&Reflection::GetFloat, &Reflection::GetRepeatedFloat);
     case FieldDescriptor::CPPTYPE_BOOL:
-      return reflection.GetBool(message, field);
+      return get(&Reflection::GetBool, &Reflection::GetRepeatedBool);
     case FieldDescriptor::CPPTYPE_STRING:
-      return reflection.GetString(message, field);
+      return get(&Reflection::GetString, &Reflection::GetRepeatedString);
     case FieldDescriptor::CPPTYPE_ENUM:
-      return EnumValue(*field, reflection.GetEnumValue(message, field));
+      return EnumValue(*field, get(&Reflection::GetEnumValue, &Reflection::GetRepeatedEnumValue));
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      return MessageValue(reflection.GetMessage(message, field), fields);
-  }
-  return nullptr;
-}
-
-Json RepeatedValue(const Message& message, const FieldDescriptor* field, int i, JsonFields fields) {
-  const Reflection& reflection = *message.GetReflection();
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return reflection.GetRepeatedInt32(message, field, i);
-    case FieldDescriptor::CPPTYPE_INT64:
-      return reflection.GetRepeatedInt64(message, field, i);
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return reflection.GetRepeatedUInt32(message, field, i);
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return reflection.GetRepeatedUInt64(message, field, i);
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return reflection.GetRepeatedDouble(message, field, i);
-    case FieldDescriptor::CPPTYPE_FLOAT:
-      return reflection.GetRepeatedFloat(message, field, i);
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return reflection.GetRepeatedBool(message, field, i);
-    case FieldDescriptor::CPPTYPE_STRING:
-      return reflection.GetRepeatedString(message, field, i);
-    case FieldDescriptor::CPPTYPE_ENUM:
-      return EnumValue(*field, reflection.GetRepeatedEnumValue(message, field, i));
-    case FieldDescriptor::CPPTYPE_MESSAGE:
-      return MessageValue(reflection.GetRepeatedMessage(message, field, i), fields);
+      return MessageValue(index.has_value() ? reflection.GetRepeatedMessage(message, field, *index)
+                                            : reflection.GetMessage(message, field),
+                          fields);
   }
   return nullptr;
 }
@@ -100,12 +74,12 @@ Json MessageToJson(const Message& message, JsonFields fields) {
       const int size = reflection.FieldSize(message, field);
       if (size == 0 && fields == JsonFields::kSet) continue;
       Json& array = json[field->name()] = Json::array();
-      for (int j = 0; j < size; ++j) array.push_back(RepeatedValue(message, field, j, fields));
+      for (int j = 0; j < size; ++j) array.push_back(Value(message, field, j, fields));
     } else if (reflection.HasField(message, field)) {
-      json[field->name()] = SingleValue(message, field, fields);
+      json[field->name()] = Value(message, field, std::nullopt, fields);
     } else if (fields == JsonFields::kAll) {
       json[field->name()] =
-          field->has_presence() ? Json(nullptr) : SingleValue(message, field, fields);
+          field->has_presence() ? Json(nullptr) : Value(message, field, std::nullopt, fields);
     }
   }
   return json;

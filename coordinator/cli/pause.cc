@@ -13,8 +13,8 @@
 namespace longhaul::cli {
 namespace {
 
-// Between two looks at a job that is pausing; and how long the server may be away.
-constexpr absl::Duration kLookAgain = absl::Milliseconds(500), kSilentMax = absl::Minutes(10);
+// Between two looks at a job that is pausing.
+constexpr absl::Duration kLookAgain = absl::Milliseconds(500);
 
 Outcome Show(const v1::Job& job) {
   return {JobJson(job),
@@ -61,15 +61,12 @@ Outcome Pause(const Arguments& arguments, Client& client, const Environment& env
 }  // namespace
 
 void AddPauseCommands(CLI::App& app, Arguments& arguments) {
-  const auto add = [&](const char* name, const char* about) {
-    CLI::App* command = app.add_subcommand(name, about);
-    command->add_option("JOB", arguments.job, "Name or id of the job")->required();
-    return command;
-  };
-  CLI::App* pause = add("pause", "Give the pools of a job back, until it is resumed");
+  CLI::App* pause =
+      AddJobCommand(app, arguments, "pause", "Give the pools of a job back, until it is resumed");
   pause->add_option("--reason", arguments.reason, "Shown with the job until it is resumed");
   pause->add_flag("--wait", arguments.wait, "Wait until its pools have stopped");
-  add("resume", "Queue a paused job again; it continues from its last commit");
+  AddJobCommand(app, arguments, "resume",
+                "Queue a paused job again; it continues from its last commit");
 }
 
 std::optional<Outcome> RunPauseCommand(const Arguments& arguments, Client& client,

@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes_text.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/text.h"
 #include "coordinator/cli/views.h"
@@ -29,13 +30,12 @@ Json PoolsJson(const v1::ListPoolsResponse& pools) {
 std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::Pool& pool : pools.pools()) {
-    const auto& lease = pool.lease_left();
     rows.push_back(
         {pool.name(), PoolStateName(pool.state()), absl::StrCat(pool.ranks()),
          v1::Device_Name(pool.device()), JobOf(pool),
          pool.has_progress() ? absl::StrCat(pool.progress().inner_step()) : "-",
          pool.has_progress() ? CountText(pool.progress().tokens_per_second()) : "-",
-         DurationText(absl::Seconds(lease.seconds()) + absl::Nanoseconds(lease.nanos())),
+         DurationText(DurationFromProto(pool.lease_left())),
          pool.nodes_size() > 1 ? absl::StrCat(pool.nodes_size(), " nodes") : pool.host()});
   }
   std::string text = FittedTable({{"NAME", CellFit::kName},
@@ -78,8 +78,7 @@ std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, Tab
     for (const v1::CheckpointFragment& fragment : checkpoint.fragments())
       elements += fragment.elements();
     rows.push_back({absl::StrCat(checkpoint.step()), checkpoint.final() ? "yes" : "no",
-                    absl::FormatTime("%Y-%m-%d %H:%M:%SZ",
-                                     absl::FromUnixSeconds(checkpoint.created_at().seconds()),
+                    absl::FormatTime("%Y-%m-%d %H:%M:%SZ", TimeFromProto(checkpoint.created_at()),
                                      absl::UTCTimeZone()),
                     BytesText(4 * elements), checkpoint.path()});
   }

@@ -20,9 +20,8 @@
 namespace longhaul::cli {
 namespace {
 
-// Between two looks for a checkpoint that was asked for; and how long the server may be away.
+// Between two looks for a checkpoint that was asked for.
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(500);
-constexpr absl::Duration kAwayMax = absl::Minutes(10);
 
 Outcome Checkpoint(const Arguments& arguments, Client& client, const Environment& environment) {
   const auto promised = client.CreateCheckpoint(arguments.job);
@@ -116,7 +115,7 @@ absl::Status AwaitCheckpoint(const std::string& name, int64_t step, absl::Time d
     const auto checkpoints = client.ListCheckpoints(name);
     const absl::Status status = job.ok() ? checkpoints.status() : job.status();
     const absl::Time now = environment.clock.Now();
-    if (!status.ok() && (!absl::IsUnavailable(status) || now - heard > kAwayMax)) return status;
+    if (!status.ok() && (!absl::IsUnavailable(status) || now - heard > kSilentMax)) return status;
     if (status.ok()) {
       heard = now;
       const auto& all = checkpoints->checkpoints();
@@ -138,12 +137,8 @@ absl::Status AwaitCheckpoint(const std::string& name, int64_t step, absl::Time d
 }
 
 void AddResultCommands(CLI::App& app, Arguments& arguments) {
-  const auto add = [&](const char* name, const char* about) {
-    CLI::App* command = app.add_subcommand(name, about);
-    command->add_option("JOB", arguments.job, "Name or id of the job")->required();
-    return command;
-  };
-  add("checkpoint", "Ask for a checkpoint of the next whole version; shows its step")
+  AddJobCommand(app, arguments, "checkpoint",
+                "Ask for a checkpoint of the next whole version; shows its step")
       ->add_flag("--wait", arguments.wait, "Wait until it is written");
   CLI::App* download = app.add_subcommand(
       "download", "Copy a checkpoint into a folder here; goes on where it stopped");
@@ -153,9 +148,10 @@ void AddResultCommands(CLI::App& app, Arguments& arguments) {
   download->add_option("--out", arguments.out, "Folder that it becomes; DIR.partial until then")
       ->type_name("DIR")
       ->required();
-  add("events", "Show what happened to a job")
+  AddJobCommand(app, arguments, "events", "Show what happened to a job")
       ->add_flag("--follow", arguments.follow, "Go on until the job has ended");
-  add("delete", "Delete a job that has ended: removes its files, frees its name");
+  AddJobCommand(app, arguments, "delete",
+                "Delete a job that has ended: removes its files, frees its name");
 }
 
 std::optional<Outcome> RunResultCommand(const Arguments& arguments, Client& client,

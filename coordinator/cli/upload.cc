@@ -94,12 +94,11 @@ absl::Status DigestFiles(FileSystem& fs, const std::string& folder,
 class Uploading {
  public:
   Uploading(const FolderToSend& folder, Client& client, FileSystem& fs,
-            const Environment& environment, absl::Duration reconnect_for)
+            const Environment& environment)
       : folder_(folder),
         client_(client),
         fs_(fs),
         environment_(environment),
-        reconnect_for_(reconnect_for),
         progress_(environment) {
     request_.set_upload(folder.upload);
     for (const FolderFile& file : folder.files) {
@@ -122,7 +121,7 @@ class Uploading {
       const absl::Status status =
           complete.ok() ? absl::InternalError("the server does not complete the upload")
                         : complete.status();
-      if (!MayTryAgain(status, attempt) || now - heard > reconnect_for_) return status;
+      if (!MayTryAgain(status, attempt) || now - heard > kSilentMax) return status;
       const auto asked = RetryDelayOf(status).value_or(absl::Milliseconds(50));
       environment_.clock.SleepUntil(now + asked + FullJitter({}, attempt, random_));
     }
@@ -195,7 +194,6 @@ class Uploading {
   Client& client_;
   FileSystem& fs_;
   const Environment& environment_;
-  const absl::Duration reconnect_for_;
   Random random_{static_cast<uint64_t>(absl::ToUnixNanos(environment_.clock.Now()))};
   TransferProgress progress_;
   v1::PrepareUploadRequest request_;
@@ -251,8 +249,8 @@ std::string HintOfUpload(const absl::Status& status) {
 }
 
 absl::StatusOr<Uploaded> Upload(const FolderToSend& folder, Client& client, FileSystem& fs,
-                                const Environment& environment, absl::Duration reconnect_for) {
-  return Uploading(folder, client, fs, environment, reconnect_for).Run();
+                                const Environment& environment) {
+  return Uploading(folder, client, fs, environment).Run();
 }
 
 }  // namespace longhaul::cli

@@ -50,13 +50,12 @@ struct Uploaded {
   int64_t sent = 0;
 };
 // Blocks. What the coordinator has of it is not sent. Once the server has answered, it is called
-// again after UNAVAILABLE, for at most `reconnect_for` without a byte taken.
+// again after UNAVAILABLE, for at most kSilentMax without a byte taken.
 //   ABORTED      a file changed since it was read
 //   DATA_LOSS    a file came damaged, twice
 //   others       the server's (upload.proto), or of reading the files
 absl::StatusOr<Uploaded> Upload(const FolderToSend& folder, Client& client, FileSystem& fs,
-                                const Environment& environment,
-                                absl::Duration reconnect_for = absl::Minutes(10));
+                                const Environment& environment);
 
 // What to do about an error of ReadFolder or Upload that arose on this machine. Empty: it came from
 // the server.

@@ -91,7 +91,7 @@ class Watching {
       case absl::StatusCode::kUnavailable:
       case absl::StatusCode::kCancelled:
         if (updates_ == 0 && !options_.contacted) return status_;
-        if (clock_.Now() - heard_at_ > options_.reconnect_for) return status_;
+        if (clock_.Now() - heard_at_ > kSilentMax) return status_;
         return absl::OkStatus();
       default:
         return status_;

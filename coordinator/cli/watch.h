@@ -16,8 +16,6 @@ namespace longhaul::cli {
 struct WatchOptions {
   // Of the whole wait: DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
-  // Without a connection: UNAVAILABLE.
-  absl::Duration reconnect_for = absl::Minutes(10);
   // The server has answered an earlier call.
   bool contacted = false;
   // Show only what went wrong, not each update.
@@ -31,8 +29,8 @@ struct WatchOptions {
 
 // Blocks until the job has ended, or is quarantined, and returns it as it then was. Once the server
 // has answered (or `contacted`), UNAVAILABLE (and a stream that ends before the job) makes it
-// reconnect with the last cursor, and say so through `progress`; before that, and for any other
-// error, it returns the error.
+// reconnect with the last cursor, for at most kSilentMax, and say so through `progress`; before
+// that, and for any other error, it returns the error.
 absl::StatusOr<v1::Job> WatchToEnd(Client& client, Clock& clock, const std::string& job,
                                    const WatchOptions& options, Progress& progress);
 

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/utf8.h"
-#include "google/protobuf/util/time_util.h"
+#include "common/wire/proto_values.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -37,8 +37,7 @@ void SetFault(const JobFault& fault, v1::JobEvent& event) {
 
 void JobEvents::Add(v1::JobEvent event, absl::Time now) {
   event.set_sequence(++newest_);
-  *event.mutable_at() =
-      google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(now));
+  *event.mutable_at() = ToProto(now);
   BoundTexts(event);
   events_.push_back(std::move(event));
   if (events_.size() > kEventsMax) events_.pop_front();

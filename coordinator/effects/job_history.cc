@@ -4,17 +4,13 @@
 #include <iterator>
 #include <utility>
 
-#include "google/protobuf/util/time_util.h"
+#include "common/wire/proto_values.h"
 
 namespace longhaul::coordinator {
 namespace {
 
 // A job's spec bounds its pools at one time, but not all pools that ever reported. This does.
 constexpr size_t kCurvesMax = 4096;
-
-google::protobuf::Timestamp Stamp(absl::Time time) {
-  return google::protobuf::util::TimeUtil::NanosecondsToTimestamp(absl::ToUnixNanos(time));
-}
 
 v1::PoolTrace* TraceOf(v1::RoundTrace& round, const std::string& pool) {
   for (v1::PoolTrace& trace : *round.mutable_pools()) {
@@ -51,7 +47,7 @@ void JobHistory::MarkMerged(v1::RoundTrace& round, const v1::PoolProgress& progr
   }
   v1::PoolTrace* const trace = TraceOf(round, progress.pool());
   if (trace == nullptr || trace->has_merged_at()) return;
-  *trace->mutable_merged_at() = Stamp(now);
+  *trace->mutable_merged_at() = ToProto(now);
   double& waited = waited_[progress.pool()];
   trace->set_waited_seconds(std::max(progress.exposed_wait_seconds() - waited, 0.0));
   waited = progress.exposed_wait_seconds();
@@ -83,13 +79,13 @@ void JobHistory::Pushed(int fragment, int64_t version, RoundKind kind, const std
   if (TraceOf(round, pool) != nullptr) return;
   v1::PoolTrace* const trace = round.add_pools();
   trace->set_pool(pool);
-  *trace->mutable_pushed_at() = Stamp(now);
+  *trace->mutable_pushed_at() = ToProto(now);
 }
 
 void JobHistory::Committed(int fragment, int64_t version, RoundKind kind, absl::Time now) {
   v1::RoundTrace& round = RoundOf(fragment, version, kind);
   round.set_kind(RoundKindName(kind));
-  *round.mutable_committed_at() = Stamp(now);
+  *round.mutable_committed_at() = ToProto(now);
 }
 
 void JobHistory::Fill(v1::JobDetail* detail) const {

@@ -243,8 +243,7 @@ void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
     job.pause = {};
   }
   job.events.Add(EventOf(state), now());
-  parts_.log->With({.job = job.name(), .job_id = job.id()})
-      .Info(absl::StrCat("is ", JobStateName(state.state)));
+  LogOf(job).Info(absl::StrCat("is ", JobStateName(state.state)));
   if (state.state == JobState::kSeeding) WarnOfPools(job);
 }
 
@@ -257,24 +256,24 @@ void Performer::WarnOfPools(LiveJob& job) {
     if (participant.live) names.push_back(participant.pool);
   std::string warning = WarningOfPoolNames(job.resolved->spec, names);
   if (warning.empty()) return;
-  parts_.log->With({.job = job.name(), .job_id = job.id()}).Warning(warning);
-  job.events.Add(MakeEvent(v1::SUBMIT_WARNING, v1::WARNING, std::move(warning)), now());
+  Tell(job, MakeEvent(v1::SUBMIT_WARNING, v1::WARNING, std::move(warning)), LogLevel::kWarning);
 }
 
-void Performer::TakeOver(LiveJob& job, const StorePlace& place) {
-  v1::JobEvent event = EventOf(place);
-  parts_.log->With({.job = job.name(), .pool = place.place.pool, .job_id = job.id()})
-      .Info(event.message());
+Logger Performer::LogOf(const LiveJob& job, const std::string& pool) const {
+  return parts_.log->With({.job = job.name(), .pool = pool, .job_id = job.id()});
+}
+
+void Performer::Tell(LiveJob& job, v1::JobEvent event, LogLevel level) {
+  LogOf(job, event.pool()).Log(level, event.message());
   job.events.Add(std::move(event), now());
 }
+
+void Performer::TakeOver(LiveJob& job, const StorePlace& place) { Tell(job, EventOf(place)); }
 
 void Performer::TakeOver(LiveJob& job, const StorePause& pause) {
   job.pause = Changed(job.pause, pause, now());
   if (pause.stage == PauseStage::kPaused) CloseStore(job);
-  if (pause.stage == PauseStage::kNone) return;
-  v1::JobEvent event = EventOf(pause);
-  parts_.log->With({.job = job.name(), .job_id = job.id()}).Info(event.message());
-  job.events.Add(std::move(event), now());
+  if (pause.stage != PauseStage::kNone) Tell(job, EventOf(pause));
 }
 
 void Performer::CloseStore(LiveJob& job) {
@@ -288,7 +287,7 @@ void Performer::TakeOver(LiveJob& job, const StoreEvaluation& stored) {
   const EvaluationRecord evaluation = RecordOf(stored);
   job.progress.AddEvaluation(evaluation);
   if (parts_.tracks != nullptr) parts_.tracks->Evaluated(job, evaluation, now());
-  parts_.log->With({.job = job.name(), .pool = evaluation.pool, .job_id = job.id()})
+  LogOf(job, evaluation.pool)
       .Info(absl::StrCat("evaluation at step ", evaluation.step, ": loss ", evaluation.loss));
   if (evaluation.pool.empty())
     parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(evaluation.loss);

@@ -139,7 +139,6 @@ class Performer {
   MetaStore& meta() const { return *parts_.meta; }
   Fragments& fragments() const { return *parts_.fragments; }
   const Logger& log() const { return *parts_.log; }
-  EffectMetrics& metrics() const { return *parts_.metrics; }
   // May be null.
   JobTracks* tracks() const { return parts_.tracks; }
   // Stores the counters of every live job if they changed, and now and then for how long this
@@ -173,6 +172,9 @@ class Performer {
   void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
   // In the events of a job that begins.
   void WarnOfPools(LiveJob& job);
+  Logger LogOf(const LiveJob& job, const std::string& pool = "") const;
+  // Logs what happened to a job, and adds it to its events.
+  void Tell(LiveJob& job, v1::JobEvent event, LogLevel level = LogLevel::kInfo);
   // Closes the store of a job that is paused, and gives its memory back.
   void CloseStore(LiveJob& job);
   // A job that has not begun yet keeps the checkpoint that it begins with from being removed.

@@ -60,8 +60,7 @@ v1::CheckpointManifest ManifestOf(const LiveJob& job, const WriteCheckpoint& wor
 void Performer::Tell(const RequestSeed& notice) {
   const LiveJob& job = *Find(notice.job);
   parts_.publisher->SeedRequested(job, notice);
-  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()})
-      .Info("is asked for the initial parameters");
+  LogOf(job, notice.pool).Info("is asked for the initial parameters");
 }
 
 void Performer::Tell(const PublishCommit& notice) {
@@ -76,8 +75,7 @@ void Performer::Tell(const PublishCommit& notice) {
     v1::JobEvent event = MakeEvent(v1::NORM_ALERT, v1::WARNING, *std::move(alert));
     event.set_fragment(notice.fragment);
     event.set_version(notice.version);
-    parts_.log->With({.job = job.name(), .job_id = job.id()}).Warning(event.message());
-    job.events.Add(std::move(event), now());
+    Tell(job, std::move(event), LogLevel::kWarning);
   }
   if (parts_.tracks != nullptr) parts_.tracks->Committed(job, commit, now());
   parts_.publisher->CommitPublished(job, notice);
@@ -92,32 +90,25 @@ void Performer::Tell(const CallRound& notice) {
 }
 
 void Performer::Tell(const ReleasePool& notice) {
-  const LiveJob& job = *Find(notice.job);
-  parts_.publisher->PoolReleased(job, notice);
+  parts_.publisher->PoolReleased(*Find(notice.job), notice);
 }
 
 void Performer::Tell(const PoolPresence& notice) {
   LiveJob& job = *Find(notice.job);
-  v1::JobEvent event = EventOf(notice);
-  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()})
-      .Info(event.message());
-  job.events.Add(std::move(event), now());
+  Tell(job, EventOf(notice));
   parts_.publisher->JobChanged(job);
 }
 
 void Performer::Tell(const PoolFellBehind& notice) {
   LiveJob& job = *Find(notice.job);
-  v1::JobEvent event = EventOf(notice);
-  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()})
-      .Warning(event.message());
-  job.events.Add(std::move(event), now());
+  Tell(job, EventOf(notice), LogLevel::kWarning);
   parts_.publisher->JobChanged(job);
 }
 
 void Performer::Tell(const PoolSetAside& notice) {
   LiveJob& job = *Find(notice.job);
   job.events.Add(EventOf(notice), now());
-  parts_.log->With({.job = job.name(), .pool = notice.pool, .job_id = job.id()})
+  LogOf(job, notice.pool)
       .Warning(absl::StrCat("is set aside for ", absl::FormatDuration(notice.retry_after), ": ",
                             notice.fault.code, ": ", notice.fault.message));
   parts_.publisher->JobChanged(job);
@@ -136,15 +127,9 @@ void Performer::Tell(const EndJob& notice) {
   parts_.publisher->JobEnded(job, notice);
   parts_.publisher->JobChanged(job);
   if (!notice.fault.has_value()) return;
-  const Logger log =
-      parts_.log->With({.job = job.name(), .pool = notice.fault->pool, .job_id = job.id()});
-  const std::string words =
-      absl::StrCat("is ", JobStateName(notice.state), ": ", notice.fault->message);
-  if (notice.state == JobState::kCancelled) {
-    log.Info(words);
-  } else {
-    log.Error(words);
-  }
+  LogOf(job, notice.fault->pool)
+      .Log(notice.state == JobState::kCancelled ? LogLevel::kInfo : LogLevel::kError,
+           absl::StrCat("is ", JobStateName(notice.state), ": ", notice.fault->message));
 }
 
 // Adds the stored evaluations to the curves. Those that the files have already change nothing.
@@ -198,11 +183,10 @@ void Performer::Begin(const OpenStore& work) {
         job->commits_unread = false;
         TrackEvaluations(*job);
         const RecoveryReport& report = opened->recovery;
-        parts_.log->With({.job = job->name(), .job_id = job->id()})
-            .Info(absl::StrCat("its store is open: ", report.commits_replayed,
-                               " rounds applied again, ", report.torn_bytes_dropped,
-                               " torn bytes dropped, ", report.snapshots_rejected,
-                               " damaged snapshots"));
+        LogOf(*job).Info(absl::StrCat("its store is open: ", report.commits_replayed,
+                                      " rounds applied again, ", report.torn_bytes_dropped,
+                                      " torn bytes dropped, ", report.snapshots_rejected,
+                                      " damaged snapshots"));
         Step(event);
       }));
 }
@@ -238,7 +222,6 @@ void Performer::Begin(const WriteCheckpoint& work) {
       Ended<v1::CheckpointManifest>([this, work](absl::StatusOr<v1::CheckpointManifest> written) {
         const std::shared_ptr<LiveJob> job = Find(work.job);
         if (!job) return;
-        const Logger log = parts_.log->With({.job = job->name(), .job_id = job->id()});
         if (!written.ok()) {
           v1::JobEvent event = MakeEvent(
               v1::CHECKPOINT_FAILED, v1::WARNING,
@@ -246,8 +229,7 @@ void Performer::Begin(const WriteCheckpoint& work) {
           event.set_step(work.step);
           event.set_code(absl::StatusCodeToString(written.status().code()));
           if (std::exchange(job->checkpoint_trouble, event.message()) != event.message()) {
-            log.Warning(event.message());
-            job->events.Add(std::move(event), now());
+            Tell(*job, std::move(event), LogLevel::kWarning);
             parts_.publisher->JobChanged(*job);
           }
           return Step(CheckpointFailed{work.job, work.final,
@@ -258,8 +240,7 @@ void Performer::Begin(const WriteCheckpoint& work) {
                                        absl::StrCat("has a checkpoint of step ", work.step));
         event.set_step(work.step);
         job->checkpoint_trouble.clear();
-        log.Info(event.message());
-        job->events.Add(std::move(event), now());
+        Tell(*job, std::move(event));
         parts_.publisher->JobChanged(*job);
         Step(CheckpointWritten{work.job, work.final, work.cycle});
       }));
@@ -351,7 +332,7 @@ bool Performer::WriteLeft(const std::string& id) {
 
 void Performer::LeftTried(const LiveJob& job, const absl::Status& status) {
   parts_.fragments->Close(job.id());
-  const Logger log = parts_.log->With({.job = job.name(), .job_id = job.id()});
+  const Logger log = LogOf(job);
   if (status.ok()) {
     log.Info("has its last checkpoint, which was missing");
   } else {

@@ -134,9 +134,7 @@ void Performer::Delete(const std::string& name_or_id,
   if (absl::IsNotFound(record.status())) {
     const absl::StatusOr<std::string> before = parts_.meta->FindDeleted(name_or_id);
     if (before.ok()) return done(Deleted{*before, false});
-    return done(WithErrorInfo(
-        absl::NotFoundError(absl::StrCat("no job has the name or id \"", name_or_id, "\"")),
-        {"JOB_UNKNOWN", {}}));
+    return done(NoSuchJob(name_or_id));
   }
   if (!record.ok()) return done(record.status());
   auto answer = [id = record->id,

@@ -30,6 +30,12 @@ Refuse DiskFullRefusal(absl::string_view why, absl::Duration retry_after) {
   return {.status = DiskFullError(why), .reason = "DISK_FULL", .retry_after = retry_after};
 }
 
+absl::Status NoSuchJob(absl::string_view name_or_id) {
+  return WithErrorInfo(
+      absl::NotFoundError(absl::StrCat("no job has the name or id \"", name_or_id, "\"")),
+      {"JOB_UNKNOWN", {}});
+}
+
 absl::Status Overloaded() {
   return WithRetryDelay(absl::ResourceExhaustedError("too many calls wait for the coordinator"),
                         absl::Seconds(1));

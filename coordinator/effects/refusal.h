@@ -14,6 +14,8 @@ Refuse HaltedRefusal();
 // RESOURCE_EXHAUSTED, with RetryInfo.
 absl::Status DiskFullError(absl::string_view why);
 Refuse DiskFullRefusal(absl::string_view why, absl::Duration retry_after);
+// NOT_FOUND, JOB_UNKNOWN.
+absl::Status NoSuchJob(absl::string_view name_or_id);
 // RESOURCE_EXHAUSTED, with RetryInfo: too many calls wait for the owner thread.
 absl::Status Overloaded();
 

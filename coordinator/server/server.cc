@@ -47,6 +47,9 @@ constexpr int kTicksPerSecond = 5;
 constexpr int kQueueMax = 1 << 20;
 // A stream has one task there, and a pool at most half of them.
 constexpr int kBulkQueueMax = 4096;
+// How many rounds are applied at one time, each on all cores, and how many chunks of streams are
+// logged or read.
+constexpr int kApplyThreads = 2, kBulkThreads = 16;
 // How many points of curves may wait for the disk.
 constexpr int kTrackQueueMax = 1 << 14;
 
@@ -135,12 +138,12 @@ class CoordinatorServer::Impl {
  private:
   void StartWork(const CoordinatorServerOptions& options, RecoveredState recovered) {
     apply_ = std::make_unique<Executor>(
-        Executor::Options{.threads = options.apply_threads, .queue_max = kQueueMax});
+        Executor::Options{.threads = kApplyThreads, .queue_max = kQueueMax});
     opening_ = std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
     background_ =
         std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
     bulk_ = std::make_unique<Executor>(
-        Executor::Options{.threads = options.bulk_threads, .queue_max = kBulkQueueMax});
+        Executor::Options{.threads = kBulkThreads, .queue_max = kBulkQueueMax});
     beside_ = std::make_unique<Executor>(Executor::Options{.threads = 4, .queue_max = 1024});
     fragments_ = std::make_unique<Fragments>(Fragments::Options{.data_dir = options.data_dir},
                                              Fragments::Parts{.fs = fs_,

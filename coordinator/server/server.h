@@ -48,10 +48,6 @@ struct CoordinatorServerOptions {
   bool insecure = false;
   // Lease, final evaluation, the most pools.
   CoordinatorOptions core;
-  // How many rounds are applied at one time. Each uses all cores.
-  int apply_threads = 2;
-  // How many chunks of streams are logged or read at one time.
-  int bulk_threads = 16;
   LogOptions log = {.program = "longhaul-coordinator"};
   // Null: the machine's clock. Otherwise it outlives the server.
   Clock* clock = nullptr;

@@ -11,6 +11,7 @@
 #include "common/checkpoint/initial_folder.h"
 #include "common/config/checkpoint_name.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/service/submission.h"
 #include "coordinator/store/checkpoint.h"
 #include "coordinator/store/uploads.h"
 
@@ -24,10 +25,7 @@ absl::Status Fault(absl::string_view field, absl::string_view what, absl::string
 }
 
 absl::Status ErrorOf(const std::vector<SpecViolation>& violations) {
-  std::vector<FieldViolation> fields;
-  for (const SpecViolation& violation : violations)
-    fields.push_back({violation.field, absl::StrCat(violation.description, "; ", violation.hint)});
-  return fields.empty() ? absl::OkStatus() : BadRequestError(fields);
+  return violations.empty() ? absl::OkStatus() : BadRequestError(ToFieldViolations(violations));
 }
 
 // The folder of JOB[@STEP]; `init` gets its exact name.

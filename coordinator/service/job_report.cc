@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/effects/refusal.h"
 #include "coordinator/service/message_size.h"
 #include "coordinator/service/messages.h"
 
@@ -57,10 +58,7 @@ void SetView(const LiveJob& job, const JobView& view, absl::Time now, v1::Job* r
 
 absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name_or_id) {
   absl::StatusOr<JobRecord> record = meta.GetJob(name_or_id);
-  if (!absl::IsNotFound(record.status())) return record;
-  return WithErrorInfo(
-      absl::NotFoundError(absl::StrCat("no job has the name or id \"", name_or_id, "\"")),
-      {"JOB_UNKNOWN", {}});
+  return absl::IsNotFound(record.status()) ? NoSuchJob(name_or_id) : std::move(record);
 }
 
 absl::Status HasEnded(const JobRecord& record, const std::string& hint) {

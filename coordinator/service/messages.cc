@@ -1,7 +1,6 @@
 #include "coordinator/service/messages.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <string>
 
 #include "common/base/utf8.h"
@@ -54,22 +53,6 @@ JobFault FromProto(const v1::JobError& error) {
           .field = BoundedFaultText(error.field()),
           .hint = BoundedFaultText(error.hint()),
           .pool = BoundedFaultText(error.pool())};
-}
-
-google::protobuf::Timestamp ToProto(absl::Time time) {
-  google::protobuf::Timestamp message;
-  const int64_t seconds = absl::ToUnixSeconds(time);
-  message.set_seconds(seconds);
-  message.set_nanos(
-      static_cast<int32_t>(absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(seconds))));
-  return message;
-}
-
-google::protobuf::Duration ToProto(absl::Duration duration) {
-  google::protobuf::Duration message;
-  message.set_seconds(absl::IDivDuration(duration, absl::Seconds(1), &duration));
-  message.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(duration)));
-  return message;
 }
 
 }  // namespace longhaul::coordinator

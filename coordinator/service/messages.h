@@ -8,12 +8,13 @@
 #include "common/wire/proto_values.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/store/round_records.h"
-#include "google/protobuf/duration.pb.h"
-#include "google/protobuf/timestamp.pb.h"
 #include "longhaul/v1/fragment.pb.h"
 #include "longhaul/v1/job.pb.h"
 
 namespace longhaul::coordinator {
+
+// Of times too, which the functions below would hide.
+using longhaul::ToProto;
 
 v1::Commit ToProto(const CommitRecord& commit, const std::string& job_id);
 
@@ -24,9 +25,5 @@ v1::SetAside ToProto(const SetAsideView& set_aside, absl::Time now);
 inline constexpr size_t kFaultTextBytesMax = 4096;
 std::string BoundedFaultText(const std::string& text);
 JobFault FromProto(const v1::JobError& error);
-
-// Requires a finite time.
-google::protobuf::Timestamp ToProto(absl::Time time);
-google::protobuf::Duration ToProto(absl::Duration duration);
 
 }  // namespace longhaul::coordinator

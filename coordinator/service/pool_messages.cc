@@ -75,10 +75,6 @@ absl::Status CheckMetrics(const v1::Evaluation& evaluation) {
   return absl::OkStatus();
 }
 
-absl::Duration DurationOf(const google::protobuf::Duration& duration) {
-  return absl::Seconds(duration.seconds()) + absl::Nanoseconds(duration.nanos());
-}
-
 }  // namespace
 
 absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request) {
@@ -170,7 +166,7 @@ Heartbeat EventOf(const v1::HeartbeatRequest& request) {
 }
 
 LeavePool EventOf(const v1::LeaveRequest& request) {
-  return {request.pool(), request.incarnation(), DurationOf(request.return_within())};
+  return {request.pool(), request.incarnation(), DurationFromProto(request.return_within())};
 }
 
 void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message) {

@@ -19,16 +19,6 @@ constexpr size_t kSpecBytesMax = 1 << 20;
 constexpr int64_t kStateBytesPerElement =
     12;  // Outer parameters, momentum, server error: fp32 each.
 
-std::vector<FieldViolation> ToViolations(const std::vector<SpecViolation>& violations) {
-  std::vector<FieldViolation> fields;
-  for (const SpecViolation& violation : violations) {
-    std::string description = violation.description;
-    if (!violation.hint.empty()) absl::StrAppend(&description, "; ", violation.hint);
-    fields.push_back({violation.field, std::move(description)});
-  }
-  return fields;
-}
-
 // The state of a job is in memory, so a job that can never fit is refused now.
 absl::Status CheckMemory(const ResolvedJob& resolved) {
   const double needed = static_cast<double>(resolved.model.elements()) * kStateBytesPerElement;
@@ -43,6 +33,16 @@ absl::Status CheckMemory(const ResolvedJob& resolved) {
 
 }  // namespace
 
+std::vector<FieldViolation> ToFieldViolations(const std::vector<SpecViolation>& violations) {
+  std::vector<FieldViolation> fields;
+  for (const SpecViolation& violation : violations) {
+    std::string description = violation.description;
+    if (!violation.hint.empty()) absl::StrAppend(&description, "; ", violation.hint);
+    fields.push_back({violation.field, std::move(description)});
+  }
+  return fields;
+}
+
 absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& request) {
   if (request.idempotency_token().size() > kIdempotencyTokenBytesMax) {
     return BadRequestError(
@@ -55,7 +55,7 @@ absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& reques
   }
   std::vector<SpecViolation> violations;
   absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(request.spec(), &violations);
-  if (!resolved.ok()) return WithFieldViolations(resolved.status(), ToViolations(violations));
+  if (!resolved.ok()) return WithFieldViolations(resolved.status(), ToFieldViolations(violations));
   LH_RETURN_IF_ERROR(CheckMemory(*resolved));
   return resolved;
 }

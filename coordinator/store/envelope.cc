@@ -22,7 +22,7 @@ absl::StatusOr<absl::string_view> OpenEnvelope(absl::string_view magic, absl::st
   WireReader in(bytes);
   const absl::string_view found = in.Bytes(magic.size());
   if (IsOtherFormat(magic, found)) return OtherFormat(magic, found, path);
-  const absl::string_view message = in.Bytes(in.U32());
+  const absl::string_view message = in.String();
   const size_t covered = bytes.size() - in.rest().size();
   const Digest128 digest = in.Digest();
   if (in.ok() && found == magic && digest == DigestOf(bytes.substr(0, covered))) return message;

@@ -20,14 +20,6 @@ constexpr int64_t kWriteBehindBytesMin = 64 << 10;
 // and that shows that there was a next one.
 constexpr int64_t kLastBlockBytes = kLogAlignment;
 
-LogFrame FrameAt(const FrameHeader& header, LogPosition begin) {
-  return {header.type,
-          header.sequence,
-          {begin.file, begin.offset + kFrameHeaderBytes},
-          static_cast<int64_t>(header.body_bytes),
-          header.body_digest};
-}
-
 absl::string_view AsChars(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }

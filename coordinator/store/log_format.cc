@@ -20,6 +20,14 @@ constexpr int64_t kLogFileNumberMax = 9'999'999'999;
 
 }  // namespace
 
+LogFrame FrameAt(const FrameHeader& header, LogPosition begin) {
+  return {header.type,
+          header.sequence,
+          {begin.file, begin.offset + kFrameHeaderBytes},
+          static_cast<int64_t>(header.body_bytes),
+          header.body_digest};
+}
+
 std::string EncodeFrameHeader(const FrameHeader& header, uint64_t salt) {
   WireWriter out;
   out.Bytes(kFrameMagic);

@@ -55,6 +55,8 @@ constexpr int64_t FrameBytes(int64_t body_bytes) {
   return (kFrameHeaderBytes + body_bytes + kLogAlignment - 1) / kLogAlignment * kLogAlignment;
 }
 
+// The frame whose header begins there.
+LogFrame FrameAt(const FrameHeader& header, LogPosition begin);
 std::string EncodeFrameHeader(const FrameHeader& header, uint64_t salt);
 // nullopt unless magic, salt and digest are right. `bytes` has kFrameHeaderBytes.
 std::optional<FrameHeader> DecodeFrameHeader(absl::string_view bytes, uint64_t salt);

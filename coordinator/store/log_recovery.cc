@@ -133,13 +133,8 @@ class LogScanner {
     while (true) {
       LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> frame, CheckFrame(file, offset));
       if (!frame.has_value()) return offset;
-      const int64_t body = frame->body_bytes;
-      result_.frames.push_back({frame->type,
-                                frame->sequence,
-                                {file.number, offset + kFrameHeaderBytes},
-                                body,
-                                frame->body_digest});
-      offset += FrameBytes(body);
+      result_.frames.push_back(FrameAt(*frame, {file.number, offset}));
+      offset += FrameBytes(frame->body_bytes);
       ++next_sequence_;
     }
   }

@@ -29,46 +29,43 @@ SqlValue TimeValue(absl::Time time) {
   return absl::ToUnixMicros(time);
 }
 
+absl::Status Run(SqliteDatabase& database, absl::string_view sql,
+                 const std::vector<SqlValue>& parameters) {
+  return database.Query(sql, parameters).status();
+}
+
 absl::Status Write(SqliteDatabase& database, const NewJob& record) {
   const JobRecord& job = record.job;
   const SqlValue token =
       job.idempotency_token.empty() ? SqlValue() : SqlValue(job.idempotency_token);
   const SqlValue order = job.order == 0 ? SqlValue() : SqlValue(job.order);
   LH_RETURN_IF_ERROR(
-      database
-          .Query("INSERT INTO job (position, id, name, token, state, created, started, ended,"
-                 " status, spec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                 {order, job.id, job.name, token, int64_t{job.state}, TimeValue(job.created),
-                  TimeValue(job.started), TimeValue(job.ended), job.status, job.spec})
-          .status());
+      Run(database,
+          "INSERT INTO job (position, id, name, token, state, created, started, ended,"
+          " status, spec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+          {order, job.id, job.name, token, int64_t{job.state}, TimeValue(job.created),
+           TimeValue(job.started), TimeValue(job.ended), job.status, job.spec}));
   if (job.owner.empty()) return absl::OkStatus();
-  return database.Query("INSERT INTO owner (job, owner) VALUES (?, ?)", {job.id, job.owner})
-      .status();
+  return Run(database, "INSERT INTO owner (job, owner) VALUES (?, ?)", {job.id, job.owner});
 }
 
 absl::Status Write(SqliteDatabase& database, const RunTime& time) {
-  return database
-      .Query(
-          "INSERT INTO run_time (id, total) VALUES (0, ?)"
-          " ON CONFLICT (id) DO UPDATE SET total = MAX(total, excluded.total)",
-          {absl::ToInt64Microseconds(time.total)})
-      .status();
+  return Run(database,
+             "INSERT INTO run_time (id, total) VALUES (0, ?)"
+             " ON CONFLICT (id) DO UPDATE SET total = MAX(total, excluded.total)",
+             {absl::ToInt64Microseconds(time.total)});
 }
 
 absl::Status Write(SqliteDatabase& database, const EndedRunTime& ended) {
-  return database
-      .Query("INSERT OR REPLACE INTO ended_run_time (job, run_time) VALUES (?, ?)",
-             {ended.job_id, absl::ToInt64Microseconds(ended.run_time)})
-      .status();
+  return Run(database, "INSERT OR REPLACE INTO ended_run_time (job, run_time) VALUES (?, ?)",
+             {ended.job_id, absl::ToInt64Microseconds(ended.run_time)});
 }
 
 absl::Status Write(SqliteDatabase& database, const JobUpdate& update) {
   LH_RETURN_IF_ERROR(
-      database
-          .Query("UPDATE job SET state = ?, status = ?, started = ?, ended = ? WHERE id = ?",
-                 {int64_t{update.state}, update.status, TimeValue(update.started),
-                  TimeValue(update.ended), update.job_id})
-          .status());
+      Run(database, "UPDATE job SET state = ?, status = ?, started = ?, ended = ? WHERE id = ?",
+          {int64_t{update.state}, update.status, TimeValue(update.started), TimeValue(update.ended),
+           update.job_id}));
   if (database.Changes() != 1) return NoJob(update.job_id);
   if (update.ended == absl::InfinitePast()) return absl::OkStatus();
   // After a crash no job has ended later than the newest RunTime.
@@ -77,113 +74,93 @@ absl::Status Write(SqliteDatabase& database, const JobUpdate& update) {
 }
 
 absl::Status Write(SqliteDatabase& database, const ParticipantRecord& participant) {
-  return database
-      .Query(
-          "INSERT INTO participant (job, ordinal, pool, incarnation, start_step, departed,"
-          " return_until) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, ordinal) DO UPDATE SET"
-          " pool = excluded.pool, incarnation = excluded.incarnation,"
-          " start_step = excluded.start_step, departed = excluded.departed,"
-          " return_until = excluded.return_until",
-          {participant.job_id, int64_t{participant.ordinal}, participant.pool,
-           participant.incarnation, StepValue(participant.start_step), DepartedValue(participant),
-           TimeValue(participant.return_until)})
-      .status();
+  return Run(database,
+             "INSERT INTO participant (job, ordinal, pool, incarnation, start_step, departed,"
+             " return_until) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, ordinal) DO UPDATE SET"
+             " pool = excluded.pool, incarnation = excluded.incarnation,"
+             " start_step = excluded.start_step, departed = excluded.departed,"
+             " return_until = excluded.return_until",
+             {participant.job_id, int64_t{participant.ordinal}, participant.pool,
+              participant.incarnation, StepValue(participant.start_step),
+              DepartedValue(participant), TimeValue(participant.return_until)});
 }
 
 absl::Status WriteMetric(SqliteDatabase& database, const EvaluationRecord& evaluation,
                          const NamedValue& metric) {
-  return database
-      .Query(
-          "INSERT INTO measurement (job, pool, step, final, name, value, version, tokens)"
-          " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, pool, step, final, name) DO UPDATE"
-          " SET value = excluded.value, version = excluded.version, tokens = excluded.tokens",
-          {evaluation.job_id, evaluation.pool, evaluation.step, int64_t{evaluation.final},
-           metric.name, metric.value, evaluation.version, evaluation.tokens})
-      .status();
+  return Run(database,
+             "INSERT INTO measurement (job, pool, step, final, name, value, version, tokens)"
+             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, pool, step, final, name) DO UPDATE"
+             " SET value = excluded.value, version = excluded.version, tokens = excluded.tokens",
+             {evaluation.job_id, evaluation.pool, evaluation.step, int64_t{evaluation.final},
+              metric.name, metric.value, evaluation.version, evaluation.tokens});
 }
 
 absl::Status Write(SqliteDatabase& database, const EvaluationRecord& evaluation) {
   for (const NamedValue& metric : evaluation.metrics)
     if (std::isfinite(metric.value)) LH_RETURN_IF_ERROR(WriteMetric(database, evaluation, metric));
   if (!evaluation.pool.empty()) return WriteMetric(database, evaluation, {"loss", evaluation.loss});
-  return database
-      .Query(
-          "INSERT INTO evaluation (job, step, final, version, loss, tokens)"
-          " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job, step, final) DO UPDATE SET"
-          " version = excluded.version, loss = excluded.loss, tokens = excluded.tokens",
-          {evaluation.job_id, evaluation.step, int64_t{evaluation.final}, evaluation.version,
-           evaluation.loss, evaluation.tokens})
-      .status();
+  return Run(database,
+             "INSERT INTO evaluation (job, step, final, version, loss, tokens)"
+             " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job, step, final) DO UPDATE SET"
+             " version = excluded.version, loss = excluded.loss, tokens = excluded.tokens",
+             {evaluation.job_id, evaluation.step, int64_t{evaluation.final}, evaluation.version,
+              evaluation.loss, evaluation.tokens});
 }
 
 absl::Status Write(SqliteDatabase& database, const JobCounters& counters) {
-  return database
-      .Query(
-          "INSERT INTO counters (job, counters) VALUES (?, ?)"
-          " ON CONFLICT (job) DO UPDATE SET counters = excluded.counters",
-          {counters.job_id, counters.counters})
-      .status();
+  return Run(database,
+             "INSERT INTO counters (job, counters) VALUES (?, ?)"
+             " ON CONFLICT (job) DO UPDATE SET counters = excluded.counters",
+             {counters.job_id, counters.counters});
 }
 
 absl::Status Write(SqliteDatabase& database, const EventRecord& event) {
-  LH_RETURN_IF_ERROR(
-      database
-          .Query("INSERT OR REPLACE INTO event (job, sequence, event) VALUES (?, ?, ?)",
-                 {event.job_id, event.sequence, event.event})
-          .status());
-  return database
-      .Query("DELETE FROM event WHERE job = ? AND sequence < ?", {event.job_id, event.oldest})
-      .status();
+  LH_RETURN_IF_ERROR(Run(database,
+                         "INSERT OR REPLACE INTO event (job, sequence, event) VALUES (?, ?, ?)",
+                         {event.job_id, event.sequence, event.event}));
+  return Run(database, "DELETE FROM event WHERE job = ? AND sequence < ?",
+             {event.job_id, event.oldest});
 }
 
 absl::Status Write(SqliteDatabase& database, const CheckpointRequestRecord& request) {
   if (request.cycle == 0) {
-    return database.Query("DELETE FROM checkpoint_request WHERE job = ?", {request.job_id})
-        .status();
+    return Run(database, "DELETE FROM checkpoint_request WHERE job = ?", {request.job_id});
   }
-  return database
-      .Query("INSERT OR REPLACE INTO checkpoint_request (job, cycle) VALUES (?, ?)",
-             {request.job_id, request.cycle})
-      .status();
+  return Run(database, "INSERT OR REPLACE INTO checkpoint_request (job, cycle) VALUES (?, ?)",
+             {request.job_id, request.cycle});
 }
 
 absl::Status Write(SqliteDatabase& database, const PauseRecord& pause) {
-  if (pause.stage == 0)
-    return database.Query("DELETE FROM pause WHERE job = ?", {pause.job_id}).status();
-  return database
-      .Query(
-          "INSERT OR REPLACE INTO pause (job, stage, at, by, reason, report)"
-          " VALUES (?, ?, ?, ?, ?, ?)",
-          {pause.job_id, int64_t{pause.stage}, TimeValue(pause.at), pause.by, pause.reason,
-           pause.report})
-      .status();
+  if (pause.stage == 0) return Run(database, "DELETE FROM pause WHERE job = ?", {pause.job_id});
+  return Run(database,
+             "INSERT OR REPLACE INTO pause (job, stage, at, by, reason, report)"
+             " VALUES (?, ?, ?, ?, ?, ?)",
+             {pause.job_id, int64_t{pause.stage}, TimeValue(pause.at), pause.by, pause.reason,
+              pause.report});
 }
 
 absl::Status Write(SqliteDatabase& database, const DeletedJob& job) {
-  LH_RETURN_IF_ERROR(database
-                         .Query("INSERT INTO deleted (id, name, at, removed)"
-                                " SELECT id, name, ?, 0 FROM job WHERE id = ?",
-                                {TimeValue(job.at), job.job_id})
-                         .status());
+  LH_RETURN_IF_ERROR(Run(database,
+                         "INSERT INTO deleted (id, name, at, removed)"
+                         " SELECT id, name, ?, 0 FROM job WHERE id = ?",
+                         {TimeValue(job.at), job.job_id}));
   if (database.Changes() != 1) return NoJob(job.job_id);
   for (const char* const statement :
        {"DELETE FROM event WHERE job = ?", "DELETE FROM checkpoint_request WHERE job = ?",
         "DELETE FROM measurement WHERE job = ?", "DELETE FROM counters WHERE job = ?",
         "DELETE FROM evaluation WHERE job = ?", "DELETE FROM participant WHERE job = ?",
         "DELETE FROM job WHERE id = ?"}) {
-    LH_RETURN_IF_ERROR(database.Query(statement, {job.job_id}).status());
+    LH_RETURN_IF_ERROR(Run(database, statement, {job.job_id}));
   }
   // The oldest deleted jobs are forgotten.
-  return database
-      .Query(
-          "DELETE FROM deleted WHERE removed = 1 AND"
-          " position <= (SELECT MAX(position) FROM deleted) - ?",
-          {kDeletedMax})
-      .status();
+  return Run(database,
+             "DELETE FROM deleted WHERE removed = 1 AND"
+             " position <= (SELECT MAX(position) FROM deleted) - ?",
+             {kDeletedMax});
 }
 
 absl::Status Write(SqliteDatabase& database, const RemovedJob& job) {
-  return database.Query("UPDATE deleted SET removed = 1 WHERE id = ?", {job.job_id}).status();
+  return Run(database, "UPDATE deleted SET removed = 1 WHERE id = ?", {job.job_id});
 }
 
 }  // namespace

@@ -19,7 +19,6 @@ class WireWriter {
  public:
   void U32(uint32_t value) { Raw(&value, sizeof(value)); }
   void U64(uint64_t value) { Raw(&value, sizeof(value)); }
-  void F64(double value) { U64(std::bit_cast<uint64_t>(value)); }
   void Digest(const Digest128& digest) {
     U64(digest.low);
     U64(digest.high);
@@ -47,14 +46,13 @@ class WireReader {
 
   uint32_t U32() { return Field<uint32_t>(); }
   uint64_t U64() { return Field<uint64_t>(); }
-  double F64() { return std::bit_cast<double>(U64()); }
   Digest128 Digest() {
     Digest128 digest;
     digest.low = U64();
     digest.high = U64();
     return digest;
   }
-  std::string String() { return std::string(Bytes(U32())); }
+  absl::string_view String() { return Bytes(U32()); }
   absl::string_view Bytes(size_t size) {
     if (size > rest_.size()) {
       ok_ = false;

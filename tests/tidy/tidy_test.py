@@ -48,7 +48,7 @@ ALLOWED = {
                             "proto"],
     "coordinator/server": ["common/", "coordinator/", "proto"],
     "coordinator/cli": ["common/base", "common/checkpoint", "common/command_line", "common/config", "common/device", "common/hf", "common/io", "common/layout", "common/rpc",
-                        "common/safetensors", "worker/data", "proto"],
+                        "common/safetensors", "common/wire", "worker/data", "proto"],
     "worker/replica": ["common/base", "common/layout"],
     "worker/state": ["common/base", "common/io", "common/layout", "common/logging", "common/safetensors", "worker/replica"],
     "worker/cores": ["common/base", "common/io"],

@@ -29,7 +29,6 @@ std::string FileOf(FuzzInput& input) {
 void CheckFile(const SafetensorsFile& file) {
   int64_t end = 0;
   for (const StoredTensor& tensor : file.header().tensors) {
-    LH_CHECK(file.Find(tensor.name) == &tensor, "a name finds its tensor");
     LH_CHECK(tensor.offset == end, "tensors follow each other");
     end += tensor.bytes();
     std::vector<uint8_t> bytes(tensor.bytes());

@@ -17,6 +17,7 @@ namespace longhaul {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 
 const SafetensorsHeader kHeader{
@@ -40,14 +41,16 @@ TEST(SafetensorsWriterTest, ReadsWhatItWrote) {
   ASSERT_TRUE(WriteIt(*fs, path).ok());
   const auto file = SafetensorsFile::Open(path);
   ASSERT_TRUE(file.ok()) << file.status();
-  const auto bytes_of = [&](const char* name) {
-    std::vector<uint8_t> bytes(file->Find(name)->bytes());
-    EXPECT_TRUE(file->ReadBytes(*file->Find(name), 0, absl::MakeSpan(bytes)).ok());
+  const std::vector<StoredTensor>& tensors = file->header().tensors;
+  ASSERT_THAT(tensors,
+              ElementsAre(Field(&StoredTensor::name, "a"), Field(&StoredTensor::name, "b")));
+  const auto bytes_of = [&](const StoredTensor& tensor) {
+    std::vector<uint8_t> bytes(tensor.bytes());
+    EXPECT_TRUE(file->ReadBytes(tensor, 0, absl::MakeSpan(bytes)).ok());
     return bytes;
   };
-  EXPECT_THAT(bytes_of("a"), ElementsAre('x', 'y', 'z'));
-  EXPECT_THAT(bytes_of("b"), ElementsAre('1', '2', '3', '4'));
-  EXPECT_EQ(file->Find("c"), nullptr);
+  EXPECT_THAT(bytes_of(tensors[0]), ElementsAre('x', 'y', 'z'));
+  EXPECT_THAT(bytes_of(tensors[1]), ElementsAre('1', '2', '3', '4'));
   EXPECT_THAT(*fs->List(folder.path()), ElementsAre("m.safetensors"));
 }
 
