@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/rpc/deadline.h"
+#include "common/rpc/fragment_stream.h"
 #include "common/rpc/pacer.h"
 #include "common/rpc/wire_bytes.h"
 #include "grpcpp/channel.h"
@@ -29,6 +30,9 @@ struct BulkCall {
   WireBytes* wire = nullptr;
   // Optional. A push waits for it before each chunk.
   Pacer* pacer = nullptr;
+  // About the payload of a chunk. A chunk that has not arrived as a whole is lost when its stream
+  // breaks, so on a path that breaks each connection early only small ones arrive.
+  int64_t chunk_bytes = kPayloadBytesMax;
 };
 
 // One call on one channel. A stop request cancels it at any time, also before it begins.

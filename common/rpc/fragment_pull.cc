@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/block_proto.h"
 #include "common/rpc/fragment_stream.h"
@@ -41,7 +42,11 @@ absl::Status FragmentPull::Attempt(BulkChannels channels, const BulkCall& call) 
   const auto pull = [&](size_t stream, const std::stop_token& stop,
                         WireBytes& wire) -> absl::Status {
     for (size_t i = stream; i < wanted.size(); i += streams) {
-      LH_RETURN_IF_ERROR(PullPart(wanted[i], channels[stream], call.deadline, stop, wire));
+      const State& state = parts_[wanted[i]];
+      while (!state.missing.empty()) {
+        LH_RETURN_IF_ERROR(PullBlocks(wanted[i], Wanted(state, call.chunk_bytes), channels[stream],
+                                      call.deadline, stop, wire));
+      }
     }
     return absl::OkStatus();
   };
@@ -49,18 +54,30 @@ absl::Status FragmentPull::Attempt(BulkChannels channels, const BulkCall& call) 
   return CheckVersions();
 }
 
-absl::Status FragmentPull::PullPart(int index, const std::shared_ptr<grpc::Channel>& channel,
-                                    absl::Time deadline, const std::stop_token& stop,
-                                    WireBytes& wire) {
+std::vector<BlockRange> FragmentPull::Wanted(const State& state, int64_t chunk_bytes) {
+  // The digest in the first answer is that of the blocks of its request, so it is for all of them.
+  if (chunk_bytes >= kPayloadBytesMax || !state.begun) return state.missing;
+  int64_t blocks = 0;
+  for (const BlockRange& range : state.part.blocks) blocks += range.count;
+  const int64_t block_bytes = CeilDiv(state.part.header.payload_bytes(), blocks);
+  const BlockRange& next = state.missing.front();
+  const int64_t count = std::max(chunk_bytes / std::max(block_bytes, int64_t{1}), int64_t{1});
+  return {{next.first, std::min(count, next.count)}};
+}
+
+absl::Status FragmentPull::PullBlocks(int index, const std::vector<BlockRange>& blocks,
+                                      const std::shared_ptr<grpc::Channel>& channel,
+                                      absl::Time deadline, const std::stop_token& stop,
+                                      WireBytes& wire) {
   v1::PullRequest request = request_;
-  *request.mutable_blocks() = BlocksToProto(parts_[index].missing);
+  *request.mutable_blocks() = BlocksToProto(blocks);
   ClientCall call(stop, deadline);
   using Factory = grpc::internal::ClientReaderFactory<grpc::ByteBuffer>;
   const std::unique_ptr<grpc::ClientReader<grpc::ByteBuffer>> reader(
       Factory::Create(channel.get(), RpcMethod(kPullMethod, RpcMethod::SERVER_STREAMING),
                       &call.context(), request));
   bool ended = false;
-  const absl::Status read = Read(index, *reader, wire, ended);
+  const absl::Status read = Read(index, blocks, *reader, wire, ended);
   if (!ended) {
     call.context().TryCancel();
     reader->Finish();
@@ -71,7 +88,8 @@ absl::Status FragmentPull::PullPart(int index, const std::shared_ptr<grpc::Chann
 }
 
 template <typename Reader>
-absl::Status FragmentPull::Read(int index, Reader& reader, WireBytes& wire, bool& ended) {
+absl::Status FragmentPull::Read(int index, const std::vector<BlockRange>& blocks, Reader& reader,
+                                WireBytes& wire, bool& ended) {
   State& state = parts_[index];
   grpc::ByteBuffer message;
   ended = !reader.Read(&message);
@@ -86,7 +104,7 @@ absl::Status FragmentPull::Read(int index, Reader& reader, WireBytes& wire, bool
   LH_ASSIGN_OR_RETURN(StreamLimits limits, check_(first.header()));
   LH_ASSIGN_OR_RETURN(ChunkVerifier verifier,
                       ChunkVerifier::Create({.fragment = request_.fragment(),
-                                             .blocks = state.missing,
+                                             .blocks = blocks,
                                              .payload_bytes = first.header().payload_bytes()},
                                             std::move(limits)));
   LH_RETURN_IF_ERROR(TakeHeader(index, std::move(*first.mutable_header())));

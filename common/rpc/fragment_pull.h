@@ -44,11 +44,12 @@ class FragmentPull {
   FragmentPull(v1::PullRequest request, int parts, PullHeaderCheck check, PullSink sink);
 
   // Requests the blocks that have not arrived yet, one stream for each part, one at a time on each
-  // channel. OK: all blocks have arrived, and all parts have the same version. After an error the
-  // next attempt continues with the blocks that are missing. Returns the server's status, that of
-  // the check or the sink, or that of IncomingMessage and ChunkVerifier for a malformed answer.
-  // UNAVAILABLE: the version changed meanwhile, and parts of the earlier one begin again in the
-  // next attempt.
+  // channel. With a smaller call.chunk_bytes a part that has begun takes a stream for each chunk,
+  // since the server decides how large the chunks of a stream are. OK: all blocks have arrived, and
+  // all parts have the same version. After an error the next attempt continues with the blocks that
+  // are missing. Returns the server's status, that of the check or the sink, or that of
+  // IncomingMessage and ChunkVerifier for a malformed answer. UNAVAILABLE: the version changed
+  // meanwhile, and parts of the earlier one begin again in the next attempt.
   absl::Status Attempt(BulkChannels channels, const BulkCall& call);
 
   int parts() const { return static_cast<int>(parts_.size()); }
@@ -62,12 +63,16 @@ class FragmentPull {
     std::vector<BlockRange> missing;
   };
 
-  absl::Status PullPart(int index, const std::shared_ptr<grpc::Channel>& channel,
-                        absl::Time deadline, const std::stop_token& stop, WireBytes& wire);
+  // What the next stream of a part asks for.
+  static std::vector<BlockRange> Wanted(const State& state, int64_t chunk_bytes);
+  absl::Status PullBlocks(int index, const std::vector<BlockRange>& blocks,
+                          const std::shared_ptr<grpc::Channel>& channel, absl::Time deadline,
+                          const std::stop_token& stop, WireBytes& wire);
   // Reads the answer to the end of its stream. `ended`: whether the stream ended. The server may
   // have ended it with an error, which is then reported instead of what is missing here.
   template <typename Reader>
-  absl::Status Read(int index, Reader& reader, WireBytes& wire, bool& ended);
+  absl::Status Read(int index, const std::vector<BlockRange>& blocks, Reader& reader,
+                    WireBytes& wire, bool& ended);
   absl::Status TakeHeader(int index, v1::PullHeader header);
   absl::Status CheckVersions();
 

@@ -58,6 +58,9 @@ struct PushHandler {
   std::function<absl::Status(const v1::PushHeader&, CodedChunk)> on_chunk;
   // Called when all blocks were taken, on the executor; may block.
   std::function<absl::StatusOr<v1::PushResponse>(const v1::PushHeader&)> on_complete;
+  // Optional. Called in its place if the stream broke, perhaps before anything was accepted; not if
+  // on_header or on_chunk refused. On the executor; may block.
+  std::function<void()> on_broken = nullptr;
   // Optional, for metrics: called once, at the very end of the stream, however it ended.
   std::function<void(const absl::Status&, const WireBytes&)> on_end = nullptr;
 };

@@ -90,7 +90,8 @@ grpc::ByteBuffer MessageWithPayload(const google::protobuf::MessageLite& rest, i
   return grpc::ByteBuffer(slices, 2);
 }
 
-ChunkWriter::ChunkWriter(CodedSource source) : source_(std::move(source)) {
+ChunkWriter::ChunkWriter(CodedSource source, int64_t payload_bytes_max)
+    : source_(std::move(source)), payload_bytes_max_(payload_bytes_max) {
   LH_CHECK(source_.segments.size() == source_.payloads.size(), "a payload for each segment");
 }
 
@@ -102,7 +103,7 @@ grpc::ByteBuffer ChunkWriter::Next(int64_t* payload_bytes) {
   while (!done() && rest.segments_size() < kChunkSegmentsMax) {
     const absl::Span<const uint8_t> payload = source_.payloads[next_];
     LH_CHECK(static_cast<int64_t>(payload.size()) <= kPayloadBytesMax, "a segment fits a chunk");
-    if (bytes + static_cast<int64_t>(payload.size()) > kPayloadBytesMax) break;
+    if (bytes > 0 && bytes + static_cast<int64_t>(payload.size()) > payload_bytes_max_) break;
     SegmentToProto(source_.segments[next_], rest.add_segments());
     AppendPiece(payload, pieces);
     bytes += payload.size();

@@ -43,7 +43,8 @@ grpc::ByteBuffer MessageWithPayload(const google::protobuf::MessageLite& rest, i
 // Cuts a source into chunks. Not thread-safe.
 class ChunkWriter {
  public:
-  explicit ChunkWriter(CodedSource source);
+  // A chunk has at most so many bytes of payload, and at least one segment.
+  explicit ChunkWriter(CodedSource source, int64_t payload_bytes_max = kPayloadBytesMax);
   bool done() const { return next_ == source_.segments.size(); }
   // Returns the next chunk. Its slices share source.owner. Requires !done(). `payload_bytes`
   // receives the size of its payload.
@@ -51,6 +52,7 @@ class ChunkWriter {
 
  private:
   CodedSource source_;
+  const int64_t payload_bytes_max_;
   size_t next_ = 0;
 };
 

@@ -29,6 +29,10 @@ class PushReactor final : public BulkReadReactor {
                                            return handler_.on_chunk(header_, std::move(chunk));
                                          },
                                      .complete = [this] { return Complete(); },
+                                     .broken =
+                                         [this] {
+                                           if (handler_.on_broken) handler_.on_broken();
+                                         },
                                      .end = [this](const absl::Status& status) { End(status); }}) {}
 
   void Start(const grpc::CallbackServerContext& context) {

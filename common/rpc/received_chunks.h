@@ -38,6 +38,8 @@ class ReceivedChunks {
     std::function<absl::Status(Chunk)> take;
     // All chunks are taken, and reading ended well. On the executor; may block.
     std::function<absl::Status()> complete;
+    // All chunks are taken, and reading ended badly. On the executor; may block. May be empty.
+    std::function<void()> broken = {};
     // Ends the call, once. The object may be gone when it returns. Any thread; must not block.
     std::function<void(const absl::Status&)> end;
   };
@@ -97,7 +99,10 @@ class ReceivedChunks {
           return;
         }
       }
-      if (closed.has_value()) return End(closed->ok() ? steps_.complete() : *closed);
+      if (closed.has_value()) {
+        if (!closed->ok() && steps_.broken) steps_.broken();
+        return End(closed->ok() ? steps_.complete() : *closed);
+      }
       if (const absl::Status taken = steps_.take(*std::move(chunk)); !taken.ok()) return End(taken);
       // This frees the memory of the chunk before the next one is read.
       chunk.reset();

@@ -29,7 +29,8 @@ class PartIntake {
   //   FAILED_PRECONDITION  another version was committed meanwhile
   //   RESOURCE_EXHAUSTED   the disk is full; fatal errors of the store
   absl::Status Take(const CodedChunk& chunk);
-  // Call at the end of the stream: appends the chunks that wait to be joined. Errors as above.
+  // Call at the end of the stream, also if it broke: appends the chunks that wait to be joined.
+  // Errors as above.
   absl::Status Finish();
 
   const ContributionKey& key() const { return key_; }

@@ -110,6 +110,11 @@ class PushStream {
     return response;
   }
 
+  // The next stream of the contribution continues behind what came.
+  void Keep() {
+    if (intake_.has_value()) Explain(intake_->Finish()).IgnoreError();
+  }
+
   void End(const absl::Status& status, const WireBytes& bytes) const {
     account_.Book(fragments_->parts(), "up", status, bytes);
   }
@@ -141,6 +146,7 @@ PushHandler Fragments::MakePushHandler() {
           .on_chunk = [stream](const v1::PushHeader&,
                                const CodedChunk& chunk) { return stream->Take(chunk); },
           .on_complete = [stream](const v1::PushHeader&) { return stream->Complete(); },
+          .on_broken = [stream] { stream->Keep(); },
           .on_end = [stream](const absl::Status& status,
                              const WireBytes& bytes) { stream->End(status, bytes); }};
 }

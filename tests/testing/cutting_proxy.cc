@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/time/clock.h"
+
 namespace longhaul {
 CuttingProxy::CuttingProxy(Options options)
     : options_(options), listener_(ListenTcp(16)), accept_([this] { Accept(); }) {}
@@ -69,7 +71,10 @@ void CuttingProxy::Pump(int from, int to, int64_t bytes) {
     if (got <= 0 || !SendAll(to, {buffer.data(), static_cast<size_t>(got)})) break;
     if (bytes > 0) bytes -= got;
   }
-  if (bytes == 0) ++cuts_;
+  if (bytes == 0) {
+    absl::SleepFor(options_.pause);
+    ++cuts_;
+  }
   shutdown(from, SHUT_RDWR);
   shutdown(to, SHUT_RDWR);
 }

@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "tests/testing/tcp.h"
 
 namespace longhaul {
@@ -27,6 +28,9 @@ class CuttingProxy {
     int64_t bytes_each = 0;
     // How many connections are cut. Later ones carry everything.
     int cuts = 1;
+    // How long a connection stands still before its cut. Without that the receiver may lose all
+    // that it has not read yet.
+    absl::Duration pause;
   };
   explicit CuttingProxy(Options options);
   // Closes every connection.

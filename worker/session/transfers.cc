@@ -21,10 +21,12 @@ namespace longhaul::session {
 namespace {
 
 constexpr int kAttemptsToTell = 4;
+// A segment of a tile in 8 bits. Smaller chunks would cost more than they save.
+constexpr int64_t kChunkBytesMin = 64 << 10;
 
 }  // namespace
 
-// Decides whether another attempt may succeed.
+// Decides whether another attempt may succeed, and with chunks of what size.
 class Transfers::Failures {
  public:
   // More has arrived. So damage before it says nothing about what comes. Thread-safe.
@@ -34,6 +36,12 @@ class Transfers::Failures {
   }
   // Since the last call.
   bool TakeProgress() { return progress_.exchange(false); }
+  // An attempt failed after bytes had passed. If no chunk of it is known to have arrived, the path
+  // may break before a whole one has passed.
+  void Broke() {
+    if (!progress_) chunk_bytes_ = std::max(chunk_bytes_ / 2, kChunkBytesMin);
+  }
+  int64_t chunk_bytes() const { return chunk_bytes_; }
   bool MayRetry(const absl::Status& failure) {
     switch (failure.code()) {
       case absl::StatusCode::kUnavailable:
@@ -62,6 +70,7 @@ class Transfers::Failures {
   std::atomic<int> damaged_ = 0;
   std::atomic<bool> progress_ = false;
   int mismatches_ = 0;
+  int64_t chunk_bytes_ = kPayloadBytesMax;
 };
 
 namespace {
@@ -169,8 +178,13 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
     const absl::Status status = call(BulkCall{.deadline = SteadyTime() + options_.attempt,
                                               .stop = stop,
                                               .wire = &wire,
-                                              .pacer = pacer_ ? &*pacer_ : nullptr});
-    if (status.ok()) streams.Passed(wire.payload, clock_->Now() - begun);
+                                              .pacer = pacer_ ? &*pacer_ : nullptr,
+                                              .chunk_bytes = failures.chunk_bytes()});
+    if (status.ok()) {
+      streams.Passed(wire.payload, clock_->Now() - begun);
+    } else if (wire.total > 0) {
+      failures.Broke();
+    }
     return status;
   });
 }

@@ -66,10 +66,13 @@ class ResumeTest : public ExchangeFixture {
     return SourceOf(std::shared_ptr<const CodedBlocks>(coded, &coded->blocks),
                     [](int32_t elements) { return 4 * int64_t{elements}; });
   }
-  void Proxy(Direction direction, int64_t bytes_each, int cuts) {
+  void Proxy(Direction direction, int64_t bytes_each, int cuts, absl::Duration pause = {}) {
     transfers_.reset();
-    proxy_.emplace(CuttingProxy::Options{
-        .target_port = Port(), .direction = direction, .bytes_each = bytes_each, .cuts = cuts});
+    proxy_.emplace(CuttingProxy::Options{.target_port = Port(),
+                                         .direction = direction,
+                                         .bytes_each = bytes_each,
+                                         .cuts = cuts,
+                                         .pause = pause});
     transfers_.emplace(Transfers::Options{
         .coordinator = proxy_->address(),
         .job = id_,
@@ -80,6 +83,17 @@ class ResumeTest : public ExchangeFixture {
   int Port() const { return std::stoi(address().substr(address().rfind(':') + 1)); }
   absl::Status Push(const std::vector<float>& values, std::stop_token stop = {}) {
     return transfers_->Push(1, 1, RoundKind::kOuter, *exact_, Coded(values), 2, stop);
+  }
+  // All of fragment 1, as it was seeded.
+  std::vector<float> Pull() {
+    const FragmentMap map = Map();
+    PulledParameters pulled({.map = &map, .codec = exact_.get()});
+    const absl::StatusOr<int64_t> version = transfers_->Pull(
+        {.map = &map, .fragment = 1, .whole = true, .codec = exact_.get()}, pulled, {});
+    EXPECT_TRUE(version.ok()) << version.status();
+    if (!version.ok()) return {};
+    EXPECT_EQ(*version, 0);
+    return std::move(pulled).Release();
   }
   v1::PushHeader Header() const {
     v1::PushHeader header;
@@ -131,6 +145,16 @@ TEST_F(ResumeTest, RepeatedCutsOfAPushMakeProgress) {
   const absl::Status pushed = Push(values);
   ASSERT_TRUE(pushed.ok()) << pushed;
   EXPECT_GE(proxy_->cuts(), 2);
+  ExpectCommitted(values);
+}
+
+// Each connection breaks before a chunk of 1 MiB has passed. With such chunks nothing would ever
+// arrive.
+TEST_F(ResumeTest, APathThatCarriesNoWholeChunkIsPushedOverInSmallerOnes) {
+  const std::vector<float> values = Values(5);
+  Proxy(Direction::kUp, 400 << 10, 1000, absl::Milliseconds(30));
+  const absl::Status pushed = Push(values);
+  ASSERT_TRUE(pushed.ok()) << pushed;
   ExpectCommitted(values);
 }
 
@@ -211,14 +235,13 @@ TEST_F(ResumeTest, AStoppedPushIsTakenUpByTheNextOne) {
 
 TEST_F(ResumeTest, RepeatedCutsOfAPullMakeProgress) {
   Proxy(Direction::kDown, 5 * kChunk / 2, 1000);
-  const FragmentMap map = Map();
-  PulledParameters pulled({.map = &map, .codec = exact_.get()});
-  const absl::StatusOr<int64_t> version = transfers_->Pull(
-      {.map = &map, .fragment = 1, .whole = true, .codec = exact_.get()}, pulled, {});
-  ASSERT_TRUE(version.ok()) << version.status();
-  EXPECT_EQ(*version, 0);
+  EXPECT_EQ(Pull(), Values(1));
   EXPECT_GE(proxy_->cuts(), 2);
-  EXPECT_EQ(std::move(pulled).Release(), Values(1));
+}
+
+TEST_F(ResumeTest, APathThatCarriesNoWholeChunkIsPulledOverInSmallerOnes) {
+  Proxy(Direction::kDown, 400 << 10, 1000);
+  EXPECT_EQ(Pull(), Values(1));
 }
 
 TEST_F(ResumeTest, TellsWhatIsHereOfAContributionAndRefusesAsAPushWould) {
