@@ -118,6 +118,12 @@ std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int piece, i
   });
 }
 
+int64_t BlocksIn(absl::Span<const BlockRange> ranges) {
+  int64_t count = 0;
+  for (const BlockRange& range : ranges) count += range.count;
+  return count;
+}
+
 int64_t ElementsOf(const BlockRange& blocks, int64_t elements) {
   return std::min(blocks.end() * kBlockElements, elements) - blocks.first * kBlockElements;
 }

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/layout/model_layout.h"
 
 namespace longhaul {
@@ -70,6 +71,8 @@ std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment,
                                     absl::FunctionRef<BlockRange(int unit)> of_unit);
 // The same for a rank that owns piece `piece` of `pieces`.
 std::vector<BlockRange> OwnedBlocks(const FragmentLayout& fragment, int piece, int pieces);
+
+int64_t BlocksIn(absl::Span<const BlockRange> ranges);
 
 // The number of elements of `blocks`, of something with `elements` elements (the last block may be
 // short).

@@ -30,8 +30,9 @@ struct BulkCall {
   WireBytes* wire = nullptr;
   // Optional. A push waits for it before each chunk.
   Pacer* pacer = nullptr;
-  // About the payload of a chunk. A chunk that has not arrived as a whole is lost when its stream
-  // breaks, so on a path that breaks each connection early only small ones arrive.
+  // The most payload of a chunk, unless one segment has more. When a stream breaks, a chunk of
+  // which only a part has arrived is lost. So where each connection breaks early, only small chunks
+  // arrive.
   int64_t chunk_bytes = kPayloadBytesMax;
 };
 

@@ -57,9 +57,8 @@ absl::Status FragmentPull::Attempt(BulkChannels channels, const BulkCall& call) 
 std::vector<BlockRange> FragmentPull::Wanted(const State& state, int64_t chunk_bytes) {
   // The digest in the first answer is that of the blocks of its request, so it is for all of them.
   if (chunk_bytes >= kPayloadBytesMax || !state.begun) return state.missing;
-  int64_t blocks = 0;
-  for (const BlockRange& range : state.part.blocks) blocks += range.count;
-  const int64_t block_bytes = CeilDiv(state.part.header.payload_bytes(), blocks);
+  const int64_t block_bytes =
+      CeilDiv(state.part.header.payload_bytes(), BlocksIn(state.part.blocks));
   const BlockRange& next = state.missing.front();
   const int64_t count = std::max(chunk_bytes / std::max(block_bytes, int64_t{1}), int64_t{1});
   return {{next.first, std::min(count, next.count)}};

@@ -54,7 +54,7 @@ struct PushHandler {
   std::function<absl::StatusOr<StreamLimits>(const v1::PushHeader&)> on_header;
   // Receives some of the blocks, verified and in order, one call at a time, on the executor; may
   // block. The chunk's bytes are freed with its owner. Blocks that were taken stay taken, however
-  // the stream ends. An error ends the stream.
+  // the stream ends, unless this or on_complete failed. An error ends the stream.
   std::function<absl::Status(const v1::PushHeader&, CodedChunk)> on_chunk;
   // Called when all blocks were taken, on the executor; may block.
   std::function<absl::StatusOr<v1::PushResponse>(const v1::PushHeader&)> on_complete;

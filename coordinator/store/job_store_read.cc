@@ -14,12 +14,6 @@ namespace {
 // memory.
 constexpr int64_t kUnsharedBlocksMax = 128;
 
-int64_t BlocksIn(absl::Span<const BlockRange> ranges) {
-  int64_t count = 0;
-  for (const BlockRange& range : ranges) count += range.count;
-  return count;
-}
-
 absl::Span<const float> ValuesOf(const FloatArray& theta, const BlockRange& range) {
   return absl::MakeConstSpan(theta).subspan(range.first * kBlockElements,
                                             ElementsOf(range, theta.size()));

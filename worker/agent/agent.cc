@@ -139,8 +139,9 @@ void Agent::Join() {
   if (!options_.state_dir.empty()) {
     membership.kept_jobs = [this] {
       const std::string folder = PoolStateFolder(options_.state_dir, options_.pool);
-      Post(JobsUnwritten{unwritten_.Look(*fs_, folder, SteadyTime())});
-      return KeptJobs(*fs_, folder);
+      std::vector<std::string> jobs = KeptJobs(*fs_, folder);
+      Post(JobsUnwritten{unwritten_.Look(*fs_, folder, jobs, SteadyTime())});
+      return jobs;
     };
     membership.on_ended_jobs = [this](const auto& jobs) { Post(JobsEnded{jobs}); };
   }

@@ -21,7 +21,8 @@ namespace longhaul::session {
 namespace {
 
 constexpr int kAttemptsToTell = 4;
-// A segment of a tile in 8 bits. Smaller chunks would cost more than they save.
+// The coded bytes of a tile at 8 bits per element. A chunk has at least one segment, which usually
+// is a tile, so a lower limit would change little.
 constexpr int64_t kChunkBytesMin = 64 << 10;
 
 }  // namespace

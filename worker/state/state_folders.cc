@@ -98,15 +98,16 @@ absl::Status RemoveKeptJob(FileSystem& fs, const std::string& pool_folder, const
 }
 
 std::vector<std::string> UnwrittenJobs::Look(FileSystem& fs, const std::string& pool_folder,
-                                             absl::Time now) {
+                                             const std::vector<std::string>& jobs, absl::Time now) {
   std::vector<std::string> forgotten;
   std::map<std::string, Seen> seen;
-  for (const std::string& job : KeptJobs(fs, pool_folder)) {
+  for (const std::string& job : jobs) {
     const absl::Time last_write = LastWrite(fs, JoinPath(pool_folder, job));
     const auto before = seen_.find(job);
     const bool same = before != seen_.end() && before->second.last_write == last_write;
-    seen[job] = {last_write, same ? before->second.since : now};
-    if (now - seen[job].since >= forgotten_after_) forgotten.push_back(job);
+    const absl::Time since = same ? before->second.since : now;
+    seen[job] = {last_write, since};
+    if (now - since >= forgotten_after_) forgotten.push_back(job);
   }
   seen_ = std::move(seen);
   return forgotten;

@@ -43,6 +43,7 @@ bool IsStateFile(absl::string_view name);
 std::vector<std::string> KeptJobs(FileSystem& fs, const std::string& pool_folder);
 // Removes what KeptJobs names. FAILED_PRECONDITION: it holds something else, or nothing.
 absl::Status RemoveKeptJob(FileSystem& fs, const std::string& pool_folder, const std::string& job);
+
 // Finds jobs that nobody comes back to, of which the coordinator may know nothing. It counts only
 // time that passes between its own looks: by the wall clock, which may be set, what was written a
 // minute ago can look months old. Externally synchronised.
@@ -51,9 +52,10 @@ class UnwrittenJobs {
   explicit UnwrittenJobs(absl::Duration forgotten_after = absl::Hours(7 * 24))
       : forgotten_after_(forgotten_after) {}
 
-  // Those among KeptJobs to which nothing was written between looks that far apart. `now`: a time
-  // that nobody sets (SteadyTime).
-  std::vector<std::string> Look(FileSystem& fs, const std::string& pool_folder, absl::Time now);
+  // Those of `jobs` (of KeptJobs) to which nothing was written between looks that far apart. `now`:
+  // a time that nobody sets (SteadyTime).
+  std::vector<std::string> Look(FileSystem& fs, const std::string& pool_folder,
+                                const std::vector<std::string>& jobs, absl::Time now);
 
  private:
   struct Seen {

@@ -55,7 +55,8 @@ TEST(UnwrittenJobsTest, OnlyTimeBetweenItsLooksCounts) {
   std::filesystem::create_directories(JoinPath(dir.path(), "empty"));
   UnwrittenJobs unwritten(absl::Hours(2));
   const auto look = [&](int hour) {
-    return unwritten.Look(*fs, dir.path(), absl::UnixEpoch() + absl::Hours(hour));
+    return unwritten.Look(*fs, dir.path(), KeptJobs(*fs, dir.path()),
+                          absl::UnixEpoch() + absl::Hours(hour));
   };
   EXPECT_THAT(look(1), IsEmpty());
   EXPECT_THAT(look(2), IsEmpty());
