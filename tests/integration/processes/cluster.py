@@ -45,6 +45,8 @@ def main():
     if BIN is None:
         sys.exit("usage: X_test.py BUILD/bin [unittest arguments]")
     del sys.argv[1]
+    # A shell that runs the tests in the background has them ignore it, and so the programs that they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     unittest.main(module="__main__")
 
 
