@@ -20,14 +20,25 @@ may_run_again() {
   tr '\n' ' ' <<<"$failed"
 }
 
+took=
+# What was called NAME has ended.
+ended() { took+="${took:+, }$1 ${SECONDS}s" SECONDS=0; }
+
+SECONDS=0
 deploy/setup.sh
+ended set-up
 cmake -S . -B "$build" -G Ninja >"$build.configure.log" 2>&1 || { cat "$build.configure.log" >&2; exit 1; }
 mv "$build.configure.log" "$build/configure.log"
 cmake --build "$build" -j "$jobs"
+ended build
 rm -f "$failed_list"
 export OMP_WAIT_POLICY=passive
 # Most tests wait for processes most of their time: three run for each core. None needs the machine for itself.
-ctest --test-dir "$build" -j $((3 * jobs)) --timeout 900 --output-on-failure --no-tests=error "$@" && exit
+status=0
+ctest --test-dir "$build" -j $((3 * jobs)) --timeout 900 --output-on-failure --no-tests=error "$@" || status=$?
+ended tests
+echo "$took, on $(nproc) cores"
+[ "$status" != 0 ] || exit 0
 failed=$(may_run_again) || exit 1
 echo "these tests failed, and run again, alone: $failed"
 ctest --test-dir "$build" --rerun-failed --timeout 900 --output-on-failure
