@@ -11,13 +11,14 @@ namespace longhaul {
 // The most payload of a chunk.
 inline constexpr int64_t kPayloadBytesMax = 1 << 20;
 
-// A value: each attempt begins with the transfer's, and each connection counts in a copy. After four
-// chunks that have passed on it, the next is twice as large. So a chunk that is lost is at most half
-// as large as what has passed before it, and a path that has become good soon has full chunks again.
+// A value: each attempt begins with the transfer's, and each connection counts in a copy. After
+// each four chunks that have passed on a connection, its next ones are twice as large. So a larger
+// chunk that is lost is at most half of what has passed before it, and a path that has become good
+// soon has full chunks again.
 class ChunkSize {
  public:
-  // The coded bytes of a tile at 8 bits per element. A chunk has at least one segment, which usually
-  // is a tile, so a lower limit would change little.
+  // The coded bytes of a tile at 8 bits per element. A chunk has at least one segment, which
+  // usually is a tile, so a lower limit would change little.
   static constexpr int64_t kBytesMin = 64 << 10;
   static constexpr int kPassedToGrow = 4;
 

@@ -45,11 +45,11 @@ class FragmentPull {
 
   // Requests the blocks that have not arrived yet, one stream for each part, one at a time on each
   // channel. While the chunks of a channel are not of full size, a part that has begun takes a
-  // stream for each, since the server decides how large the chunks of a stream are. OK: all blocks have arrived, and
-  // all parts have the same version. After an error the next attempt continues with the blocks that
-  // are missing. Returns the server's status, that of the check or the sink, or that of
-  // IncomingMessage and ChunkVerifier for a malformed answer. UNAVAILABLE: the version changed
-  // meanwhile, and parts of the earlier one begin again in the next attempt.
+  // stream for each, since the server decides how large the chunks of a stream are. OK: all blocks
+  // have arrived, and all parts have the same version. After an error the next attempt continues
+  // with the blocks that are missing. Returns the server's status, that of the check or the sink,
+  // or that of IncomingMessage and ChunkVerifier for a malformed answer. UNAVAILABLE: the version
+  // changed meanwhile, and parts of the earlier one begin again in the next attempt.
   absl::Status Attempt(BulkChannels channels, const BulkCall& call);
 
   int parts() const { return static_cast<int>(parts_.size()); }

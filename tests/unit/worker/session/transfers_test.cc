@@ -318,8 +318,8 @@ TEST_F(ManyStreamsTest, DamageDoesNotEndATransferThatProgresses) {
   EXPECT_TRUE(PushMany(transfers, 1).ok());
 }
 
-// Several connections break before a chunk has passed. Then all is well, and a chunk of 64 KiB (or of
-// a tile, here 256 KiB) for each of the 8 MiB would be slow.
+// Several connections break before a chunk has passed. Then all is well, and to carry 8 MiB in
+// chunks of 64 KiB, or of a tile (here 256 KiB), would be slow.
 class MendedPathTest : public ManyStreamsTest {
  protected:
   std::string Proxy(CuttingProxy::Direction direction) {
