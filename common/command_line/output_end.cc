@@ -1,5 +1,10 @@
 #include "common/command_line/output_end.h"
 
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
 #include "common/base/exit_code.h"
 
 namespace longhaul {
@@ -10,6 +15,12 @@ int ExitAfterOutput(int exit, std::ostream& out, std::ostream& err) {
          "hint: is its disk full, or its reader gone?\n"
       << std::flush;
   return exit == 0 ? kExitFailed : exit;
+}
+
+void EndProgram(int exit) {
+  std::cout.flush();
+  std::fflush(nullptr);
+  _exit(exit);
 }
 
 }  // namespace longhaul

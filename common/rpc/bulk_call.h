@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/rpc/chunk_size.h"
 #include "common/rpc/deadline.h"
-#include "common/rpc/fragment_stream.h"
 #include "common/rpc/pacer.h"
 #include "common/rpc/wire_bytes.h"
 #include "grpcpp/channel.h"
@@ -30,10 +30,8 @@ struct BulkCall {
   WireBytes* wire = nullptr;
   // Optional. A push waits for it before each chunk.
   Pacer* pacer = nullptr;
-  // The most payload of a chunk, unless one segment has more. When a stream breaks, a chunk of
-  // which only a part has arrived is lost. So where each connection breaks early, only small chunks
-  // arrive.
-  int64_t chunk_bytes = kPayloadBytesMax;
+  // What each connection begins with.
+  ChunkSize chunk_size = {};
 };
 
 // One call on one channel. A stop request cancels it at any time, also before it begins.

@@ -44,7 +44,7 @@ absl::StatusOr<v1::PushResponse> PushPart(const std::shared_ptr<grpc::Channel>& 
   };
   // After a failed write the call has ended. Finish returns its status.
   bool open = write(SerializeToByteBuffer(first), 0);
-  ChunkWriter chunks(std::move(source), options.chunk_bytes);
+  ChunkWriter chunks(std::move(source), options.chunk_size);
   while (open && !chunks.done()) {
     int64_t payload_bytes = 0;
     const grpc::ByteBuffer chunk = chunks.Next(&payload_bytes);

@@ -41,11 +41,13 @@ absl::Status FragmentPull::Attempt(BulkChannels channels, const BulkCall& call) 
   const size_t streams = std::min(wanted.size(), channels.size());
   const auto pull = [&](size_t stream, const std::stop_token& stop,
                         WireBytes& wire) -> absl::Status {
+    ChunkSize size = call.chunk_size;
     for (size_t i = stream; i < wanted.size(); i += streams) {
       const State& state = parts_[wanted[i]];
       while (!state.missing.empty()) {
-        LH_RETURN_IF_ERROR(PullBlocks(wanted[i], Wanted(state, call.chunk_bytes), channels[stream],
+        LH_RETURN_IF_ERROR(PullBlocks(wanted[i], Wanted(state, size), channels[stream],
                                       call.deadline, stop, wire));
+        size.Passed();
       }
     }
     return absl::OkStatus();
@@ -54,13 +56,13 @@ absl::Status FragmentPull::Attempt(BulkChannels channels, const BulkCall& call) 
   return CheckVersions();
 }
 
-std::vector<BlockRange> FragmentPull::Wanted(const State& state, int64_t chunk_bytes) {
+std::vector<BlockRange> FragmentPull::Wanted(const State& state, const ChunkSize& size) {
   // The digest in the first answer is that of the blocks of its request, so it is for all of them.
-  if (chunk_bytes >= kPayloadBytesMax || !state.begun) return state.missing;
+  if (size.full() || !state.begun) return state.missing;
   const int64_t block_bytes =
       CeilDiv(state.part.header.payload_bytes(), BlocksIn(state.part.blocks));
   const BlockRange& next = state.missing.front();
-  const int64_t count = std::max(chunk_bytes / std::max(block_bytes, int64_t{1}), int64_t{1});
+  const int64_t count = std::max(size.bytes() / std::max(block_bytes, int64_t{1}), int64_t{1});
   return {{next.first, std::min(count, next.count)}};
 }
 

@@ -44,12 +44,12 @@ class FragmentPull {
   FragmentPull(v1::PullRequest request, int parts, PullHeaderCheck check, PullSink sink);
 
   // Requests the blocks that have not arrived yet, one stream for each part, one at a time on each
-  // channel. With a smaller call.chunk_bytes a part that has begun takes a stream for each chunk,
-  // since the server decides how large the chunks of a stream are. OK: all blocks have arrived, and
-  // all parts have the same version. After an error the next attempt continues with the blocks that
-  // are missing. Returns the server's status, that of the check or the sink, or that of
-  // IncomingMessage and ChunkVerifier for a malformed answer. UNAVAILABLE: the version changed
-  // meanwhile, and parts of the earlier one begin again in the next attempt.
+  // channel. While the chunks of a channel are not of full size, a part that has begun takes a
+  // stream for each, since the server decides how large the chunks of a stream are. OK: all blocks
+  // have arrived, and all parts have the same version. After an error the next attempt continues
+  // with the blocks that are missing. Returns the server's status, that of the check or the sink,
+  // or that of IncomingMessage and ChunkVerifier for a malformed answer. UNAVAILABLE: the version
+  // changed meanwhile, and parts of the earlier one begin again in the next attempt.
   absl::Status Attempt(BulkChannels channels, const BulkCall& call);
 
   int parts() const { return static_cast<int>(parts_.size()); }
@@ -64,7 +64,7 @@ class FragmentPull {
   };
 
   // What the next stream of a part asks for.
-  static std::vector<BlockRange> Wanted(const State& state, int64_t chunk_bytes);
+  static std::vector<BlockRange> Wanted(const State& state, const ChunkSize& size);
   absl::Status PullBlocks(int index, const std::vector<BlockRange>& blocks,
                           const std::shared_ptr<grpc::Channel>& channel, absl::Time deadline,
                           const std::stop_token& stop, WireBytes& wire);

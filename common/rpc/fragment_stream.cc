@@ -90,8 +90,8 @@ grpc::ByteBuffer MessageWithPayload(const google::protobuf::MessageLite& rest, i
   return grpc::ByteBuffer(slices, 2);
 }
 
-ChunkWriter::ChunkWriter(CodedSource source, int64_t payload_bytes_max)
-    : source_(std::move(source)), payload_bytes_max_(payload_bytes_max) {
+ChunkWriter::ChunkWriter(CodedSource source, ChunkSize size)
+    : source_(std::move(source)), size_(size) {
   LH_CHECK(source_.segments.size() == source_.payloads.size(), "a payload for each segment");
 }
 
@@ -103,12 +103,13 @@ grpc::ByteBuffer ChunkWriter::Next(int64_t* payload_bytes) {
   while (!done() && rest.segments_size() < kChunkSegmentsMax) {
     const absl::Span<const uint8_t> payload = source_.payloads[next_];
     LH_CHECK(static_cast<int64_t>(payload.size()) <= kPayloadBytesMax, "a segment fits a chunk");
-    if (bytes > 0 && bytes + static_cast<int64_t>(payload.size()) > payload_bytes_max_) break;
+    if (bytes > 0 && bytes + static_cast<int64_t>(payload.size()) > size_.bytes()) break;
     SegmentToProto(source_.segments[next_], rest.add_segments());
     AppendPiece(payload, pieces);
     bytes += payload.size();
     ++next_;
   }
+  size_.Passed();
   rest.set_payload_hash(Hash64(pieces));
   std::vector<grpc::Slice> slices;
   slices.reserve(1 + pieces.size());

@@ -18,13 +18,13 @@
 #include "absl/types/span.h"
 #include "common/blocks/coded_blocks.h"
 #include "common/io/file_pieces.h"
+#include "common/rpc/chunk_size.h"
 #include "google/protobuf/message_lite.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 
 namespace longhaul {
 
-inline constexpr int64_t kPayloadBytesMax = 1 << 20;
 inline constexpr int64_t kRestBytesMax = 64 << 10;
 // Each has at most 30 bytes, so all fit into kRestBytesMax together with the hash.
 inline constexpr int kChunkSegmentsMax = 2048;
@@ -43,8 +43,7 @@ grpc::ByteBuffer MessageWithPayload(const google::protobuf::MessageLite& rest, i
 // Cuts a source into chunks. Not thread-safe.
 class ChunkWriter {
  public:
-  // A chunk has at most so many bytes of payload, and at least one segment.
-  explicit ChunkWriter(CodedSource source, int64_t payload_bytes_max = kPayloadBytesMax);
+  explicit ChunkWriter(CodedSource source, ChunkSize size = {});
   bool done() const { return next_ == source_.segments.size(); }
   // Returns the next chunk. Its slices share source.owner. Requires !done(). `payload_bytes`
   // receives the size of its payload.
@@ -52,7 +51,7 @@ class ChunkWriter {
 
  private:
   CodedSource source_;
-  const int64_t payload_bytes_max_;
+  ChunkSize size_;
   size_t next_ = 0;
 };
 

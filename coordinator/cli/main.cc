@@ -7,16 +7,18 @@
 #include <vector>
 
 #include "common/base/mutex_checks.h"
+#include "common/command_line/output_end.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/grpc_library.h"
 #include "coordinator/cli/cli.h"
 #include "coordinator/cli/terminal.h"
 #include "grpc/support/log.h"
 
-int main(int argc, char** argv) {
-  longhaul::SkipLockCycleSearch();
+namespace {
+
+int Main(int argc, char** argv) {
   // Calls report what went wrong; gRPC's own lines are shown only on request.
   if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
-  longhaul::TuneAllocatorForBulk();
   const auto clock = longhaul::MakeSystemClock();
   const auto terminal = longhaul::cli::OpenTerminal();
   const longhaul::cli::Environment environment{
@@ -33,4 +35,13 @@ int main(int argc, char** argv) {
       .terminal = terminal.get()};
   return static_cast<int>(
       longhaul::cli::Run(std::vector<std::string>(argv + 1, argv + argc), environment));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  longhaul::SkipLockCycleSearch();
+  longhaul::TuneAllocatorForBulk();
+  longhaul::KeepGrpcLibrary();
+  longhaul::EndProgram(Main(argc, argv));
 }

@@ -17,6 +17,7 @@
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/grpc_library.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
 #include "common/rpc/tls.h"
@@ -83,6 +84,7 @@ int Run(Flags flags) {
   for (const std::string& line : flags.misspelt) log.Warning(line);
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
+  KeepGrpcLibrary();
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files, log);
   if (!tls.ok()) {
     log.Error(tls.status().message());
@@ -130,5 +132,6 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
-  return longhaul::ExitAfterOutput(longhaul::coordinator::Main(argc, argv), std::cout, std::cerr);
+  longhaul::EndProgram(
+      longhaul::ExitAfterOutput(longhaul::coordinator::Main(argc, argv), std::cout, std::cerr));
 }

@@ -1,5 +1,6 @@
 #include "worker/agent/log_server.h"
 
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
@@ -25,20 +26,22 @@ constexpr size_t kLogReadersMax = 256;
 // One stream. One thread receives what readers want; the other sends.
 class LogServer::Call {
  public:
-  Call(const Options& options, int node, v1::LogService::Stub& stub)
-      : options_(options), node_(node) {
-    stream_ = stub.ServeLogs(&context_);
-    reading_ = std::thread([this] { Listen(); });
-  }
+  // Blocks until it is sent or fails: for as long as a connection is tried. A stop request ends the
+  // stream at any time.
+  Call(const Options& options, int node, v1::LogService::Stub& stub, const std::stop_token& stop)
+      : options_(options),
+        node_(node),
+        cancel_(stop, [this] { context_.TryCancel(); }),
+        stream_(stub.ServeLogs(&context_)),
+        reading_([this] { Listen(); }) {}
   ~Call() {
     context_.TryCancel();
     reading_.join();
     (void)stream_->Finish();
   }
 
-  // Runs until the stream ends or a stop is requested.
-  void Run(const std::stop_token& stop) {
-    const std::stop_callback cancel(stop, [this] { context_.TryCancel(); });
+  // Runs until the stream ends.
+  void Run() {
     v1::ServeLogsRequest greeting;
     greeting.set_pool(options_.pool);
     greeting.set_node(node_);
@@ -149,7 +152,10 @@ class LogServer::Call {
   const Options& options_;
   const int node_;
   grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::ServeLogsRequest, v1::ServeLogsResponse>> stream_;
+  // Before the stream, whose begin it may have to end.
+  std::stop_callback<std::function<void()>> cancel_;
+  const std::unique_ptr<grpc::ClientReaderWriter<v1::ServeLogsRequest, v1::ServeLogsResponse>>
+      stream_;
   absl::Mutex mutex_;
   std::map<int64_t, LogReader> readers_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
@@ -198,7 +204,7 @@ void LogServer::Run(const std::stop_token& stop) {
     const std::optional<int> node = BeginCall(stop, &call);
     if (!node.has_value()) return;
     const absl::Time begun = SteadyTime();
-    Call(options_, *node, *stub).Run(call);
+    Call(options_, *node, *stub, call).Run();
     // If a stream ends at once, the coordinator does not have this call, or is shutting down.
     if (SteadyTime() - begun > absl::Seconds(5)) attempt = 0;
     const absl::Duration wait = absl::Milliseconds(500) + FullJitter({}, attempt, random);

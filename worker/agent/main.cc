@@ -13,6 +13,7 @@
 #include "common/base/stop_signals.h"
 #include "common/command_line/output_end.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/grpc_library.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
 #include "worker/agent/agent.h"
@@ -61,6 +62,7 @@ int RunWorker(WorkerFlags flags) {
   // For the ranks: each file of their data stays open.
   RaiseFileLimit();
   const sigset_t signals = BlockStopSignals();
+  KeepGrpcLibrary();
   const auto tls = LoadTlsIfGiven(options.tls_files, options.log);
   if (!tls.ok()) {
     options.log.Error(tls.status().message());
@@ -90,5 +92,5 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   std::optional<longhaul::WorkerFlags> flags = longhaul::ParseWorkerFlags(argc, argv, &exit_code);
   if (!flags.has_value()) return longhaul::ExitAfterOutput(exit_code, std::cout, std::cerr);
-  return longhaul::RunWorker(*std::move(flags));
+  longhaul::EndProgram(longhaul::RunWorker(*std::move(flags)));
 }

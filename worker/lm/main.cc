@@ -1,9 +1,7 @@
 // longhaul-lm: uses a model that was trained, or that lies in a Hugging Face folder. Apart from the
 // ranks the only program that loads torch; `longhaul eval` and `longhaul sample` start it.
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
 #include <limits>
 #include <sstream>
@@ -282,8 +280,5 @@ int main(int argc, char** argv) {
   longhaul::EndOnStopSignals();
   // Each file of its data stays open.
   longhaul::RaiseFileLimit();
-  const int code = longhaul::ExitAfterOutput(longhaul::Main(argc, argv), std::cout, std::cerr);
-  // All that the command had is given back. The static objects of torch would take another 0.1 s.
-  std::fflush(nullptr);
-  _exit(code);
+  longhaul::EndProgram(longhaul::ExitAfterOutput(longhaul::Main(argc, argv), std::cout, std::cerr));
 }

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -29,6 +28,7 @@
 #include "common/io/digest.h"
 #include "common/logging/logging.h"
 #include "common/rpc/allocator.h"
+#include "common/rpc/grpc_library.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
 #include "common/rpc/tls.h"
@@ -287,6 +287,7 @@ int RunRank(const RankFlags& flags, const sigset_t& signals, const Logger& of_ra
     of_rank.Warning(absl::StrCat("not bound to its cores: ", bound.message()));
   SendProtobufLogTo(of_rank);
   SendGrpcLogTo(of_rank);
+  KeepGrpcLibrary();
   ReportWhenMemoryEnds(kReportDescriptor);
   auto& drain = *new DrainOnSignal(signals, absl::Seconds(0.9 * flags.drain_seconds), of_rank);
   RankMonitor monitor(
@@ -331,8 +332,5 @@ int main(int argc, char** argv) {
                                           .level = level.value_or(longhaul::LogLevel::kInfo),
                                           .format = format.value_or(longhaul::LogFormat::kAuto)})
                             .With({.pool = flags->pool, .rank = flags->rank}));
-  // All that the rank had is given back. The static objects of torch would take another 0.1 s, and
-  // threads that are detached may still use those of other libraries.
-  std::fflush(nullptr);
-  _exit(code);
+  longhaul::EndProgram(code);
 }

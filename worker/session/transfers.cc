@@ -21,13 +21,10 @@ namespace longhaul::session {
 namespace {
 
 constexpr int kAttemptsToTell = 4;
-// The coded bytes of a tile at 8 bits per element. A chunk has at least one segment, which usually
-// is a tile, so a lower limit would change little.
-constexpr int64_t kChunkBytesMin = 64 << 10;
 
 }  // namespace
 
-// Decides whether another attempt may succeed, and with chunks of what size.
+// Decides whether another attempt may succeed.
 class Transfers::Failures {
  public:
   // More has arrived. So damage before it says nothing about what comes. Thread-safe.
@@ -35,14 +32,9 @@ class Transfers::Failures {
     damaged_ = 0;
     progress_ = true;
   }
-  // Since the last call.
+  // Since the last TakeProgress.
+  bool progress() const { return progress_; }
   bool TakeProgress() { return progress_.exchange(false); }
-  // An attempt failed after bytes had passed. If no chunk of it is known to have arrived, the path
-  // may break before a whole one has passed.
-  void Broke() {
-    if (!progress_) chunk_bytes_ = std::max(chunk_bytes_ / 2, kChunkBytesMin);
-  }
-  int64_t chunk_bytes() const { return chunk_bytes_; }
   bool MayRetry(const absl::Status& failure) {
     switch (failure.code()) {
       case absl::StatusCode::kUnavailable:
@@ -71,7 +63,6 @@ class Transfers::Failures {
   std::atomic<int> damaged_ = 0;
   std::atomic<bool> progress_ = false;
   int mismatches_ = 0;
-  int64_t chunk_bytes_ = kPayloadBytesMax;
 };
 
 namespace {
@@ -179,13 +170,8 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
     const absl::Status status = call(BulkCall{.deadline = SteadyTime() + options_.attempt,
                                               .stop = stop,
                                               .wire = &wire,
-                                              .pacer = pacer_ ? &*pacer_ : nullptr,
-                                              .chunk_bytes = failures.chunk_bytes()});
-    if (status.ok()) {
-      streams.Passed(wire.payload, clock_->Now() - begun);
-    } else if (wire.total > 0) {
-      failures.Broke();
-    }
+                                              .pacer = pacer_ ? &*pacer_ : nullptr});
+    if (status.ok()) streams.Passed(wire.payload, clock_->Now() - begun);
     return status;
   });
 }
@@ -218,17 +204,27 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
   Failures failures;
   bool begun = Begun(fragment, version);
   int64_t missing_bytes = source.payload_bytes();
-  return WithRetries(*channels, stop, failures, up_, [&](const BulkCall& call) -> absl::Status {
+  ChunkSize chunk_size;
+  // The last attempt sent chunks. Whether they have arrived is known when the server is asked.
+  bool sent = false;
+  return WithRetries(*channels, stop, failures, up_, [&](BulkCall call) -> absl::Status {
     CodedSource missing = source;
     if (std::exchange(begun, true)) {
       LH_ASSIGN_OR_RETURN(const HeldBlocks held, GetContribution(channels->front(), header, call));
       missing = Missing(source, held.blocks);
       if (missing.segments.empty()) return absl::OkStatus();
-      if (missing.payload_bytes() < std::exchange(missing_bytes, missing.payload_bytes()))
+      if (missing.payload_bytes() < std::exchange(missing_bytes, missing.payload_bytes())) {
         failures.Progress();
+      } else if (sent) {
+        chunk_size.Halve();
+      }
     }
+    call.chunk_size = chunk_size;
     const int streams = StreamCount(up_.most(), missing_bytes, options_.push_bytes_per_second);
-    return PushBlocks(BulkChannels(*channels).first(streams), header, missing, call).status();
+    const absl::Status pushed =
+        PushBlocks(BulkChannels(*channels).first(streams), header, missing, call).status();
+    sent = call.wire->payload > 0;
+    return pushed;
   });
 }
 
@@ -298,8 +294,12 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
     }
     return verified;
   };
-  LH_RETURN_IF_ERROR(WithRetries(*all, stop, failures, down_, [&](const BulkCall& call) {
+  ChunkSize chunk_size;
+  LH_RETURN_IF_ERROR(WithRetries(*all, stop, failures, down_, [&](BulkCall call) {
+    call.chunk_size = chunk_size;
     const absl::Status status = attempt(call);
+    // The answer began, and its path may break before a chunk of this size has passed.
+    if (!status.ok() && call.wire->total > 0 && !failures.progress()) chunk_size.Halve();
     if (absl::IsDataLoss(status) && options_.on_damaged_pull) options_.on_damaged_pull();
     return status;
   }));

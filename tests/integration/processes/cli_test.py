@@ -90,6 +90,14 @@ class CliTest(ClusterTest):
         self.assertEqual(complete('longhaul list -o ""'), ["table", "json", "jsonl", "yaml"])
         self.assertEqual(complete('longhaul submit -f ""'), ["files"])
 
+    def test_a_command_does_not_shut_down_grpc(self):
+        """That may take 10 s: gRPC joins a thread that it does not wake."""
+        listed = subprocess.run([BIN / "longhaul", "list"], env=self.environment(GRPC_VERBOSITY="debug"), capture_output=True, text=True,
+                                timeout=60, check=False)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertIn("grpc epoll fd", listed.stderr, "gRPC says what it does")
+        self.assertNotIn("grpc_shutdown", listed.stderr)
+
     def test_a_reader_that_goes_away_ends_the_command(self):
         self.assertEqual(self.cluster.submit("tiny").returncode, 0)
         watch = subprocess.Popen([BIN / "longhaul", "watch", "tiny", "-o", "jsonl"], env=self.environment(),

@@ -297,6 +297,22 @@ class WorkersTest(ClusterTest):
         self.assertEqual(worker.wait(timeout=10), 128 + signal.SIGINT)
         wait_until(lambda: not any(alive(rank) for rank in ranks), 5, "the ranks to end")
 
+    def test_one_whose_coordinator_takes_no_connection_ends_when_asked(self):
+        with contextlib.ExitStack() as sockets:
+            # Once the queue is full, the system drops what asks for a connection.
+            listener = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+            for _ in range(3):
+                waiting = sockets.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(listener.getsockname())
+            self.cluster.address = "%s:%d" % listener.getsockname()
+            worker = self.cluster.start_worker("site-a", 1)
+            self.cluster.wait_log("site-a", "trying again")
+            worker.send_signal(signal.SIGTERM)
+            self.cluster.wait_log("site-a", '"ended"')
+            # A join is tried for 5 s, a connection for 10 s.
+            self.assertEqual(worker.wait(timeout=4), 0)
+
     def refused(self, words, *flags, code=4, pool="site-a"):
         worker = self.cluster.start_worker(pool, 1, *flags)
         self.assertEqual(worker.wait(timeout=20), code, self.cluster.tail(pool))

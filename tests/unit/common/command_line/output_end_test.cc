@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <iostream>
 #include <sstream>
 
 namespace longhaul {
@@ -24,6 +26,15 @@ TEST(OutputEndTest, WhatWasNotWrittenIsNoSuccess) {
             "hint: is its disk full, or its reader gone?\n");
   // An earlier failure tells more.
   EXPECT_EQ(ExitAfterOutput(4, out, err), 4);
+}
+
+TEST(OutputEndTest, WhatIsBufferedIsWritten) {
+  const auto end = [] {
+    std::cerr << "an error, ";
+    std::fputs("and more", stderr);
+    EndProgram(3);
+  };
+  EXPECT_EXIT(end(), ::testing::ExitedWithCode(3), "an error, and more");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "longhaul/v1/sync.grpc.pb.h"
+#include "tests/testing/cutting_proxy.h"
 #include "tests/unit/common/rpc/bulk_testing.h"
 
 namespace longhaul::session {
@@ -38,13 +40,19 @@ class SyncServer : public v1::SyncService::Service {
   SyncServer() { server_ = *Server::Start({.address = "127.0.0.1:0"}, {this}); }
   ~SyncServer() override { server_.reset(); }
   const std::string& address() const { return server_->address(); }
+  int port() const { return server_->port(); }
 
   grpc::Status PushFragment(grpc::ServerContext*, grpc::ServerReader<v1::PushMessage>* reader,
                             v1::PushResponse*) override {
     v1::PushMessage message;
     while (reader->Read(&message)) {
       absl::MutexLock lock(&mutex_);
-      if (message.has_header()) ++streams[message.header().version()];
+      if (message.has_header()) {
+        ++streams[message.header().version()];
+        chunks.clear();
+      } else {
+        chunks.push_back(static_cast<int64_t>(message.payload().size()));
+      }
     }
     absl::MutexLock lock(&mutex_);
     ++pushes;
@@ -79,6 +87,8 @@ class SyncServer : public v1::SyncService::Service {
   int64_t held_each ABSL_GUARDED_BY(mutex_) = 0;
   // Pushes that have begun, by version.
   std::map<int64_t, int> streams ABSL_GUARDED_BY(mutex_);
+  // The payload bytes of each chunk of the last push.
+  std::vector<int64_t> chunks ABSL_GUARDED_BY(mutex_);
   int pushes ABSL_GUARDED_BY(mutex_) = 0, pulls ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<float> values = std::vector<float>(kSentElements, 3);
 
@@ -142,9 +152,13 @@ class TransfersTest : public ::testing::Test {
     return transfers.Push(fragment, 1, RoundKind::kOuter, *exact_, coded, 2, stop);
   }
   absl::StatusOr<std::vector<float>> Pull(Transfers& transfers, int fragment = 0) const {
-    PulledParameters into({.map = &map_, .codec = exact_.get()});
+    return Pull(transfers, fragment, map_);
+  }
+  absl::StatusOr<std::vector<float>> Pull(Transfers& transfers, int fragment,
+                                          const FragmentMap& map) const {
+    PulledParameters into({.map = &map, .codec = exact_.get()});
     const auto version = transfers.Pull(
-        {.map = &map_, .fragment = fragment, .whole = true, .codec = exact_.get()}, into, {});
+        {.map = &map, .fragment = fragment, .whole = true, .codec = exact_.get()}, into, {});
     if (!version.ok()) return version.status();
     EXPECT_EQ(*version, 5);
     return std::move(into).Release();
@@ -163,7 +177,7 @@ class TransfersTest : public ::testing::Test {
 // A fragment of 8 MiB, and eight channels.
 class ManyStreamsTest : public TransfersTest {
  protected:
-  static constexpr int64_t kMany = 2 << 20;
+  static constexpr int64_t kMany = 2 << 20, kMiB = 1 << 20;
 
   Transfers::Options Options() {
     Transfers::Options options = TransfersTest::Options(server_.address());
@@ -174,6 +188,9 @@ class ManyStreamsTest : public TransfersTest {
     auto coded = std::make_shared<CodedContribution>();
     coded->blocks = {many_.segments(), AlignedBuffer(4 * kMany)};
     return transfers.Push(0, version, RoundKind::kOuter, *exact_, coded, 2, stop);
+  }
+  absl::StatusOr<std::vector<float>> PullMany(Transfers& transfers) const {
+    return Pull(transfers, 0, many_);
   }
   // The next push is too slow. Then all of it is there.
   void FailSlowly() {
@@ -287,11 +304,9 @@ TEST_F(ManyStreamsTest, DamageDoesNotEndATransferThatProgresses) {
     server_.damages.assign(7, SyncServer::Damage::kSecond);
     server_.held_each = kMany / kBlockElements / 8;
   }
-  PulledParameters into({.map = &many_, .codec = exact_.get()});
-  const auto version = transfers.Pull(
-      {.map = &many_, .fragment = 0, .whole = true, .codec = exact_.get()}, into, {});
-  ASSERT_TRUE(version.ok()) << version.status();
-  EXPECT_EQ(std::move(into).Release(), server_.values);
+  const auto pulled = PullMany(transfers);
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_EQ(*pulled, server_.values);
   EXPECT_THAT(
       log_.str(),
       HasSubstr(
@@ -301,6 +316,57 @@ TEST_F(ManyStreamsTest, DamageDoesNotEndATransferThatProgresses) {
     server_.answers.assign(7, grpc::Status(grpc::StatusCode::DATA_LOSS, "a hash differs"));
   }
   EXPECT_TRUE(PushMany(transfers, 1).ok());
+}
+
+// Several connections break before a chunk has passed. Then all is well, and to carry 8 MiB in
+// chunks of 64 KiB, or of a tile (here 256 KiB), would be slow.
+class MendedPathTest : public ManyStreamsTest {
+ protected:
+  std::string Proxy(CuttingProxy::Direction direction) {
+    proxy_.emplace(CuttingProxy::Options{.target_port = server_.port(),
+                                         .direction = direction,
+                                         .bytes_each = 40 << 10,
+                                         .cuts = kCuts});
+    return proxy_->address();
+  }
+
+  static constexpr int kCuts = 4;
+  std::optional<CuttingProxy> proxy_;
+};
+
+TEST_F(MendedPathTest, ChunksOfAPushGrowAgain) {
+  Transfers transfers(TransfersTest::Options(Proxy(CuttingProxy::Direction::kUp)));
+  ASSERT_TRUE(PushMany(transfers, 1).ok());
+  EXPECT_EQ(proxy_->cuts(), kCuts);
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.chunks.front(), kMiB / 4);
+  EXPECT_EQ(server_.chunks.back(), kMiB);
+  EXPECT_LT(server_.chunks.size(), 20);
+}
+
+TEST_F(MendedPathTest, ChunksOfAPullGrowAgain) {
+  Transfers transfers(TransfersTest::Options(Proxy(CuttingProxy::Direction::kDown)));
+  server_.values.assign(kMany, 3);
+  const auto pulled = PullMany(transfers);
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_EQ(*pulled, server_.values);
+  EXPECT_EQ(proxy_->cuts(), kCuts);
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_LT(server_.pulls, 30);
+}
+
+// Which chunks of a push have arrived is known when the server is asked.
+TEST_F(ManyStreamsTest, APushThatBroughtChunksGoesOnWithChunksOfThatSize) {
+  Transfers transfers(TransfersTest::Options(server_.address()));
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    server_.answers = {grpc::Status(grpc::StatusCode::UNAVAILABLE, "broken")};
+    server_.held_each = kMany / kBlockElements / 8;
+  }
+  ASSERT_TRUE(PushMany(transfers, 1).ok());
+  absl::MutexLock lock(&server_.mutex_);
+  EXPECT_EQ(server_.pushes, 2);
+  EXPECT_EQ(server_.chunks, std::vector<int64_t>(7, kMiB));
 }
 
 TEST_F(TransfersTest, AStopEndsTheRetries) {
