@@ -479,7 +479,11 @@ TEST(JobSpecTest, RefusesOptionsThatACodecLacks) {
            {"sync.up={codec: topk2, feedback_decay: 1e-60}", "sync.up.feedback_decay"},
            {"sync.down={codec: e3m0, error_feedback: false}", "sync.down.error_feedback"},
            {"sync.down.codec=topk2", "sync.down.codec"}}) {
-    EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
+    std::vector<SpecViolation> violations;
+    EXPECT_FALSE(ResolveJobSpec(Small({assignment}), &violations).ok());
+    ASSERT_EQ(violations.size(), 1) << assignment;
+    EXPECT_EQ(violations[0].field, field);
+    EXPECT_THAT(Describe(violations[0]), AllOf(HasSubstr("found "), HasSubstr("expected ")));
   }
 }
 
@@ -529,7 +533,10 @@ TEST(JobSpecTest, WarnsOfSettingsThatCannotCount) {
   const auto warnings = [](const std::vector<std::string>& overrides) {
     return ResolveJobSpec(Small(overrides)).value().warnings;
   };
-  EXPECT_THAT(warnings({"train.steps=29"}), ElementsAre(HasSubstr("train.steps: 29")));
+  EXPECT_THAT(warnings({"train.steps=29"}),
+              ElementsAre(AllOf(HasSubstr("train.steps: 29"), Not(HasSubstr("checkpoint")))));
+  EXPECT_THAT(warnings({"train.steps=29", "sync.final_round=false"}),
+              ElementsAre(HasSubstr("so that it ends without a checkpoint")));
   EXPECT_THAT(warnings({"sync.up={codec: sign1, error_feedback: false}"}),
               ElementsAre(HasSubstr("lost for good")));
   EXPECT_THAT(warnings({"sync.up={codec: fp32, error_feedback: true}"}),
