@@ -269,6 +269,8 @@ TEST(JobSpecTest, RefusesMuonOutOfRangeOrOutOfPlace) {
   synthetic.mutable_train()->set_steps(10);
   synthetic.mutable_inner()->mutable_muon();
   EXPECT_THAT(FaultsOf(synthetic), ElementsAre("inner.muon"));
+  synthetic.mutable_inner()->mutable_onebit_adam();
+  EXPECT_THAT(FaultsOf(synthetic), ElementsAre("inner.onebit_adam"));
 }
 
 TEST(JobSpecTest, Bfloat16MomentsAreForTheCpu) {
@@ -527,6 +529,17 @@ TEST(JobSpecTest, WarnsOfMomentumThatHasTooFewRounds) {
   EXPECT_THAT(warnings("0.7", "1499"), ElementsAre(HasSubstr("needs rounds")));
   EXPECT_THAT(warnings("0.7", "1500"), IsEmpty());
   EXPECT_THAT(warnings("0.6", "600"), IsEmpty());
+}
+
+TEST(JobSpecTest, WarnsOfWhatTheSyntheticModelLeavesOut) {
+  v1::JobSpec spec;
+  spec.set_name("a");
+  spec.mutable_model()->mutable_synthetic()->set_units(1);
+  spec.mutable_model()->mutable_synthetic()->set_elements(10);
+  spec.mutable_train()->set_steps(60);
+  EXPECT_THAT(ResolveJobSpec(spec).value().warnings, IsEmpty());
+  spec.mutable_partition()->set_preset("zero3");
+  EXPECT_THAT(ResolveJobSpec(spec).value().warnings, ElementsAre(HasSubstr("partition: ")));
 }
 
 TEST(JobSpecTest, WarnsOfSettingsThatCannotCount) {
