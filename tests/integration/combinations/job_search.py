@@ -37,7 +37,8 @@ from cluster import BIN, Cluster, children, wait_until  # noqa: E402
 
 KINDS = {"alone": 20, "option left out": 52, "coordinator killed": 9, "rank killed": 5, "agent killed": 4, "pool drained": 4, "paused": 6}
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "QUARANTINED")
-SECONDS, INTERRUPTED_SECONDS = 60, 120
+# Without a step.
+SECONDS = 60
 # So long that the interruption meets it.
 INTERRUPTED_STEPS = 300
 
@@ -156,13 +157,15 @@ class Search:
 
     def follow(self, spec, interrupt=None):
         """Until the job has ended. None: a pool was set aside, as it should be."""
-        name, deadline = spec["name"], time.monotonic() + (INTERRUPTED_SECONDS if interrupt else SECONDS)
+        name, seen = spec["name"], None
         if interrupt:
             interrupt()
         while True:
             job = self.answer("get", name)
             if job["state"] in ENDED:
                 return job
+            if seen != (job["state"], job["inner_step"]):
+                seen, deadline = (job["state"], job["inner_step"]), time.monotonic() + SECONDS
             for of in job["set_aside"]:
                 if of["error"]["field"] != drawn_job.unfit(spec) or not of["error"]["hint"] or of["error"]["fault_class"] != "SITE_FAULT":
                     raise Broken(f"set a pool aside: {json.dumps(of)}")
@@ -201,8 +204,8 @@ class Search:
         # The fragment of embedding and head is the first one, and takes its turn in the order of numbers.
         need(sorted(versions) == sorted(expected), f"has versions {versions}, not {expected}")
         lockstep = whole["sync"]["mode"] == "LOCKSTEP"
-        if alone and lockstep and transformer:
-            tokens = steps * spec["train"]["batch"] * spec["model"]["transformer"]["context"]
+        if alone and lockstep:
+            tokens = steps * spec["train"]["batch"] * spec["model"]["transformer"]["context"] if transformer else steps
             for pool in job["pools"]:
                 need(int(pool["tokens"]) == tokens and int(pool["skipped_steps"]) == 0, f"pool counts {pool['tokens']} of {tokens} tokens: {pool}")
             need(len(job["pools"]) == len(spec["pools"]["names"]), f"has other pools: {job['pools']}")
@@ -213,9 +216,8 @@ class Search:
         need(checkpoints and checkpoints[-1]["step"] == steps and checkpoints[-1]["final"], f"has no last checkpoint: {checkpoints}")
         need(len(checkpoints) <= int(whole["checkpoint"]["keep"]), f"keeps {len(checkpoints)} checkpoints")
         losses = [job["eval_loss"][key] for key in ("first", "last", "best")] + [pool["train_loss"] for pool in job["pools"]]
-        if transformer:
-            need(all(loss is not None and math.isfinite(loss) for loss in losses), f"has losses {losses}")
-            need(job["eval_loss"]["last_step"] == steps or not whole["sync"]["final_round"], f"has no evaluation of its end: {job['eval_loss']}")
+        need(all(loss is not None and math.isfinite(loss) for loss in losses), f"has losses {losses}")
+        need(job["eval_loss"]["last_step"] == steps or not whole["sync"]["final_round"], f"has no evaluation of its end: {job['eval_loss']}")
 
     def use(self, spec, drawing):
         """Whoever gets the checkpoint can read it, and another job begins with it."""
@@ -256,7 +258,9 @@ class Search:
         unchanged = {**again["spec"], "name": ""} == {**job["spec"], "name": ""}
         if (unchanged or drawn_job.below(path, drawn_job.NEUTRAL)) and not equal:
             raise Broken(f"has another result without {path}")
-        if equal and not unchanged and not drawn_job.below(path, drawn_job.NEUTRAL + drawn_job.UNCERTAIN):
+        # Where pools have data of their own, none may read that of the job.
+        uncertain = drawn_job.UNCERTAIN + (("data",) if "pools" in spec.get("data", {}) else ())
+        if equal and not unchanged and not drawn_job.below(path, drawn_job.NEUTRAL + uncertain):
             self.no_effect[f"{path} = {drawn_job.at(spec, path)}; seed {spec['name'][1:]}"] += 1
 
     # --- Interruptions.
