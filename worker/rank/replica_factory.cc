@@ -63,9 +63,9 @@ int EvaluationsBeside(const v1::EvaluationSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<Replica>> MakeSynthetic(const ReplicaOptions& options) {
   if (options.communicator != nullptr) {
-    return AboutField(kSyntheticField, absl::FailedPreconditionError(absl::StrCat(
-                                           kSyntheticField, ": this pool has ",
-                                           options.communicator->size(), " ranks, not one")));
+    return AboutField(kSyntheticField,
+                      absl::FailedPreconditionError(absl::StrCat(
+                          "this pool has ", options.communicator->size(), " ranks, not one")));
   }
   const v1::SyntheticModelSpec& model = options.spec.model().synthetic();
   SyntheticReplica::Options result{

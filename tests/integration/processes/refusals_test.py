@@ -96,7 +96,7 @@ class RefusalsTest(ClusterTest):
         wait_until(lambda: self.cluster.job("vectors")["set_aside"], 20, "the pool to be set aside")
         error = self.cluster.job("vectors")["set_aside"][0]["error"]
         self.assertEqual((error["field"], error["fault_class"]), ("model.synthetic", "SITE_FAULT"))
-        self.assertIn("this pool has 2 ranks, not one", error["message"])
+        self.assertEqual(error["message"], "model.synthetic: this pool has 2 ranks, not one")
         self.assertIn("use pools of one rank", error["hint"])
         self.cluster.start_worker("site-a", 1)
         self.cluster.wait_job("vectors", seconds=60)
