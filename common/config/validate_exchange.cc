@@ -39,7 +39,9 @@ void ValidateCodec(const std::string& field, const v1::CodecSpec& spec, Violatio
   RequireNumber(violations, absl::StrCat(field, ".feedback_decay"), spec.feedback_decay(),
                 {.low = kFloatMin, .high = 1});
   if (spec.feedback_decay() != 1 && !spec.error_feedback())
-    refuse("feedback_decay", "expected error_feedback with it: nothing is fed back");
+    refuse("feedback_decay",
+           absl::StrFormat("found %g, expected error_feedback with it: nothing is fed back",
+                           spec.feedback_decay()));
 }
 
 // Reports what only the uplink allows.

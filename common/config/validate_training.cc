@@ -191,6 +191,8 @@ void ValidateLocalSteps(const v1::OneBitAdamSpec& onebit, const std::string& pat
 void ValidateOneBitAdam(const v1::JobSpec& spec, ViolationList& violations) {
   const v1::OneBitAdamSpec& onebit = spec.inner().onebit_adam();
   const std::string path = "inner.onebit_adam";
+  if (spec.model().has_synthetic())
+    violations.Invalid(path, "the synthetic model has no optimizer", "leave it out");
   ValidateAdam(path, onebit, violations);
   RequireInteger(violations, path + ".freeze_step", onebit.freeze_step(), 0,
                  std::max<int64_t>(0, spec.train().steps() - 1), "less than train.steps");

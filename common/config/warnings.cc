@@ -89,6 +89,9 @@ void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings
   if (spec.sync().has_fragments()) {
     warnings.push_back("sync.fragments: each unit of the synthetic model is a fragment of its own");
   }
+  if (spec.partition().has_map() || spec.partition().preset() != "ddp") {
+    warnings.push_back("partition: the synthetic model is for pools of one rank");
+  }
   const v1::SyntheticModelSpec& model = spec.model().synthetic();
   if (model.inner_delta_size() > 1 && model.inner_delta_size() < spec.pools().min()) {
     warnings.push_back(

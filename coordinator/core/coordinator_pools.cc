@@ -109,7 +109,8 @@ void Coordinator::Report(const Heartbeat& event, Job& job, Participant& particip
 
 void Coordinator::SetAside(Job& job, Participant& participant, const JobFault& fault) {
   const std::string& pool = participant.pool;
-  job.set_asides.Add(pool, {fault.code, fault.message, fault.field, fault.hint}, now_);
+  job.set_asides.Add(pool, {fault.code, fault.message, fault.field, fault.hint, fault.fault_class},
+                     now_);
   out_.notices.push_back(
       PoolSetAside{job.id, pool, fault, job.set_asides.all().find(pool)->second.retry_at - now_});
   Drop(job, participant, Presence::kLeft,
@@ -139,7 +140,8 @@ void Coordinator::FailIfEveryPoolFails(Job& job) {
                        .message = verdict->message,
                        .field = verdict->field,
                        .hint = verdict->hint,
-                       .pool = eligible.size() == 1 ? eligible[0] : ""};
+                       .pool = eligible.size() == 1 ? eligible[0] : "",
+                       .fault_class = verdict->fault_class};
   End(job, JobState::kFailed);
 }
 

@@ -110,8 +110,8 @@ SetAsideView SetAsideViewOf(const std::string& pool, const longhaul::SetAside& e
                             const Job& job) {
   const PoolFault& fault = entry.fault;
   return {job.options.name, pool,
-          JobFault{fault.code, fault.message, fault.field, fault.hint, pool}, entry.failures,
-          entry.retry_at};
+          JobFault{fault.code, fault.message, fault.field, fault.hint, pool, fault.fault_class},
+          entry.failures, entry.retry_at};
 }
 
 }  // namespace

@@ -41,6 +41,8 @@ struct JobOptions {
 // job.proto).
 struct JobFault {
   std::string code, message, field, hint, pool;
+  // A v1::FaultClass, as the pool reported it. Nothing is decided by it.
+  int fault_class = 0;
 };
 
 }  // namespace longhaul

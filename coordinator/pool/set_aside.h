@@ -19,6 +19,8 @@ namespace longhaul {
 // What a pool reports about a job that it cannot do (JobError in job.proto).
 struct PoolFault {
   std::string code, message, field, hint;
+  // As in JobFault.
+  int fault_class = 0;
 };
 
 struct SetAside {

@@ -34,6 +34,7 @@ v1::JobError ToProto(const JobFault& fault) {
   error.set_field(fault.field);
   error.set_hint(fault.hint);
   error.set_pool(fault.pool);
+  error.set_fault_class(static_cast<v1::FaultClass>(fault.fault_class));
   return error;
 }
 
@@ -52,7 +53,8 @@ JobFault FromProto(const v1::JobError& error) {
           .message = BoundedFaultText(error.message()),
           .field = BoundedFaultText(error.field()),
           .hint = BoundedFaultText(error.hint()),
-          .pool = BoundedFaultText(error.pool())};
+          .pool = BoundedFaultText(error.pool()),
+          .fault_class = error.fault_class()};
 }
 
 }  // namespace longhaul::coordinator

@@ -94,6 +94,8 @@ ELSEWHERE = {
     "python3 deploy/make_reference.py build/bin --write": (BY_TEST, "tests/deploy/cli_contract_test.py", "deploy/make_reference.py"),
     "deploy/make_reference.py BUILD/bin --write": (BY_TEST, "tests/deploy/cli_contract_test.py", "deploy/make_reference.py"),
     "deploy/schemas/make_schemas.py": (BY_TEST, "tests/deploy/cli_contract_test.py", "make_schemas.py"),
+    "python3 tests/integration/combinations/job_search.py build/bin --minutes 20 --seed 1":
+        (LONG, "tests/integration/combinations/CMakeLists.txt", "job_search.py"),
     "tests/soak/run.sh --minutes 30": (LONG, "tests/soak/run.sh", "tests/soak/soak.py"),
     "tests/soak/run.sh --minutes 30 --seed 7": (LONG, "tests/soak/run.sh", "tests/soak/soak.py"),
     "tests/upgrade/run.sh": (LONG, "tests/upgrade/run.sh", "PREVIOUS_BIN"),

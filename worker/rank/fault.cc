@@ -53,6 +53,7 @@ std::optional<Advice> AdviceByField(const v1::JobSpec& spec, const absl::Status&
             : "the folder is looked up on every worker's machine, absolute or below --data-dir; it "
               "must be whole there, and of the model that the job was submitted with"};
   }
+  if (field == kSyntheticField) return Advice{field, "use pools of one rank, or model.transformer"};
   if (field == "partition") {
     return Advice{
         field,

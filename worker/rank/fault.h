@@ -7,8 +7,9 @@
 
 namespace longhaul {
 
-// What errors about the model's files name.
+// What errors about the model name.
 inline constexpr char kHuggingFaceField[] = "model.hf.path";
+inline constexpr char kSyntheticField[] = "model.synthetic";
 
 // What the rank was doing.
 enum class FaultPlace {

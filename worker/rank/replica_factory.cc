@@ -12,6 +12,7 @@
 #include "common/config/job_spec.h"
 #include "common/hf/hf_config.h"
 #include "common/hf/hf_parameters.h"
+#include "worker/collective/communicator.h"
 #include "worker/rank/fault.h"
 #include "worker/replica/synthetic_replica.h"
 #include "worker/trainer/torch_replica.h"
@@ -61,6 +62,11 @@ int EvaluationsBeside(const v1::EvaluationSpec& spec) {
 }
 
 absl::StatusOr<std::unique_ptr<Replica>> MakeSynthetic(const ReplicaOptions& options) {
+  if (options.communicator != nullptr) {
+    return AboutField(kSyntheticField,
+                      absl::FailedPreconditionError(absl::StrCat(
+                          "this pool has ", options.communicator->size(), " ranks, not one")));
+  }
   const v1::SyntheticModelSpec& model = options.spec.model().synthetic();
   SyntheticReplica::Options result{
       .units = model.units(),

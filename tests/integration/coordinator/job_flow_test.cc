@@ -253,6 +253,7 @@ TEST_F(JobFlowTest, AFaultThatEveryPoolHasTwiceFailsTheJobWithItsReason) {
   ASSERT_EQ(waits->set_aside_size(), 1);
   EXPECT_EQ(waits->set_aside(0).pool(), "site-a");
   EXPECT_EQ(waits->set_aside(0).error().message(), "no such file");
+  EXPECT_EQ(waits->set_aside(0).error().fault_class(), v1::SITE_FAULT);
   EXPECT_NE(waits->waiting_for().find("site-a"), std::string::npos) << waits->waiting_for();
   clock_.Advance(absl::Seconds(6));
   ASSERT_TRUE(members[0]->pool.AwaitAssignment(submitted->job().id()).ok());
@@ -262,6 +263,7 @@ TEST_F(JobFlowTest, AFaultThatEveryPoolHasTwiceFailsTheJobWithItsReason) {
   EXPECT_EQ(job->error().field(), "data.text.path");
   EXPECT_EQ(job->error().pool(), "site-a");
   EXPECT_EQ(job->error().message(), "no such file");
+  EXPECT_EQ(job->error().fault_class(), v1::SITE_FAULT);
 }
 
 TEST_F(JobFlowTest, ALatePoolThatCannotDoTheJobLeavesItUntouched) {

@@ -2,7 +2,7 @@
 
 import json
 
-from cluster import ClusterTest, main
+from cluster import ClusterTest, main, wait_until
 
 
 class RefusalsTest(ClusterTest):
@@ -87,6 +87,19 @@ class RefusalsTest(ClusterTest):
         self.failed("empty", empty, "INVALID_ARGUMENT")
         self.cluster.submit(name="good", steps=60, pools=1)
         self.cluster.wait_job("good")
+
+    def test_a_synthetic_model_is_for_pools_of_one_rank(self):
+        self.cluster.start_worker("site-b", 2)
+        spec = self.cluster.folder / "vectors.yaml"
+        spec.write_text("{name: vectors, model: {synthetic: {units: 2, elements: 100}}, train: {steps: 20}, sync: {h: 5}}")
+        self.assertEqual(self.cluster.cli("submit", "-f", spec).returncode, 0)
+        wait_until(lambda: self.cluster.job("vectors")["set_aside"], 20, "the pool to be set aside")
+        error = self.cluster.job("vectors")["set_aside"][0]["error"]
+        self.assertEqual((error["field"], error["fault_class"]), ("model.synthetic", "SITE_FAULT"))
+        self.assertEqual(error["message"], "model.synthetic: this pool has 2 ranks, not one")
+        self.assertIn("use pools of one rank", error["hint"])
+        self.cluster.start_worker("site-a", 1)
+        self.cluster.wait_job("vectors", seconds=60)
 
     def test_exit_codes(self):
         self.assertEqual(self.cluster.cli("get", "nothing").returncode, 1)

@@ -269,6 +269,8 @@ TEST(JobSpecTest, RefusesMuonOutOfRangeOrOutOfPlace) {
   synthetic.mutable_train()->set_steps(10);
   synthetic.mutable_inner()->mutable_muon();
   EXPECT_THAT(FaultsOf(synthetic), ElementsAre("inner.muon"));
+  synthetic.mutable_inner()->mutable_onebit_adam();
+  EXPECT_THAT(FaultsOf(synthetic), ElementsAre("inner.onebit_adam"));
 }
 
 TEST(JobSpecTest, Bfloat16MomentsAreForTheCpu) {
@@ -479,7 +481,11 @@ TEST(JobSpecTest, RefusesOptionsThatACodecLacks) {
            {"sync.up={codec: topk2, feedback_decay: 1e-60}", "sync.up.feedback_decay"},
            {"sync.down={codec: e3m0, error_feedback: false}", "sync.down.error_feedback"},
            {"sync.down.codec=topk2", "sync.down.codec"}}) {
-    EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
+    std::vector<SpecViolation> violations;
+    EXPECT_FALSE(ResolveJobSpec(Small({assignment}), &violations).ok());
+    ASSERT_EQ(violations.size(), 1) << assignment;
+    EXPECT_EQ(violations[0].field, field);
+    EXPECT_THAT(Describe(violations[0]), AllOf(HasSubstr("found "), HasSubstr("expected ")));
   }
 }
 
@@ -525,11 +531,25 @@ TEST(JobSpecTest, WarnsOfMomentumThatHasTooFewRounds) {
   EXPECT_THAT(warnings("0.6", "600"), IsEmpty());
 }
 
+TEST(JobSpecTest, WarnsOfWhatTheSyntheticModelLeavesOut) {
+  v1::JobSpec spec;
+  spec.set_name("a");
+  spec.mutable_model()->mutable_synthetic()->set_units(1);
+  spec.mutable_model()->mutable_synthetic()->set_elements(10);
+  spec.mutable_train()->set_steps(60);
+  EXPECT_THAT(ResolveJobSpec(spec).value().warnings, IsEmpty());
+  spec.mutable_partition()->set_preset("zero3");
+  EXPECT_THAT(ResolveJobSpec(spec).value().warnings, ElementsAre(HasSubstr("partition: ")));
+}
+
 TEST(JobSpecTest, WarnsOfSettingsThatCannotCount) {
   const auto warnings = [](const std::vector<std::string>& overrides) {
     return ResolveJobSpec(Small(overrides)).value().warnings;
   };
-  EXPECT_THAT(warnings({"train.steps=29"}), ElementsAre(HasSubstr("train.steps: 29")));
+  EXPECT_THAT(warnings({"train.steps=29"}),
+              ElementsAre(AllOf(HasSubstr("train.steps: 29"), Not(HasSubstr("checkpoint")))));
+  EXPECT_THAT(warnings({"train.steps=29", "sync.final_round=false"}),
+              ElementsAre(HasSubstr("so that it ends without a checkpoint")));
   EXPECT_THAT(warnings({"sync.up={codec: sign1, error_feedback: false}"}),
               ElementsAre(HasSubstr("lost for good")));
   EXPECT_THAT(warnings({"sync.up={codec: fp32, error_feedback: true}"}),
