@@ -51,7 +51,7 @@ struct LiveJob {
   const std::string& name() const { return record.name; }
   JobState state() const {
     if (quarantine.has_value()) return JobState::kQuarantined;
-    return ShownState(static_cast<JobState>(record.state), static_cast<PauseStage>(pause.stage));
+    return ShownState(record.state, pause.stage);
   }
   int fragment_count() const { return fragments ? fragments->count() : 0; }
   // Requires `fragments`.

@@ -296,7 +296,7 @@ bool Performer::WriteLeft(const std::string& id) {
   const absl::StatusOr<JobRecord> record = parts_.meta->GetJob(id);
   v1::Job report;
   v1::JobSpec spec;
-  if (!record.ok() || record->state == static_cast<int>(JobState::kCompleted) ||
+  if (!record.ok() || record->state == JobState::kCompleted ||
       !report.ParseFromString(record->status) || !spec.ParseFromString(record->spec) ||
       std::any_of(report.fragments().begin(), report.fragments().end(),
                   [](const auto& fragment) { return fragment.rounds_committed() < 1; })) {

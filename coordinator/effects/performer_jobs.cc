@@ -66,7 +66,7 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   }
   const absl::StatusOr<JobRecord> same = meta.GetJob(resolved.spec.name());
   if (same.ok()) {
-    const auto state = static_cast<JobState>(same->state);
+    const JobState state = same->state;
     if (state == JobState::kFailed || state == JobState::kCancelled) {
       return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
                                 ", which is ", JobStateName(state), "; give this one another name"),
@@ -83,7 +83,7 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   JobRecord record{.id = NewJobId(),
                    .name = resolved.spec.name(),
                    .idempotency_token = token,
-                   .state = static_cast<int>(JobState::kPending),
+                   .state = JobState::kPending,
                    .spec = spec,
                    .created = now(),
                    .owner = owner};
@@ -143,7 +143,7 @@ void Performer::Delete(const std::string& name_or_id,
     if (refusal != nullptr) return done(ToStatus(*refusal));
     done(Deleted{id, true});
   };
-  Step(coordinator::DeleteJob{record->id, static_cast<JobState>(record->state)}, std::move(answer));
+  Step(coordinator::DeleteJob{record->id, record->state}, std::move(answer));
 }
 
 std::vector<v1::JobEvent> Performer::EventsAfter(const std::string& id, int64_t sequence) const {

@@ -76,10 +76,10 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
   LH_ASSIGN_OR_RETURN(job->pause, meta.GetPause(record.id));
   // An earlier version of the program gave pools to the job, since it does not know of pauses.
   const auto& places = recovered->places;
-  if (job->pause.stage == static_cast<int>(PauseStage::kPaused) &&
+  if (job->pause.stage == PauseStage::kPaused &&
       !std::all_of(places.begin(), places.end(), [](const auto& place) { return place.gone; }))
-    job->pause.stage = static_cast<int>(PauseStage::kPausing);
-  recovered->pause = static_cast<PauseStage>(job->pause.stage);
+    job->pause.stage = PauseStage::kPausing;
+  recovered->pause = job->pause.stage;
   LH_RETURN_IF_ERROR(ReadEvaluations(meta, record.id, job->progress));
   recovered->final_evaluation = job->progress.HasFinalEvaluation();
   return job;
@@ -95,7 +95,7 @@ absl::Status RecoverEnded(MetaStore& meta, absl::Time now, RecoveredState& state
     if (!key.has_ended()) continue;
     if (!key.ended_run_time.has_value()) found.push_back(EndedRunTime{key.id, state.run_time});
     const absl::Duration age = state.run_time - key.ended_run_time.value_or(state.run_time);
-    state.core.ended.push_back({key.id, static_cast<JobState>(key.state), now - age});
+    state.core.ended.push_back({key.id, key.state, now - age});
   }
   const absl::Status written = meta.Commit(found);
   return absl::IsResourceExhausted(written) ? absl::OkStatus() : written;
@@ -117,7 +117,7 @@ absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, absl::Time now, con
   LH_RETURN_IF_ERROR(RecoverEnded(meta, now, state));
   LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records, meta.ListUnended());
   for (const JobRecord& record : records) {
-    RecoveredJob recovered{.job = record.id, .state = static_cast<JobState>(record.state)};
+    RecoveredJob recovered{.job = record.id, .state = record.state};
     absl::StatusOr<std::shared_ptr<LiveJob>> job = RecoverJob(meta, record, &recovered);
     if (!job.ok()) {
       recovered.options = {.name = record.name, .from_job = FromJobOf(SpecOf(record).init())};

@@ -19,8 +19,7 @@ void JobService::ChangePause(grpc::ServerUnaryReactor* reactor,
                              const Event& event, v1::Job* job) {
   if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
   // The core does not know a job that ended before a restart.
-  if (IsEnded(static_cast<JobState>(record->state)))
-    return reactor->Finish(ToGrpcStatus(HasEnded(*record, if_ended)));
+  if (IsEnded(record->state)) return reactor->Finish(ToGrpcStatus(HasEnded(*record, if_ended)));
   StepAndFinish(
       reactor, *service_.performer, event,
       [this, id = record->id, job](const std::optional<Answer>&) { return Get(id, job); });

@@ -64,10 +64,9 @@ absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name
 absl::Status HasEnded(const JobRecord& record, const std::string& hint) {
   ErrorDetail detail{.reason = "JOB_ENDED"};
   if (!hint.empty()) detail.metadata["hint"] = hint;
-  return WithErrorInfo(
-      absl::FailedPreconditionError(absl::StrCat(
-          "job ", record.name, " has ended: ", JobStateName(static_cast<JobState>(record.state)))),
-      detail);
+  return WithErrorInfo(absl::FailedPreconditionError(absl::StrCat(
+                           "job ", record.name, " has ended: ", JobStateName(record.state))),
+                       detail);
 }
 
 JobWatchers::EventSource EventSourceOf(const Performer& performer) {

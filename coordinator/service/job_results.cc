@@ -60,7 +60,7 @@ grpc::ServerUnaryReactor* JobService::CreateCheckpoint(grpc::CallbackServerConte
        caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {
         const auto record = FindJobToChange(request->job(), caller);
         if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
-        if (IsEnded(static_cast<JobState>(record->state))) {
+        if (IsEnded(record->state)) {
           return reactor->Finish(
               ToGrpcStatus(HasEnded(*record, absl::StrCat("`longhaul checkpoints ", record->name,
                                                           "` shows what it left"))));

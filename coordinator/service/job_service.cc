@@ -188,7 +188,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
        caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {
         const absl::StatusOr<JobRecord> record = FindJobToChange(request->job(), caller);
         if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
-        const auto state = static_cast<JobState>(record->state);
+        const JobState state = record->state;
         if (IsEnded(state) && state != JobState::kCancelled)
           return reactor->Finish(ToGrpcStatus(HasEnded(*record)));
         service_.performer->Step(

@@ -28,7 +28,7 @@ class SqliteDatabase;
 // The fields of a job in a list of all jobs.
 struct JobKey {
   std::string id, name;
-  int state = 0;
+  JobState state = JobState::kPending;
   absl::Time ended = absl::InfinitePast();
   std::optional<absl::Duration> ended_run_time;
 
@@ -80,7 +80,7 @@ class MetaStore : public MetaLog {
   absl::StatusOr<std::vector<std::string>> ListEvents(const std::string& job_id);
   // The cycle of the open checkpoint request of one job, or 0.
   absl::StatusOr<int64_t> GetCheckpointRequest(const std::string& job_id);
-  // Stage 0: the job is not paused.
+  // kNone: the job is not paused.
   absl::StatusOr<PauseRecord> GetPause(const std::string& job_id);
   // The id of the newest deleted job with this name or id. NOT_FOUND: no such job; only the newest
   // deleted jobs are remembered.

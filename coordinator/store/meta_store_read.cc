@@ -43,13 +43,15 @@ double RealOf(const SqlValue& value) {
   return real == nullptr ? std::numeric_limits<double>::quiet_NaN() : *real;
 }
 
+JobState StateOf(const SqlValue& value) { return static_cast<JobState>(IntegerOf(value)); }
+
 JobRecord JobOf(const SqlRow& row) {
   JobRecord job;
   job.order = IntegerOf(row[0]);
   job.id = BlobOf(row[1]);
   job.name = BlobOf(row[2]);
   job.idempotency_token = BlobOf(row[3]);
-  job.state = IntegerOf(row[4]);
+  job.state = StateOf(row[4]);
   job.created = TimeOf(row[5]);
   job.started = TimeOf(row[6]);
   job.ended = TimeOf(row[7]);
@@ -126,8 +128,8 @@ absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {
           "SELECT id, name, state, ended, " LH_ENDED_RUN_TIME " FROM job ORDER BY position", {}));
   std::vector<JobKey> keys;
   for (const SqlRow& row : rows) {
-    keys.push_back({BlobOf(row[0]), BlobOf(row[1]), static_cast<int>(IntegerOf(row[2])),
-                    TimeOf(row[3]), DurationOf(row[4])});
+    keys.push_back(
+        {BlobOf(row[0]), BlobOf(row[1]), StateOf(row[2]), TimeOf(row[3]), DurationOf(row[4])});
   }
   return keys;
 }
@@ -260,7 +262,7 @@ absl::StatusOr<PauseRecord> MetaStore::GetPause(const std::string& job_id) {
   PauseRecord pause{.job_id = job_id};
   if (rows.empty()) return pause;
   const SqlRow& row = rows[0];
-  pause.stage = static_cast<int>(IntegerOf(row[0]));
+  pause.stage = static_cast<PauseStage>(IntegerOf(row[0]));
   pause.at = TimeOf(row[1]);
   pause.by = BlobOf(row[2]);
   pause.reason = BlobOf(row[3]);
