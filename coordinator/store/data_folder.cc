@@ -63,10 +63,8 @@ absl::StatusOr<JobRecord> RecordOf(FileSystem& fs, const std::string& data_dir,
 
 absl::StatusOr<FolderFindings> CompareFolders(FileSystem& fs, const std::string& data_dir,
                                               MetaStore& meta) {
-  absl::StatusOr<std::vector<std::string>> names = fs.List(JobsFolder(data_dir));
-  if (absl::IsNotFound(names.status())) names = std::vector<std::string>();
-  LH_RETURN_IF_ERROR(names.status());
-  std::set<std::string> folders(names->begin(), names->end());
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(fs, JobsFolder(data_dir)));
+  std::set<std::string> folders(names.begin(), names.end());
   FolderFindings findings;
   LH_ASSIGN_OR_RETURN(findings.jobs, meta.ListKeys());
   for (const JobKey& key : findings.jobs) {

@@ -20,10 +20,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "coordinator/store/meta_records.h"
+#include "coordinator/store/sqlite_database.h"
 
 namespace longhaul {
-
-class SqliteDatabase;
 
 // The fields of a job in a list of all jobs.
 struct JobKey {
@@ -90,6 +89,8 @@ class MetaStore : public MetaLog {
 
  private:
   explicit MetaStore(std::unique_ptr<SqliteDatabase> database);
+  absl::StatusOr<std::vector<SqlRow>> Query(absl::string_view sql,
+                                            const std::vector<SqlValue>& parameters);
   absl::Status WriteAll(absl::Span<const MetaRecord> records) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Mutex mutex_;
