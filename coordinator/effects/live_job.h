@@ -13,6 +13,7 @@
 #include "coordinator/effects/job_history.h"
 #include "coordinator/effects/job_progress.h"
 #include "coordinator/fragments/job_fragments.h"
+#include "coordinator/job/job_fault.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
 #include "coordinator/store/meta_records.h"

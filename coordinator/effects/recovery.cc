@@ -8,15 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_spec.h"
+#include "coordinator/effects/refusal.h"
 
 namespace longhaul::coordinator {
 namespace {
-
-JobFault Unusable(const absl::Status& status, absl::string_view what, absl::string_view hint) {
-  return {.code = absl::StatusCodeToString(status.code()),
-          .message = absl::StrCat(what, ": ", status.message()),
-          .hint = std::string(hint)};
-}
 
 absl::Status RecoverPlaces(MetaStore& meta, const std::string& id, RecoveredJob* recovered) {
   LH_ASSIGN_OR_RETURN(const std::vector<ParticipantRecord> places, meta.ListParticipants(id));
@@ -123,9 +118,9 @@ absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, absl::Time now, con
       recovered.options = {.name = record.name, .from_job = FromJobOf(SpecOf(record).init())};
       recovered.places.clear();
       recovered.unusable =
-          Unusable(job.status(), "its records cannot be used",
-                   "a version of the coordinator that accepts the spec can continue it; or "
-                   "cancel the job");
+          FaultOf(job.status(), "its records cannot be used",
+                  "a version of the coordinator that accepts the spec can continue it; or "
+                  "cancel the job");
       log.With({.job = record.name, .job_id = record.id})
           .Error(absl::StrCat("is quarantined: ", recovered.unusable->message));
       job = std::make_shared<LiveJob>(record);

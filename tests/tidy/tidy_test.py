@@ -33,7 +33,7 @@ ALLOWED = {
     "common/checkpoint": ["common/base", "common/blocks", "common/config", "common/hf", "common/io", "common/layout", "common/wire", "proto"],
     "common/rpc": ["common/base", "common/blocks", "common/codec", "common/io", "common/layout", "common/logging", "proto"],
     "coordinator/job": ["common/base", "common/schedule"],
-    "coordinator/pool": ["common/base"],
+    "coordinator/pool": ["common/base", "coordinator/job/job_fault.h"],
     "coordinator/sync": ["common/base", "common/schedule"],
     "coordinator/core": ["common/base", "common/schedule", "coordinator/job", "coordinator/pool", "coordinator/sync"],
     "coordinator/outer": ["common/base", "common/codec", "common/io", "common/layout"],

@@ -236,7 +236,7 @@ TEST_F(JobReportTest, AJobWhoseSpecIsNotUnderstoodIsShownFromItsRecord) {
 }
 
 TEST_F(JobReportTest, AJobThatIsNotStoredHasItsFragmentsAndNoTimes) {
-  const v1::Job report = ReportUnstored(resolved_);
+  const v1::Job report = UnstoredJob(resolved_);
   EXPECT_EQ(report.state(), v1::PENDING);
   EXPECT_EQ(report.fragments_size(), 2);
   EXPECT_FALSE(report.has_created_at());
