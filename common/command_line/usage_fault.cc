@@ -235,4 +235,21 @@ void ParseCommandLine(CLI::App& app, const std::vector<std::string>& args) {
   app.parse(std::move(words));
 }
 
+std::optional<int> ParseOrTell(CLI::App& app, const std::vector<std::string>& args,
+                               absl::FunctionRef<void(const UsageFault&)> say) {
+  try {
+    ParseCommandLine(app, args);
+    return std::nullopt;
+    // CLI11 reports by exceptions, also for --help.
+  } catch (const CLI::ParseError& error) {
+    const int code = UsageExitCode(error);
+    if (code == 0) {
+      app.exit(error);
+    } else {
+      say(ExplainUsage(app, error, args));
+    }
+    return code;
+  }
+}
+
 }  // namespace longhaul

@@ -2,12 +2,14 @@
 // Thread safety: const functions of their arguments. Nothing blocks.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "CLI/App.hpp"
 #include "CLI/Config.hpp"
 #include "CLI/Formatter.hpp"
+#include "absl/functional/function_ref.h"
 
 namespace longhaul {
 
@@ -42,5 +44,10 @@ std::vector<std::string> MisspeltVariables(const CLI::App& app, const char* cons
 
 // Parses as app.parse does, with the words above; throws what it throws.
 void ParseCommandLine(CLI::App& app, const std::vector<std::string>& args);
+
+// Parses. If the program is to end here, its exit code: a help page or the version was shown, or
+// `say` was told what is wrong.
+std::optional<int> ParseOrTell(CLI::App& app, const std::vector<std::string>& args,
+                               absl::FunctionRef<void(const UsageFault&)> say);
 
 }  // namespace longhaul

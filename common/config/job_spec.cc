@@ -126,4 +126,21 @@ absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
   return job;
 }
 
+v1::Job UnstoredJob(const ResolvedJob& resolved) {
+  v1::Job job;
+  *job.mutable_spec() = resolved.spec;
+  job.set_state(v1::PENDING);
+  for (size_t f = 0; f < resolved.fragments.size(); ++f) {
+    v1::FragmentStatus* fragment = job.add_fragments();
+    fragment->set_fragment(static_cast<int32_t>(f));
+    fragment->set_name(resolved.fragments[f].name);
+    fragment->set_elements(resolved.fragments[f].elements);
+  }
+  job.set_parameters(resolved.model.elements());
+  job.mutable_warnings()->Assign(resolved.warnings.begin(), resolved.warnings.end());
+  job.mutable_warnings()->Add(resolved.beginning_warnings.begin(),
+                              resolved.beginning_warnings.end());
+  return job;
+}
+
 }  // namespace longhaul

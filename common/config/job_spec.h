@@ -39,6 +39,9 @@ struct ResolvedJob {
 absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
                                            std::vector<SpecViolation>* violations = nullptr);
 
+// The report of a job that is not stored: its spec, fragments and warnings; PENDING. Pure.
+v1::Job UnstoredJob(const ResolvedJob& resolved);
+
 // What to tell of a job that goes on with a model, but not as it was trained: in whether attention
 // keeps to documents. Empty: nothing. `field`: the one that names the model. Pure.
 std::string WarningOfDocuments(const std::string& field, bool trained_separate,

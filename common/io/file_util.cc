@@ -67,6 +67,12 @@ void WriteBehindWholeSpans(File& file, int64_t before, int64_t after) {
   if (to > from) file.WriteBehind(from * kSpan, (to - from) * kSpan);
 }
 
+absl::StatusOr<std::vector<std::string>> ListIfThere(FileSystem& fs, const std::string& path) {
+  absl::StatusOr<std::vector<std::string>> names = fs.List(path);
+  if (absl::IsNotFound(names.status())) return std::vector<std::string>();
+  return names;
+}
+
 absl::Status RemoveFolder(FileSystem& fs, const std::string& path) {
   const absl::StatusOr<std::vector<std::string>> names = fs.List(path);
   if (absl::IsNotFound(names.status())) return absl::OkStatus();

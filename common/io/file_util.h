@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,6 +38,9 @@ absl::Status WriteFileAtomically(FileSystem& fs, const std::string& path, absl::
 // For a file that is written from its start. Hints that the spans of 8 MiB that end in (before,
 // after] should be written to the device while more bytes come (File::WriteBehind).
 void WriteBehindWholeSpans(File& file, int64_t before, int64_t after);
+
+// The names in a folder, as FileSystem::List gives them; none if the folder is not there.
+absl::StatusOr<std::vector<std::string>> ListIfThere(FileSystem& fs, const std::string& path);
 
 // Removes a folder with its files. It may not contain folders. OK if it does not exist. Not durable
 // until the folder above is synced.

@@ -18,7 +18,6 @@
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/impl/rpc_method.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "grpcpp/support/sync_stream.h"
 
 namespace longhaul::cli {
 namespace {
@@ -35,6 +34,20 @@ constexpr absl::Duration kTimerError = absl::Milliseconds(5);
 
 constexpr char kExplained[] = "longhaul.cli/explained";
 constexpr absl::Duration kExplainTime = absl::Seconds(2);
+
+// A request that names a job.
+template <typename Request>
+Request OfJob(const std::string& job) {
+  Request request;
+  request.set_job(job);
+  return request;
+}
+
+template <typename Response>
+absl::StatusOr<v1::Job> JobIn(absl::StatusOr<Response> response) {
+  LH_RETURN_IF_ERROR(response.status());
+  return std::move(*response->mutable_job());
+}
 
 }  // namespace
 
@@ -83,6 +96,23 @@ absl::StatusOr<Response> Client::Call(Stub& stub, const Request& request,
   return response;
 }
 
+template <typename Stub, typename Request, typename Response, typename Take>
+absl::Status Client::ReadAll(Stub& stub, const Request& request,
+                             std::unique_ptr<grpc::ClientReader<Response>> (Stub::*method)(
+                                 grpc::ClientContext*, const Request&),
+                             absl::Time deadline, const Take& on_message) {
+  grpc::ClientContext context;
+  LH_RETURN_IF_ERROR(Prepare(context, deadline));
+  const auto stream = (stub.*method)(&context, request);
+  for (Response message; stream->Read(&message);) {
+    if (on_message(message)) continue;
+    context.TryCancel();
+    break;
+  }
+  const grpc::Status status = stream->Finish();
+  return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
+}
+
 Client::Client(std::string address, absl::Duration timeout, ClientAccess access)
     : address_(std::move(address)),
       timeout_(timeout),
@@ -100,11 +130,7 @@ absl::StatusOr<v1::SubmitJobResponse> Client::SubmitJob(const v1::SubmitJobReque
 }
 
 absl::StatusOr<v1::Job> Client::GetJob(const std::string& job) {
-  v1::GetJobRequest request;
-  request.set_job(job);
-  LH_ASSIGN_OR_RETURN(v1::GetJobResponse response,
-                      Call(*jobs_, request, &v1::JobService::Stub::GetJob));
-  return std::move(*response.mutable_job());
+  return JobIn(Call(*jobs_, OfJob<v1::GetJobRequest>(job), &v1::JobService::Stub::GetJob));
 }
 
 absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(int limit) {
@@ -130,35 +156,24 @@ absl::StatusOr<v1::ListJobsResponse> Client::ListJobs(int limit) {
 }
 
 absl::StatusOr<v1::Job> Client::CancelJob(const std::string& job, const std::string& reason) {
-  v1::CancelJobRequest request;
-  request.set_job(job);
+  auto request = OfJob<v1::CancelJobRequest>(job);
   request.set_reason(reason);
-  LH_ASSIGN_OR_RETURN(v1::CancelJobResponse response,
-                      Call(*jobs_, request, &v1::JobService::Stub::CancelJob));
-  return std::move(*response.mutable_job());
+  return JobIn(Call(*jobs_, request, &v1::JobService::Stub::CancelJob));
 }
 
 absl::StatusOr<v1::Job> Client::PauseJob(const std::string& job, const std::string& reason) {
-  v1::PauseJobRequest request;
-  request.set_job(job);
+  auto request = OfJob<v1::PauseJobRequest>(job);
   request.set_reason(reason);
-  LH_ASSIGN_OR_RETURN(v1::PauseJobResponse response,
-                      Call(*jobs_, request, &v1::JobService::Stub::PauseJob));
-  return std::move(*response.mutable_job());
+  return JobIn(Call(*jobs_, request, &v1::JobService::Stub::PauseJob));
 }
 
 absl::StatusOr<v1::Job> Client::ResumeJob(const std::string& job) {
-  v1::ResumeJobRequest request;
-  request.set_job(job);
-  LH_ASSIGN_OR_RETURN(v1::ResumeJobResponse response,
-                      Call(*jobs_, request, &v1::JobService::Stub::ResumeJob));
-  return std::move(*response.mutable_job());
+  return JobIn(Call(*jobs_, OfJob<v1::ResumeJobRequest>(job), &v1::JobService::Stub::ResumeJob));
 }
 
 absl::StatusOr<v1::ListCheckpointsResponse> Client::ListCheckpoints(const std::string& job) {
-  v1::ListCheckpointsRequest request;
-  request.set_job(job);
-  return Call(*jobs_, request, &v1::JobService::Stub::ListCheckpoints);
+  return Call(*jobs_, OfJob<v1::ListCheckpointsRequest>(job),
+              &v1::JobService::Stub::ListCheckpoints);
 }
 
 absl::StatusOr<v1::ListPoolsResponse> Client::ListPools() {
@@ -189,67 +204,39 @@ absl::Status Client::Probe(int bytes_up, int bytes_down) {
 absl::Status Client::WatchJob(const std::string& job, int64_t cursor, absl::Time deadline,
                               const std::function<bool(const v1::WatchJobResponse&)>& on_update,
                               std::optional<int64_t> events_after) {
-  grpc::ClientContext context;
-  LH_RETURN_IF_ERROR(Prepare(context, deadline));
-  v1::WatchJobRequest request;
-  request.set_job(job);
+  auto request = OfJob<v1::WatchJobRequest>(job);
   request.set_cursor(cursor);
   if (events_after.has_value()) request.set_events_after(*events_after);
-  const auto stream = jobs_->WatchJob(&context, request);
-  for (v1::WatchJobResponse update; stream->Read(&update);) {
-    if (!on_update(update)) context.TryCancel();
-  }
-  const grpc::Status status = stream->Finish();
-  return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
+  return ReadAll(*jobs_, request, &v1::JobService::Stub::WatchJob, deadline, on_update);
 }
 
 absl::Status Client::FollowLogs(
     const v1::FollowLogsRequest& request, absl::Time deadline,
     const std::function<bool(const v1::FollowLogsResponse&)>& on_lines) {
-  grpc::ClientContext context;
-  LH_RETURN_IF_ERROR(Prepare(context, deadline));
-  const auto stream = logs_->FollowLogs(&context, request);
-  for (v1::FollowLogsResponse lines; stream->Read(&lines);) {
-    if (!on_lines(lines)) context.TryCancel();
-  }
-  const grpc::Status status = stream->Finish();
-  return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
+  return ReadAll(*logs_, request, &v1::LogService::Stub::FollowLogs, deadline, on_lines);
 }
 
 absl::StatusOr<v1::CreateCheckpointResponse> Client::CreateCheckpoint(const std::string& job) {
-  v1::CreateCheckpointRequest request;
-  request.set_job(job);
-  return Call(*jobs_, request, &v1::JobService::Stub::CreateCheckpoint);
+  return Call(*jobs_, OfJob<v1::CreateCheckpointRequest>(job),
+              &v1::JobService::Stub::CreateCheckpoint);
 }
 
 absl::StatusOr<v1::DeleteJobResponse> Client::DeleteJob(const std::string& job) {
-  v1::DeleteJobRequest request;
-  request.set_job(job);
-  return Call(*jobs_, request, &v1::JobService::Stub::DeleteJob);
+  return Call(*jobs_, OfJob<v1::DeleteJobRequest>(job), &v1::JobService::Stub::DeleteJob);
 }
 
 absl::StatusOr<v1::ListEventsResponse> Client::ListEvents(const std::string& job) {
-  v1::ListEventsRequest request;
-  request.set_job(job);
-  return Call(*jobs_, request, &v1::JobService::Stub::ListEvents);
+  return Call(*jobs_, OfJob<v1::ListEventsRequest>(job), &v1::JobService::Stub::ListEvents);
 }
 
 absl::Status Client::DownloadCheckpoint(
     const v1::DownloadCheckpointRequest& request, absl::Time deadline,
     const std::function<absl::Status(const v1::DownloadCheckpointResponse&)>& on_chunk) {
-  grpc::ClientContext context;
-  LH_RETURN_IF_ERROR(Prepare(context, deadline));
-  const auto stream = jobs_->DownloadCheckpoint(&context, request);
   absl::Status taken;
-  for (v1::DownloadCheckpointResponse chunk; stream->Read(&chunk);) {
-    taken = on_chunk(chunk);
-    if (taken.ok()) continue;
-    context.TryCancel();
-    break;
-  }
-  const grpc::Status status = stream->Finish();
-  if (!taken.ok()) return taken;
-  return status.ok() ? absl::OkStatus() : ErrorOf(status, context, deadline);
+  const absl::Status read = ReadAll(
+      *jobs_, request, &v1::JobService::Stub::DownloadCheckpoint, deadline,
+      [&](const v1::DownloadCheckpointResponse& chunk) { return (taken = on_chunk(chunk)).ok(); });
+  return taken.ok() ? read : taken;
 }
 
 absl::StatusOr<v1::FindFolderResponse> Client::FindFolder(const v1::FindFolderRequest& request) {

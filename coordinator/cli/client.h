@@ -11,6 +11,7 @@
 #include "common/io/file_pieces.h"
 #include "common/rpc/tls.h"
 #include "grpcpp/channel.h"
+#include "grpcpp/support/sync_stream.h"
 #include "longhaul/v1/job.grpc.pb.h"
 #include "longhaul/v1/logs.grpc.pb.h"
 #include "longhaul/v1/pool.grpc.pb.h"
@@ -93,6 +94,12 @@ class Client {
   absl::StatusOr<Response> Call(Stub& stub, const Request& request,
                                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                              Response*));
+  // Reads a stream to its end; it also ends when `on_message` returns false.
+  template <typename Stub, typename Request, typename Response, typename Take>
+  absl::Status ReadAll(Stub& stub, const Request& request,
+                       std::unique_ptr<grpc::ClientReader<Response>> (Stub::*method)(
+                           grpc::ClientContext*, const Request&),
+                       absl::Time deadline, const Take& on_message);
   // Sets the deadline, in steady time, and adds the token.
   absl::Status Prepare(grpc::ClientContext& context, absl::Time deadline) const;
   // The error of a call that failed.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/base/names.h"
 #include "coordinator/cli/export.h"
 #include "coordinator/cli/pause.h"
@@ -45,7 +46,7 @@ Outcome Cancel(const Arguments& arguments, Client& client, const Environment& en
   return {JobJson(*job), absl::StrCat(job->spec().name(), " ", StateName(job->state()), "\n")};
 }
 
-Outcome Pools(Client& client, const Environment& environment) {
+Outcome Pools(const Arguments&, Client& client, const Environment& environment) {
   const absl::StatusOr<v1::ListPoolsResponse> pools = client.ListPools();
   if (!pools.ok()) return ErrorOfCall(pools.status(), client.address());
   return {PoolsJson(*pools), PoolsTable(*pools, {environment.table_columns()})};
@@ -57,6 +58,30 @@ Outcome Checkpoints(const Arguments& arguments, Client& client, const Environmen
   return {CheckpointsJson(*checkpoints),
           CheckpointsTable(*checkpoints, {environment.table_columns()})};
 }
+
+struct Command {
+  absl::string_view name;
+  Outcome (*run)(const Arguments&, Client&, const Environment&);
+};
+
+constexpr Command kCommands[] = {
+    {"submit", Submit},
+    {"watch", Watch},
+    {"wait", Wait},
+    {"logs", Logs},
+    {"top", Top},
+    {"get", Get},
+    {"list", List},
+    {"cancel", Cancel},
+    {"pools", Pools},
+    {"checkpoints", Checkpoints},
+    {"pause", Pause},
+    {"resume", Resume},
+    {"checkpoint", Checkpoint},
+    {"download", DownloadTo},
+    {"events", Events},
+    {"delete", Delete},
+};
 
 }  // namespace
 
@@ -70,21 +95,10 @@ std::optional<Outcome> RunLocalCommand(const Arguments& arguments, const Environ
 }
 
 Outcome RunCommand(const Arguments& arguments, Client& client, const Environment& environment) {
-  if (arguments.command == "submit") return Submit(arguments, client, environment);
-  if (arguments.command == "watch") return Watch(arguments, client, environment);
-  if (arguments.command == "wait") return Wait(arguments, client, environment);
-  if (arguments.command == "logs") return Logs(arguments, client, environment);
-  if (arguments.command == "top") return Top(arguments, client, environment);
-  if (arguments.command == "get") return Get(arguments, client, environment);
-  if (arguments.command == "list") return List(arguments, client, environment);
-  if (arguments.command == "cancel") return Cancel(arguments, client, environment);
-  if (arguments.command == "pools") return Pools(client, environment);
   if (arguments.command == "export") return Export(arguments, &client, environment);
-  if (arguments.command == "checkpoints") return Checkpoints(arguments, client, environment);
-  if (std::optional<Outcome> outcome = RunPauseCommand(arguments, client, environment))
-    return *std::move(outcome);
-  if (std::optional<Outcome> outcome = RunResultCommand(arguments, client, environment))
-    return *std::move(outcome);
+  for (const Command& command : kCommands) {
+    if (command.name == arguments.command) return command.run(arguments, client, environment);
+  }
   return CliError{.code = "INTERNAL",
                   .message = absl::StrCat("no such command: ", arguments.command)};
 }

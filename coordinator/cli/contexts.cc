@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/connection.h"
+#include "coordinator/cli/table.h"
 #include "coordinator/cli/text.h"
 
 namespace longhaul::cli {
@@ -12,7 +13,7 @@ Outcome ListContexts(const Arguments& arguments, const Environment& environment)
   if (!contexts.ok()) return UsageError(std::string(contexts.status().message()));
   Json json = Json::array();
   std::string names;
-  std::vector<std::vector<std::string>> rows = {{"CURRENT", "NAME", "SERVER", "TLS"}};
+  std::vector<std::vector<std::string>> rows;
   for (const Context& context : *contexts) {
     const Connection& to = context.connection;
     json.push_back({{"name", context.name},
@@ -29,7 +30,7 @@ Outcome ListContexts(const Arguments& arguments, const Environment& environment)
     environment.err << "no contexts in " << (path.empty() ? "~/.config/longhaul/config.yaml" : path)
                     << "; `longhaul contexts --help` shows how to write them" << std::endl;
   }
-  return {std::move(json), TableText(rows)};
+  return {std::move(json), FittedTable({{"CURRENT"}, {"NAME"}, {"SERVER"}, {"TLS"}}, rows)};
 }
 
 }  // namespace longhaul::cli

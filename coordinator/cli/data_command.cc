@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/bytes_text.h"
+#include "coordinator/cli/table.h"
 #include "coordinator/cli/text.h"
 #include "worker/data/data_check.h"
 
@@ -63,8 +64,9 @@ Json ReportJson(const DataReport& report) {
 }
 
 std::string ReportsTable(const std::vector<DataReport>& reports) {
-  std::vector<std::vector<std::string>> rows = {
-      {"FILE", "FORMAT", "SIZE", "TOKENS", "DOCUMENTS", "LARGEST", "PROBLEMS"}};
+  static const std::vector<Column> kColumns = {{"FILE"},      {"FORMAT"},  {"SIZE"},    {"TOKENS"},
+                                               {"DOCUMENTS"}, {"LARGEST"}, {"PROBLEMS"}};
+  std::vector<std::vector<std::string>> rows;
   std::string samples, notes, problems;
   for (const DataReport& report : reports) {
     const std::string format = KindName(report.kind);
@@ -88,7 +90,7 @@ std::string ReportsTable(const std::vector<DataReport>& reports) {
         absl::StrAppend(&samples, "  text   ", LineText(report.sample_text), "\n");
     }
   }
-  return absl::StrCat(TableText(rows), samples, notes,
+  return absl::StrCat(FittedTable(kColumns, rows), samples, notes,
                       problems.empty() ? "" : absl::StrCat("\nProblems:\n", problems));
 }
 

@@ -69,8 +69,7 @@ class Downloading {
 
   // Whether `out` is the checkpoint already.
   absl::StatusOr<bool> IsThere() {
-    const auto names = fs_.List(out_);
-    if (absl::IsNotFound(names.status())) return false;
+    const auto names = ListIfThere(fs_, out_);
     if (names.ok() && names->empty()) return false;
     absl::StatusOr<v1::CheckpointManifest> manifest = longhaul::ReadManifest(fs_, out_);
     if (!manifest.ok() || !IsWanted(*manifest)) {

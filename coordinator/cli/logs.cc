@@ -36,7 +36,7 @@ absl::StatusOr<v1::FollowLogsRequest> RequestOf(const Arguments& arguments, Clie
 }
 
 // A JSON line of ours as people read it; another line as it is.
-std::string LineText(absl::string_view line) {
+std::string ReadableLine(absl::string_view line) {
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto text = [&](const char* name) {
     const bool there = json.is_object() && json.contains(name) && json[name].is_string();
@@ -83,7 +83,7 @@ class LogPrinter {
                    Json{{"pool", lines.pool()}, {"node", lines.node()}, {"line", line}}, ""))
             << "\n";
       } else {
-        environment_.out << pool << " | " << LineText(line) << "\n";
+        environment_.out << pool << " | " << ReadableLine(line) << "\n";
       }
     }
     environment_.out.flush();

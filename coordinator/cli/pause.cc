@@ -43,6 +43,17 @@ absl::StatusOr<v1::Job> AwaitPause(v1::Job job, absl::Time deadline, Client& cli
   return job;
 }
 
+}  // namespace
+
+void AddPauseCommands(CLI::App& app, Arguments& arguments) {
+  CLI::App* pause =
+      AddJobCommand(app, arguments, "pause", "Give the pools of a job back, until it is resumed");
+  pause->add_option("--reason", arguments.reason, "Shown with the job until it is resumed");
+  pause->add_flag("--wait", arguments.wait, "Wait until its pools have stopped");
+  AddJobCommand(app, arguments, "resume",
+                "Queue a paused job again; it continues from its last commit");
+}
+
 Outcome Pause(const Arguments& arguments, Client& client, const Environment& environment) {
   absl::StatusOr<v1::Job> job = client.PauseJob(arguments.job, arguments.reason);
   if (job.ok() && arguments.wait)
@@ -58,21 +69,7 @@ Outcome Pause(const Arguments& arguments, Client& client, const Environment& env
       .hint = absl::StrCat("`longhaul events ", job->spec().name(), "` shows what happened")};
 }
 
-}  // namespace
-
-void AddPauseCommands(CLI::App& app, Arguments& arguments) {
-  CLI::App* pause =
-      AddJobCommand(app, arguments, "pause", "Give the pools of a job back, until it is resumed");
-  pause->add_option("--reason", arguments.reason, "Shown with the job until it is resumed");
-  pause->add_flag("--wait", arguments.wait, "Wait until its pools have stopped");
-  AddJobCommand(app, arguments, "resume",
-                "Queue a paused job again; it continues from its last commit");
-}
-
-std::optional<Outcome> RunPauseCommand(const Arguments& arguments, Client& client,
-                                       const Environment& environment) {
-  if (arguments.command == "pause") return Pause(arguments, client, environment);
-  if (arguments.command != "resume") return std::nullopt;
+Outcome Resume(const Arguments& arguments, Client& client, const Environment&) {
   const absl::StatusOr<v1::Job> job = client.ResumeJob(arguments.job);
   if (!job.ok()) return ErrorOfCall(job.status(), client.address());
   return Show(*job);

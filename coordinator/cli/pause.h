@@ -1,8 +1,6 @@
 // The commands pause and resume.
 #pragma once
 
-#include <optional>
-
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/outcome.h"
 
@@ -10,8 +8,7 @@ namespace longhaul::cli {
 
 void AddPauseCommands(CLI::App& app, Arguments& arguments);
 
-// Empty: `arguments` names none of them.
-std::optional<Outcome> RunPauseCommand(const Arguments& arguments, Client& client,
-                                       const Environment& environment);
+Outcome Pause(const Arguments& arguments, Client& client, const Environment& environment);
+Outcome Resume(const Arguments& arguments, Client& client, const Environment& environment);
 
 }  // namespace longhaul::cli

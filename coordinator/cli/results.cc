@@ -23,6 +23,8 @@ namespace {
 // Between two looks for a checkpoint that was asked for.
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(500);
 
+}  // namespace
+
 Outcome Checkpoint(const Arguments& arguments, Client& client, const Environment& environment) {
   const auto promised = client.CreateCheckpoint(arguments.job);
   if (!promised.ok()) return ErrorOfCall(promised.status(), client.address());
@@ -40,7 +42,7 @@ Outcome Checkpoint(const Arguments& arguments, Client& client, const Environment
                        Printable(promised->path()), "\n")};
 }
 
-Outcome Delete(const Arguments& arguments, Client& client) {
+Outcome Delete(const Arguments& arguments, Client& client, const Environment&) {
   const auto deleted = client.DeleteJob(arguments.job);
   if (!deleted.ok()) {
     CliError error = ErrorOfCall(deleted.status(), client.address());
@@ -99,8 +101,6 @@ Outcome DownloadTo(const Arguments& arguments, Client& client, const Environment
                           done->received == 0 ? "; it was there already" : "")};
 }
 
-}  // namespace
-
 absl::Time DeadlineOf(const Arguments& arguments, const Environment& environment) {
   return arguments.timeout_given ? environment.clock.Now() + arguments.timeout
                                  : absl::InfiniteFuture();
@@ -152,15 +152,6 @@ void AddResultCommands(CLI::App& app, Arguments& arguments) {
       ->add_flag("--follow", arguments.follow, "Go on until the job has ended");
   AddJobCommand(app, arguments, "delete",
                 "Delete a job that has ended: removes its files, frees its name");
-}
-
-std::optional<Outcome> RunResultCommand(const Arguments& arguments, Client& client,
-                                        const Environment& environment) {
-  if (arguments.command == "checkpoint") return Checkpoint(arguments, client, environment);
-  if (arguments.command == "download") return DownloadTo(arguments, client, environment);
-  if (arguments.command == "events") return Events(arguments, client, environment);
-  if (arguments.command == "delete") return Delete(arguments, client);
-  return std::nullopt;
 }
 
 }  // namespace longhaul::cli

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,9 +13,10 @@ namespace longhaul::cli {
 
 void AddResultCommands(CLI::App& app, Arguments& arguments);
 
-// Empty: `arguments` names none of them.
-std::optional<Outcome> RunResultCommand(const Arguments& arguments, Client& client,
-                                        const Environment& environment);
+Outcome Checkpoint(const Arguments& arguments, Client& client, const Environment& environment);
+Outcome DownloadTo(const Arguments& arguments, Client& client, const Environment& environment);
+Outcome Events(const Arguments& arguments, Client& client, const Environment& environment);
+Outcome Delete(const Arguments& arguments, Client& client, const Environment& environment);
 
 // The deadline of a command that waits: --timeout from now, or never.
 absl::Time DeadlineOf(const Arguments& arguments, const Environment& environment);

@@ -69,21 +69,6 @@ std::string DryRunTable(const v1::Job& job) {
                       WriteYaml(MessageToJson(job.spec(), JsonFields::kSet)));
 }
 
-v1::Job Unstored(const ResolvedJob& resolved) {
-  v1::Job job;
-  *job.mutable_spec() = resolved.spec;
-  job.set_state(v1::PENDING);
-  for (size_t f = 0; f < resolved.fragments.size(); ++f) {
-    v1::FragmentStatus* fragment = job.add_fragments();
-    fragment->set_fragment(static_cast<int32_t>(f));
-    fragment->set_name(resolved.fragments[f].name);
-    fragment->set_elements(resolved.fragments[f].elements);
-  }
-  job.set_parameters(resolved.model.elements());
-  job.mutable_warnings()->Assign(resolved.warnings.begin(), resolved.warnings.end());
-  return job;
-}
-
 void TellWarnings(const v1::Job& job, const Environment& environment) {
   for (const std::string& warning : job.warnings()) {
     environment.err << "warning: " << Printable(warning) << std::endl;
@@ -118,7 +103,7 @@ Outcome DryRunHere(const v1::JobSpec& spec, const std::string& who,
   const absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec, &violations);
   if (!resolved.ok()) return ErrorOfSpec(resolved.status(), violations);
   environment.err << "checked by this program alone: " << who << std::endl;
-  const v1::Job job = Unstored(*resolved);
+  const v1::Job job = UnstoredJob(*resolved);
   TellWarnings(job, environment);
   return {JobJson(job), DryRunTable(job)};
 }

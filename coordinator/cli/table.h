@@ -34,9 +34,10 @@ struct TableWidth {
   bool lines = false;
 };
 
-// As TableText (text.h), with as many columns as `width` has. Where it is too wide, headings take
-// two lines, then columns are one space apart, then cells are shortened, the widest first. Where
-// that is not enough each row is a paragraph with a line for each cell. Cells are made printable.
+// Left-aligned columns two spaces apart, each as wide as its widest cell, in as many columns of the
+// terminal as `width` has. Where it is too wide, headings take two lines, then columns are one
+// space apart, then cells are shortened, the widest first. Where that is not enough each row is a
+// paragraph with a line for each cell. Cells are made printable.
 std::string FittedTable(const std::vector<Column>& columns,
                         const std::vector<std::vector<std::string>>& rows, TableWidth width = {});
 

@@ -50,24 +50,6 @@ std::string DurationText(absl::Duration duration) {
   return absl::StrFormat("%ds", seconds);
 }
 
-std::string TableText(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<int> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], ColumnsOf(row[i]));
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      absl::StrAppend(&line, i > 0 ? "  " : "", Printable(row[i]),
-                      std::string(widths[i] - ColumnsOf(row[i]), ' '));
-    }
-    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
-  }
-  return text;
-}
-
 int ColumnsOf(absl::string_view text) {
   return static_cast<int>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -103,9 +85,15 @@ std::string WrapText(absl::string_view text, int columns, absl::string_view inde
 }
 
 std::string PairsText(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [key, value] : pairs) rows.push_back({key, value});
-  return TableText(rows);
+  int width = 0;
+  for (const auto& [key, value] : pairs) width = std::max(width, ColumnsOf(key));
+  std::string text;
+  for (const auto& [key, value] : pairs) {
+    const std::string gap(width - ColumnsOf(key) + 2, ' ');
+    const std::string line = absl::StrCat(Printable(key), gap, Printable(value));
+    absl::StrAppend(&text, absl::StripTrailingAsciiWhitespace(line), "\n");
+  }
+  return text;
 }
 
 }  // namespace longhaul::cli

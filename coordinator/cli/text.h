@@ -20,10 +20,6 @@ std::string LineText(absl::string_view text);
 std::string CountText(double count);                // "812", "42.1k", "1.2M"
 std::string DurationText(absl::Duration duration);  // Rounded: "8s", "3m20s", "2h05m", "3d04h"
 
-// Left-aligned columns two spaces apart, each as wide as its widest cell, the first row a heading.
-// Cells are made printable.
-std::string TableText(const std::vector<std::vector<std::string>>& rows);
-
 // Characters as a terminal counts them, if each is one column wide.
 int ColumnsOf(absl::string_view text);
 // At most so many columns; what is longer ends with "...", if that fits. Whole characters of UTF-8.
@@ -32,7 +28,7 @@ std::string ClipColumns(absl::string_view text, int columns);
 // `indent`.
 std::string WrapText(absl::string_view text, int columns, absl::string_view indent = "");
 
-// "key   value" lines.
+// "key   value" lines, made printable; the values stand below each other.
 std::string PairsText(const std::vector<std::pair<std::string, std::string>>& pairs);
 
 }  // namespace longhaul::cli

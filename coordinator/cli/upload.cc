@@ -27,8 +27,6 @@
 namespace longhaul::cli {
 namespace {
 
-// The server takes no longer streams. A longer transfer continues with another one.
-constexpr absl::Duration kUploadStreamMax = absl::Minutes(30);
 // Files that are read and hashed at one time. Each has two threads: SHA-256 is slower than reading.
 constexpr size_t kFilesAtOnce = 4;
 
@@ -175,8 +173,8 @@ class Uploading {
     first.set_upload(folder_.upload);
     first.set_file(seen.name);
     first.set_offset(at);
-    const absl::StatusOr<v1::UploadFileResponse> sent = client_.UploadFile(
-        first, SteadyTime() + kUploadStreamMax, [&]() -> absl::StatusOr<FilePiece> {
+    const absl::StatusOr<v1::UploadFileResponse> sent =
+        client_.UploadFile(first, SteadyTime() + kStreamMax, [&]() -> absl::StatusOr<FilePiece> {
           absl::StatusOr<FilePiece> piece = pieces.Next();
           if (!piece.ok()) return Changed(folder_.path, seen);
           done_ += static_cast<int64_t>(piece->size);

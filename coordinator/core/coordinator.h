@@ -177,6 +177,9 @@ class Coordinator {
   void TakeBack(const std::string& pool, const std::string& incarnation);
   void Seat(Job& job, const std::string& pool, const std::string& incarnation);
   void Drop(Job& job, Participant& participant, Presence presence, absl::Status why = {});
+  // The pool gives up its place in the job. A live one is free for other jobs, behind those that
+  // wait already.
+  void Release(Job& job, Participant& participant, absl::Status why);
   void Report(const Heartbeat& event, Job& job, Participant& participant);
   void SetAside(Job& job, Participant& participant, const JobFault& fault);
   void FailIfEveryPoolFails(Job& job);

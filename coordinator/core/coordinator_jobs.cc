@@ -160,9 +160,9 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
   out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
   for (Participant& p : job.exchange->participants().all()) {
     if (p.gone()) continue;
-    if (p.live()) membership_.Requeue(p.pool);
-    Drop(job, p, Presence::kLeft,
-         absl::FailedPreconditionError(absl::StrCat("job ", job.options.name, " is quarantined")));
+    Release(
+        job, p,
+        absl::FailedPreconditionError(absl::StrCat("job ", job.options.name, " is quarantined")));
   }
 }
 

@@ -58,8 +58,7 @@ void Coordinator::On(const PauseJob& event) {
       p.stopping = true;
       continue;
     }
-    if (p.live()) membership_.Requeue(p.pool);
-    Drop(job, p, Presence::kLeft, Paused(job));
+    Release(job, p, Paused(job));
   }
 }
 
@@ -82,7 +81,7 @@ bool Coordinator::ReleaseStopped(Job& job) {
   bool released = false;
   for (Participant& p : job.exchange->participants().all()) {
     if (job.pause != PauseStage::kPausing || p.gone() || p.live()) continue;
-    Drop(job, p, Presence::kLeft, Paused(job));
+    Release(job, p, Paused(job));
     released = true;
   }
   // After a restart, what the pools have contributed is known once the store is open.
@@ -93,8 +92,7 @@ bool Coordinator::ReleaseStopped(Job& job) {
     // What a pool can is known once it has joined again after a restart.
     const bool stops = !member.joined || member.traits.capabilities.contains(kStopsWhenAsked);
     if (!p.stopped && stops && now_ < job.stop_until) continue;
-    membership_.Requeue(p.pool);
-    Drop(job, p, Presence::kLeft, Paused(job));
+    Release(job, p, Paused(job));
     released = true;
   }
   return released;

@@ -109,14 +109,12 @@ void Coordinator::Report(const Heartbeat& event, Job& job, Participant& particip
 
 void Coordinator::SetAside(Job& job, Participant& participant, const JobFault& fault) {
   const std::string& pool = participant.pool;
-  job.set_asides.Add(pool, {fault.code, fault.message, fault.field, fault.hint, fault.fault_class},
-                     now_);
+  job.set_asides.Add(pool, fault, now_);
   out_.notices.push_back(
       PoolSetAside{job.id, pool, fault, job.set_asides.all().find(pool)->second.retry_at - now_});
-  Drop(job, participant, Presence::kLeft,
-       absl::FailedPreconditionError(absl::StrFormat("pool %s was set aside for job %s: %s", pool,
-                                                     job.options.name, fault.message)));
-  membership_.Requeue(pool);
+  Release(job, participant,
+          absl::FailedPreconditionError(absl::StrFormat("pool %s was set aside for job %s: %s",
+                                                        pool, job.options.name, fault.message)));
   FailIfEveryPoolFails(job);
 }
 
@@ -134,14 +132,10 @@ void Coordinator::FailIfEveryPoolFails(Job& job) {
     if (member.live && member.joined && !member.draining && CouldDo(member, job))
       eligible.push_back(pool);
   }
-  const std::optional<PoolFault> verdict = job.set_asides.Verdict(eligible, now_);
+  std::optional<JobFault> verdict = job.set_asides.Verdict(eligible, now_);
   if (!verdict.has_value()) return;
-  job.fault = JobFault{.code = verdict->code,
-                       .message = verdict->message,
-                       .field = verdict->field,
-                       .hint = verdict->hint,
-                       .pool = eligible.size() == 1 ? eligible[0] : "",
-                       .fault_class = verdict->fault_class};
+  if (eligible.size() > 1) verdict->pool.clear();
+  job.fault = std::move(verdict);
   End(job, JobState::kFailed);
 }
 
@@ -268,6 +262,11 @@ void Coordinator::Drop(Job& job, Participant& participant, Presence presence, ab
   job.exchange->PoolsChanged();
   placement_due_ = true;
   Touch(job);
+}
+
+void Coordinator::Release(Job& job, Participant& participant, absl::Status why) {
+  if (participant.live()) membership_.Requeue(participant.pool);
+  Drop(job, participant, Presence::kLeft, std::move(why));
 }
 
 GrantLease Coordinator::Grant(std::string_view pool, std::string_view incarnation) const {

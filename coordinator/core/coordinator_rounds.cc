@@ -49,8 +49,7 @@ Participant* Coordinator::Admit(const RankReady& event, Job& job) {
   if (!start.has_value()) {
     const absl::Status late =
         absl::FailedPreconditionError(absl::StrFormat("job %s is about to end", job.options.name));
-    Drop(job, *participant, Presence::kLeft, late);
-    membership_.Requeue(event.pool);
+    Release(job, *participant, late);
     Answer(Refuse{late, "JOB_FINISHING"});
     return nullptr;
   }

@@ -36,6 +36,34 @@ const Round* OldestOpened(const Exchange& exchange, int* fragment) {
   return oldest;
 }
 
+// Of a job that runs.
+std::optional<Waiting> WaitingForPools(const Exchange& rounds, absl::Time changed_at) {
+  const Participants& participants = rounds.participants();
+  const absl::Time forever = absl::InfiniteFuture();
+  if (participants.ready_count() == 0) return Waiting{"a pool: none is left", changed_at, forever};
+  const int quorum = rounds.policy().quorum;
+  if (participants.ready_count() < quorum) {
+    return Waiting{absl::StrFormat("pools: %d of the quorum of %d are here",
+                                   participants.ready_count(), quorum),
+                   changed_at, forever};
+  }
+  int fragment = 0;
+  const Round* round = OldestOpened(rounds, &fragment);
+  if (round == nullptr) return std::nullopt;
+  const std::string names = NamesOf(round->Owing(participants, Presence::kLive), participants);
+  const bool lacks = !rounds.policy().lockstep() && !round->called();
+  const int more = quorum - static_cast<int>(round->contributors().size());
+  // Those who are here drain before the push.
+  if (lacks && names.empty()) {
+    return Waiting{absl::StrFormat("pools: %d more for fragment %d version %d", more, fragment,
+                                   round->version()),
+                   round->opened_at(), forever};
+  }
+  return Waiting{absl::StrFormat("fragment %d version %d from %s%s", fragment, round->version(),
+                                 lacks ? absl::StrFormat("%d more of ", more) : "", names),
+                 round->opened_at(), round->due_at()};
+}
+
 }  // namespace
 
 std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
@@ -66,31 +94,8 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
                                         : "a pool that gives the initial parameters",
                      job.changed_at, forever};
     }
-    case JobState::kRunning: {
-      if (participants.ready_count() == 0)
-        return Waiting{"a pool: none is left", job.changed_at, forever};
-      const int quorum = rounds.policy().quorum;
-      if (participants.ready_count() < quorum) {
-        return Waiting{absl::StrFormat("pools: %d of the quorum of %d are here",
-                                       participants.ready_count(), quorum),
-                       job.changed_at, forever};
-      }
-      int fragment = 0;
-      const Round* round = OldestOpened(rounds, &fragment);
-      if (round == nullptr) return std::nullopt;
-      const std::string names = NamesOf(round->Owing(participants, Presence::kLive), participants);
-      const bool lacks = !rounds.policy().lockstep() && !round->called();
-      const int more = quorum - static_cast<int>(round->contributors().size());
-      // Those who are here drain before the push.
-      if (lacks && names.empty()) {
-        return Waiting{absl::StrFormat("pools: %d more for fragment %d version %d", more, fragment,
-                                       round->version()),
-                       round->opened_at(), forever};
-      }
-      return Waiting{absl::StrFormat("fragment %d version %d from %s%s", fragment, round->version(),
-                                     lacks ? absl::StrFormat("%d more of ", more) : "", names),
-                     round->opened_at(), round->due_at()};
-    }
+    case JobState::kRunning:
+      return WaitingForPools(rounds, job.changed_at);
     case JobState::kFinishing:
       if (job.final_checkpoint == FinalCheckpoint::kWriting)
         return Waiting{"the final checkpoint", job.changed_at, forever};
@@ -106,12 +111,14 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
 
 namespace {
 
+ParticipantView ParticipantViewOf(const Participant& p) {
+  return {p.pool,       p.incarnation, p.ordinal,     p.start_step,   p.live(),
+          p.inner_step, p.last_step,   p.late_rounds, p.late_in_a_row};
+}
+
 SetAsideView SetAsideViewOf(const std::string& pool, const longhaul::SetAside& entry,
                             const Job& job) {
-  const PoolFault& fault = entry.fault;
-  return {job.options.name, pool,
-          JobFault{fault.code, fault.message, fault.field, fault.hint, pool, fault.fault_class},
-          entry.failures, entry.retry_at};
+  return {job.options.name, pool, entry.fault, entry.failures, entry.retry_at};
 }
 
 }  // namespace
@@ -126,10 +133,8 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
     view.set_aside.push_back(SetAsideViewOf(pool, entry, *job));
   if (!job->exchange.has_value()) return view;
   const Exchange& rounds = *job->exchange;
-  for (const Participant& p : rounds.participants().all()) {
-    view.participants.push_back({p.pool, p.incarnation, p.ordinal, p.start_step, p.live(),
-                                 p.inner_step, p.last_step, p.late_rounds, p.late_in_a_row});
-  }
+  for (const Participant& p : rounds.participants().all())
+    view.participants.push_back(ParticipantViewOf(p));
   for (int f = 0; f < rounds.plan().fragments(); ++f) {
     FragmentView fragment{.version = rounds.fragment(f).version,
                           .last_version = rounds.plan().LastVersion(f)};
@@ -150,9 +155,7 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
   const Job* job = Find(id);
   if (job == nullptr || !job->exchange.has_value()) return std::nullopt;
   const Participant* p = job->exchange->participants().Find(pool);
-  if (p == nullptr) return std::nullopt;
-  return ParticipantView{p->pool,       p->incarnation, p->ordinal,     p->start_step,   p->live(),
-                         p->inner_step, p->last_step,   p->late_rounds, p->late_in_a_row};
+  return p == nullptr ? std::nullopt : std::optional(ParticipantViewOf(*p));
 }
 
 PoolStanding Coordinator::StandingOf(const Member& member) const {

@@ -21,7 +21,7 @@
 #include "common/schedule/round_kind.h"
 #include "coordinator/core/event.h"
 #include "coordinator/core/recovery.h"
-#include "coordinator/job/job_options.h"
+#include "coordinator/job/job_fault.h"
 #include "coordinator/job/lifecycle.h"
 #include "coordinator/pool/node_groups.h"
 

@@ -13,6 +13,7 @@
 #include "common/base/named_value.h"
 #include "common/schedule/round_kind.h"
 #include "coordinator/core/recovery.h"
+#include "coordinator/job/job_fault.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
 

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "coordinator/core/decision.h"
+#include "coordinator/job/job_fault.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
 #include "coordinator/pool/set_aside.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "coordinator/job/job_fault.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
 

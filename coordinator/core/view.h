@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 #include "coordinator/core/decision.h"
-#include "coordinator/job/job_options.h"
+#include "coordinator/job/job_fault.h"
 #include "coordinator/job/lifecycle.h"
 
 namespace longhaul::coordinator {

@@ -13,6 +13,7 @@
 #include "coordinator/effects/job_history.h"
 #include "coordinator/effects/job_progress.h"
 #include "coordinator/fragments/job_fragments.h"
+#include "coordinator/job/job_fault.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
 #include "coordinator/store/meta_records.h"
@@ -51,7 +52,7 @@ struct LiveJob {
   const std::string& name() const { return record.name; }
   JobState state() const {
     if (quarantine.has_value()) return JobState::kQuarantined;
-    return ShownState(static_cast<JobState>(record.state), static_cast<PauseStage>(pause.stage));
+    return ShownState(record.state, pause.stage);
   }
   int fragment_count() const { return fragments ? fragments->count() : 0; }
   // Requires `fragments`.

@@ -3,7 +3,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/effects/refusal.h"
@@ -38,7 +37,7 @@ absl::Status OwnerArbiter::Complete(const ContributionId& contribution) {
   auto verdict = std::make_shared<Verdict>();
   const bool posted = owner_->Post([this, contribution, verdict] {
     performer_->Step(ToEvent(contribution), [verdict](const std::optional<Answer>& answer) {
-      if (answer.has_value()) verdict->status = ToStatus(std::get<Refuse>(*answer));
+      if (const Refuse* refusal = RefusalIn(answer)) verdict->status = ToStatus(*refusal);
       verdict->done.Notify();
     });
   });
@@ -51,11 +50,9 @@ absl::Status OwnerArbiter::Complete(const ContributionId& contribution) {
 void OwnerArbiter::StoreFailed(const std::string& job, const absl::Status& status) {
   (void)owner_->Submit([this, job, status] {
     performer_->Step(coordinator::StoreFailed{
-        job,
-        {.code = absl::StatusCodeToString(status.code()),
-         .message = absl::StrCat("the job's store failed: ", status.message()),
-         .hint = "the job continues from its last commit when the coordinator is started again and "
-                 "its disk works"}});
+        job, FaultOf(status, "the job's store failed",
+                     "the job continues from its last commit when the coordinator is started again "
+                     "and its disk works")});
   });
 }
 

@@ -1,18 +1,10 @@
 #include "coordinator/effects/owner_thread.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <utility>
 
 namespace longhaul::coordinator {
-namespace {
-
-// Ticks follow the machine's steady clock, so that they continue if a test stops `clock`.
-using Steady = std::chrono::steady_clock;
-
-}  // namespace
-
 OwnerThread::OwnerThread(Options options, const Clock* clock, std::function<void()> tick)
     : options_(options), clock_(clock), tick_(std::move(tick)), now_(clock->Now()) {
   thread_ = std::thread([this] { Run(); });
@@ -59,17 +51,17 @@ void OwnerThread::Run() {
   const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !tasks_.empty() || !reads_.empty() || stopping_;
   };
-  const auto period = absl::ToChronoNanoseconds(options_.tick_period);
-  auto next_tick = Steady::now() + period;
+  // Ticks follow the machine's steady clock, so that they continue if a test stops `clock`.
+  absl::Time next_tick = SteadyTime() + options_.tick_period;
   while (true) {
     Entry entry;
     {
       absl::MutexLock lock(&mutex_);
-      const auto left = std::max(next_tick - Steady::now(), Steady::duration::zero());
-      mutex_.AwaitWithTimeout(absl::Condition(&something_to_do), absl::FromChrono(left));
+      const absl::Duration left = std::max(next_tick - SteadyTime(), absl::ZeroDuration());
+      mutex_.AwaitWithTimeout(absl::Condition(&something_to_do), left);
       const bool none = tasks_.empty() && reads_.empty();
       if (none && stopping_) return;
-      if (Steady::now() < next_tick) {
+      if (SteadyTime() < next_tick) {
         if (none) continue;
         entry = Next().Take();
         // A read that came later does not make those that wait late.
@@ -86,7 +78,7 @@ void OwnerThread::Run() {
       std::move(entry.task)();
     } else {
       tick_();
-      next_tick = Steady::now() + period;
+      next_tick = SteadyTime() + options_.tick_period;
     }
   }
 }

@@ -29,7 +29,7 @@ PauseRecord Changed(PauseRecord pause, const StorePause& change, absl::Time now)
   if (change.stage == PauseStage::kNone) return {.job_id = change.job};
   if (change.stage == PauseStage::kPausing)
     pause = {.job_id = change.job, .at = now, .by = change.by, .reason = change.reason};
-  pause.stage = static_cast<int>(change.stage);
+  pause.stage = change.stage;
   return pause;
 }
 
@@ -45,7 +45,7 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
       run_time_saved_(started_) {
   for (std::shared_ptr<LiveJob>& job : recovered.jobs) {
     if (job->fragments) parts_.fragments->Add(job->fragments);
-    if (job->record.state < static_cast<int>(JobState::kRunning)) PinInitial(*job, true);
+    if (job->record.state < JobState::kRunning) PinInitial(*job, true);
     job->events.Add(MakeEvent(v1::COORDINATOR_STARTED, v1::INFO,
                               "was found again after a restart of the coordinator"),
                     parts_.now());
@@ -166,7 +166,7 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
       // report is made.
       LiveJob& job = *Find(state->job);
       const JobRecord before = job.record;
-      job.record.state = static_cast<int>(state->state);
+      job.record.state = state->state;
       if (state->state == JobState::kSeeding) job.record.started = now();
       if (IsEnded(state->state)) job.record.ended = now();
       records.push_back(JobUpdate{job.id(), job.record.state,
@@ -201,7 +201,7 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
 // Shows a record that is durable now.
 void Performer::TakeOver(const Record& record) {
   if (const auto* deleted = std::get_if<StoreDeleted>(&record)) {
-    --jobs_by_state_[static_cast<int>(deleted->state)];
+    --jobs_by_state_[deleted->state];
     logs_of_ended_.erase(deleted->job);
     const std::shared_ptr<LiveJob> job = Find(deleted->job);
     if (job != nullptr) Forget(*job);
@@ -232,9 +232,9 @@ void Performer::TakeOver(const Record& record) {
 
 void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
   --jobs_by_state_[job.record.state];
-  ++jobs_by_state_[static_cast<int>(state.state)];
-  const bool pinned = job.record.state < static_cast<int>(JobState::kRunning);
-  job.record.state = static_cast<int>(state.state);
+  ++jobs_by_state_[state.state];
+  const bool pinned = job.record.state < JobState::kRunning;
+  job.record.state = state.state;
   if (pinned && state.state >= JobState::kRunning) PinInitial(job, false);
   if (state.state == JobState::kSeeding) job.record.started = now();
   if (IsEnded(state.state)) {
@@ -450,15 +450,16 @@ void Performer::ShowGauges() {
     parts_.metrics->pools.With({{"state", state}}).Set(pools.by_standing[standing]);
   }
   parts_.metrics->ready.With().Set(health().ok() && parts_.fragments->Health().ok());
-  std::map<int, int64_t> states = jobs_by_state_;
+  std::map<JobState, int64_t> states = jobs_by_state_;
   for (const auto& [id, job] : jobs_) {
     --states[job->record.state];
-    ++states[static_cast<int>(job->state())];
+    ++states[job->state()];
   }
-  for (int state = static_cast<int>(JobState::kPending);
-       state <= static_cast<int>(JobState::kPaused); ++state) {
-    const std::string name(JobStateName(static_cast<JobState>(state)));
-    parts_.metrics->jobs.With({{"state", name}}).Set(static_cast<double>(states[state]));
+  constexpr auto kLast = static_cast<int>(JobState::kPaused);
+  for (auto number = static_cast<int>(JobState::kPending); number <= kLast; ++number) {
+    const auto state = static_cast<JobState>(number);
+    parts_.metrics->jobs.With({{"state", JobStateName(state)}})
+        .Set(static_cast<double>(states[state]));
   }
 }
 

@@ -131,8 +131,8 @@ class Performer {
   // By name: the first `count` whose names are greater than `after`.
   std::vector<PoolView> Pools(const std::string& after = "",
                               size_t count = std::numeric_limits<size_t>::max()) const;
-  // The number of stored jobs, by number of v1::JobState.
-  const std::map<int, int64_t>& jobs_by_state() const { return jobs_by_state_; }
+  // The number of stored jobs.
+  const std::map<JobState, int64_t>& jobs_by_state() const { return jobs_by_state_; }
   absl::Time now() const { return parts_.now(); }
   // When this job, which has ended, is deleted for its age. InfiniteFuture: never.
   absl::Time KeptUntil(const JobRecord& ended) const;
@@ -225,7 +225,7 @@ class Performer {
   std::optional<Waiting> full_ ABSL_GUARDED_BY(mutex_);
 
   std::map<std::string, std::shared_ptr<LiveJob>, std::less<>> jobs_;
-  std::map<int, int64_t> jobs_by_state_;
+  std::map<JobState, int64_t> jobs_by_state_;
   // Ended jobs that may still have a log, when its removal is tried, and whether the last
   // checkpoint was. No decision depends on it, so the core does not know of it.
   struct EndedLog {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/initial_folder.h"
 #include "coordinator/effects/performer.h"
+#include "coordinator/effects/refusal.h"
 #include "coordinator/store/fatal.h"
 #include "coordinator/sync/round_plan.h"
 
@@ -17,14 +18,6 @@ constexpr absl::Duration kRemoveLogDelay = absl::Seconds(10);
 // The same if its store must be opened again for that, which may take long.
 constexpr absl::Duration kOpenAgainDelay = absl::Minutes(1);
 
-JobFault FaultOf(const absl::Status& status, absl::string_view what) {
-  return {.code = absl::StatusCodeToString(status.code()),
-          .message = absl::StrCat(what, ": ", status.message()),
-          .hint =
-              "see the coordinator's log and its data folder; "
-              "longhaul-coordinator --check names what is damaged"};
-}
-
 WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
   if (IsBadSeed(status)) {
     return {.fault = {.code = absl::StatusCodeToString(status.code()),
@@ -34,7 +27,10 @@ WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
                               "values are finite"},
             .fails_job = true};
   }
-  return {.retry = Passes(status), .fault = FaultOf(status, what)};
+  return {.retry = Passes(status),
+          .fault = FaultOf(status, what,
+                           "see the coordinator's log and its data folder; "
+                           "longhaul-coordinator --check names what is damaged")};
 }
 
 // Of the checkpoint that the work writes, without its files.
@@ -296,7 +292,7 @@ bool Performer::WriteLeft(const std::string& id) {
   const absl::StatusOr<JobRecord> record = parts_.meta->GetJob(id);
   v1::Job report;
   v1::JobSpec spec;
-  if (!record.ok() || record->state == static_cast<int>(JobState::kCompleted) ||
+  if (!record.ok() || record->state == JobState::kCompleted ||
       !report.ParseFromString(record->status) || !spec.ParseFromString(record->spec) ||
       std::any_of(report.fragments().begin(), report.fragments().end(),
                   [](const auto& fragment) { return fragment.rounds_committed() < 1; })) {

@@ -1,5 +1,7 @@
 // Submits and deletes jobs, and reads what ended jobs left.
+#include <optional>
 #include <random>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +38,37 @@ absl::Status Taken(absl::string_view what, absl::string_view reason, const JobRe
   return WithErrorInfo(absl::AlreadyExistsError(what), {std::string(reason), {{"job", job.id}}});
 }
 
+// The id of the job that was submitted with these words before, if any. ALREADY_EXISTS: another job
+// has the name or the token.
+absl::StatusOr<std::optional<std::string>> FindSame(MetaStore& meta, const v1::JobSpec& spec,
+                                                    const std::string& token) {
+  if (!token.empty()) {
+    const absl::StatusOr<JobRecord> first = meta.FindJobByToken(token);
+    if (first.ok() && IsSame(first->spec, spec)) return first->id;
+    if (first.ok()) {
+      return Taken(
+          absl::StrCat("the idempotency token came before, with another spec: job ", first->name),
+          "TOKEN_TAKEN", *first);
+    }
+    if (!absl::IsNotFound(first.status())) return first.status();
+  }
+  const absl::StatusOr<JobRecord> same = meta.GetJob(spec.name());
+  if (same.ok()) {
+    const JobState state = same->state;
+    if (state == JobState::kFailed || state == JobState::kCancelled) {
+      return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
+                                ", which is ", JobStateName(state), "; give this one another name"),
+                   "NAME_TAKEN", *same);
+    }
+    if (IsSame(same->spec, spec)) return same->id;
+    return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
+                              ", which has another spec"),
+                 "NAME_TAKEN", *same);
+  }
+  if (!absl::IsNotFound(same.status())) return same.status();
+  return std::nullopt;
+}
+
 // Of a job that was deleted meanwhile the files may be there for a while.
 absl::Status CheckInitial(MetaStore& meta, const Fragments& fragments, const JobFragments& job) {
   const std::optional<InitialCheckpoint>& initial = job.initial();
@@ -53,38 +86,15 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
                                             const std::string& owner) {
   if (halted_) return ToStatus(HaltedRefusal());
   MetaStore& meta = *parts_.meta;
-  const std::string spec = resolved.spec.SerializeAsString();
-  if (!token.empty()) {
-    const absl::StatusOr<JobRecord> first = meta.FindJobByToken(token);
-    if (first.ok() && IsSame(first->spec, resolved.spec)) return Submitted{first->id};
-    if (first.ok()) {
-      return Taken(
-          absl::StrCat("the idempotency token came before, with another spec: job ", first->name),
-          "TOKEN_TAKEN", *first);
-    }
-    if (!absl::IsNotFound(first.status())) return first.status();
-  }
-  const absl::StatusOr<JobRecord> same = meta.GetJob(resolved.spec.name());
-  if (same.ok()) {
-    const auto state = static_cast<JobState>(same->state);
-    if (state == JobState::kFailed || state == JobState::kCancelled) {
-      return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
-                                ", which is ", JobStateName(state), "; give this one another name"),
-                   "NAME_TAKEN", *same);
-    }
-    if (IsSame(same->spec, resolved.spec)) return Submitted{same->id};
-    return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
-                              ", which has another spec"),
-                 "NAME_TAKEN", *same);
-  }
-  if (!absl::IsNotFound(same.status())) return same.status();
+  LH_ASSIGN_OR_RETURN(const std::optional<std::string> same, FindSame(meta, resolved.spec, token));
+  if (same.has_value()) return Submitted{*same};
   if (full()) return DiskFullError("no job can be stored");
   LH_RETURN_IF_ERROR(CheckRoom(owner));
   JobRecord record{.id = NewJobId(),
                    .name = resolved.spec.name(),
                    .idempotency_token = token,
-                   .state = static_cast<int>(JobState::kPending),
-                   .spec = spec,
+                   .state = JobState::kPending,
+                   .spec = resolved.spec.SerializeAsString(),
                    .created = now(),
                    .owner = owner};
   const JobOptions job_options = JobOptionsOf(resolved);
@@ -139,11 +149,10 @@ void Performer::Delete(const std::string& name_or_id,
   if (!record.ok()) return done(record.status());
   auto answer = [id = record->id,
                  done = std::move(done)](const std::optional<Answer>& answer) mutable {
-    const Refuse* refusal = answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
-    if (refusal != nullptr) return done(ToStatus(*refusal));
+    if (const Refuse* refusal = RefusalIn(answer)) return done(ToStatus(*refusal));
     done(Deleted{id, true});
   };
-  Step(coordinator::DeleteJob{record->id, static_cast<JobState>(record->state)}, std::move(answer));
+  Step(coordinator::DeleteJob{record->id, record->state}, std::move(answer));
 }
 
 std::vector<v1::JobEvent> Performer::EventsAfter(const std::string& id, int64_t sequence) const {

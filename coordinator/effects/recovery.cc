@@ -8,15 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_spec.h"
+#include "coordinator/effects/refusal.h"
 
 namespace longhaul::coordinator {
 namespace {
-
-JobFault Unusable(const absl::Status& status, absl::string_view what, absl::string_view hint) {
-  return {.code = absl::StatusCodeToString(status.code()),
-          .message = absl::StrCat(what, ": ", status.message()),
-          .hint = std::string(hint)};
-}
 
 absl::Status RecoverPlaces(MetaStore& meta, const std::string& id, RecoveredJob* recovered) {
   LH_ASSIGN_OR_RETURN(const std::vector<ParticipantRecord> places, meta.ListParticipants(id));
@@ -76,10 +71,10 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
   LH_ASSIGN_OR_RETURN(job->pause, meta.GetPause(record.id));
   // An earlier version of the program gave pools to the job, since it does not know of pauses.
   const auto& places = recovered->places;
-  if (job->pause.stage == static_cast<int>(PauseStage::kPaused) &&
+  if (job->pause.stage == PauseStage::kPaused &&
       !std::all_of(places.begin(), places.end(), [](const auto& place) { return place.gone; }))
-    job->pause.stage = static_cast<int>(PauseStage::kPausing);
-  recovered->pause = static_cast<PauseStage>(job->pause.stage);
+    job->pause.stage = PauseStage::kPausing;
+  recovered->pause = job->pause.stage;
   LH_RETURN_IF_ERROR(ReadEvaluations(meta, record.id, job->progress));
   recovered->final_evaluation = job->progress.HasFinalEvaluation();
   return job;
@@ -95,7 +90,7 @@ absl::Status RecoverEnded(MetaStore& meta, absl::Time now, RecoveredState& state
     if (!key.has_ended()) continue;
     if (!key.ended_run_time.has_value()) found.push_back(EndedRunTime{key.id, state.run_time});
     const absl::Duration age = state.run_time - key.ended_run_time.value_or(state.run_time);
-    state.core.ended.push_back({key.id, static_cast<JobState>(key.state), now - age});
+    state.core.ended.push_back({key.id, key.state, now - age});
   }
   const absl::Status written = meta.Commit(found);
   return absl::IsResourceExhausted(written) ? absl::OkStatus() : written;
@@ -117,15 +112,15 @@ absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, absl::Time now, con
   LH_RETURN_IF_ERROR(RecoverEnded(meta, now, state));
   LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records, meta.ListUnended());
   for (const JobRecord& record : records) {
-    RecoveredJob recovered{.job = record.id, .state = static_cast<JobState>(record.state)};
+    RecoveredJob recovered{.job = record.id, .state = record.state};
     absl::StatusOr<std::shared_ptr<LiveJob>> job = RecoverJob(meta, record, &recovered);
     if (!job.ok()) {
       recovered.options = {.name = record.name, .from_job = FromJobOf(SpecOf(record).init())};
       recovered.places.clear();
       recovered.unusable =
-          Unusable(job.status(), "its records cannot be used",
-                   "a version of the coordinator that accepts the spec can continue it; or "
-                   "cancel the job");
+          FaultOf(job.status(), "its records cannot be used",
+                  "a version of the coordinator that accepts the spec can continue it; or "
+                  "cancel the job");
       log.With({.job = record.name, .job_id = record.id})
           .Error(absl::StrCat("is quarantined: ", recovered.unusable->message));
       job = std::make_shared<LiveJob>(record);

@@ -19,8 +19,8 @@ struct RecoveredState {
   Recovery core;
   // The jobs that have not ended, in the order of their submission.
   std::vector<std::shared_ptr<LiveJob>> jobs;
-  // The number of stored jobs, by number of v1::JobState.
-  std::map<int, int64_t> jobs_by_state;
+  // The number of stored jobs.
+  std::map<JobState, int64_t> jobs_by_state;
   // RunTime at this start.
   absl::Duration run_time;
 };

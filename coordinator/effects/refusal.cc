@@ -16,6 +16,10 @@ absl::Status ToStatus(const Refuse& refusal) {
   return status;
 }
 
+const Refuse* RefusalIn(const std::optional<Answer>& answer) {
+  return answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
+}
+
 Refuse HaltedRefusal() {
   return {.status = absl::UnavailableError("the coordinator is going down"), .reason = "HALTED"};
 }
@@ -39,6 +43,12 @@ absl::Status NoSuchJob(absl::string_view name_or_id) {
 absl::Status Overloaded() {
   return WithRetryDelay(absl::ResourceExhaustedError("too many calls wait for the coordinator"),
                         absl::Seconds(1));
+}
+
+JobFault FaultOf(const absl::Status& status, absl::string_view what, absl::string_view hint) {
+  return {.code = absl::StatusCodeToString(status.code()),
+          .message = absl::StrCat(what, ": ", status.message()),
+          .hint = std::string(hint)};
 }
 
 }  // namespace longhaul::coordinator

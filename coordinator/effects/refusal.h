@@ -1,14 +1,19 @@
-// Turns the core's refusals into those of the contract: canonical codes with ErrorInfo and
-// RetryInfo. Pure.
+// Turns the core's refusals into those of the contract (canonical codes with ErrorInfo and
+// RetryInfo), and errors into faults of jobs. Pure.
 #pragma once
+
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "coordinator/core/decision.h"
+#include "coordinator/job/job_fault.h"
 
 namespace longhaul::coordinator {
 
 absl::Status ToStatus(const Refuse& refusal);
+// Null: the event was not refused.
+const Refuse* RefusalIn(const std::optional<Answer>& answer);
 // UNAVAILABLE: the performer halted.
 Refuse HaltedRefusal();
 // RESOURCE_EXHAUSTED, with RetryInfo.
@@ -18,5 +23,8 @@ Refuse DiskFullRefusal(absl::string_view why, absl::Duration retry_after);
 absl::Status NoSuchJob(absl::string_view name_or_id);
 // RESOURCE_EXHAUSTED, with RetryInfo: too many calls wait for the owner thread.
 absl::Status Overloaded();
+
+// The fault of a job that met this error while it did `what`.
+JobFault FaultOf(const absl::Status& status, absl::string_view what, absl::string_view hint);
 
 }  // namespace longhaul::coordinator

@@ -1,11 +1,11 @@
 #include "coordinator/fragments/fragments.h"
 
-#include <chrono>
 #include <optional>
 #include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/data_folder.h"
 #include "coordinator/store/fatal.h"
@@ -13,16 +13,6 @@
 
 namespace longhaul::coordinator {
 namespace {
-
-class Stopwatch {
- public:
-  double Seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 absl::Status NoJob(const std::string& job) {
   return absl::NotFoundError(absl::StrCat("job ", job, " is not here"));
@@ -166,7 +156,7 @@ void Fragments::Open(const std::string& id, bool create, Done<OpenedStore> done)
 
 absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragments>& job,
                                                  const Round& round) {
-  const Stopwatch stopwatch;
+  const absl::Time begun = SteadyTime();
   RoundInput input{.fragment = round.fragment,
                    .version = round.version,
                    .kind = round.kind,
@@ -187,7 +177,7 @@ absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragme
     }
   }
   LH_ASSIGN_OR_RETURN(CommitRecord commit, job->store()->Apply(input));
-  parts_.metrics->apply_seconds.With().Observe(stopwatch.Seconds());
+  parts_.metrics->apply_seconds.With().Observe(absl::ToDoubleSeconds(SteadyTime() - begun));
   job->contributions().Forget(round.fragment, round.version);
   SnapshotLater(job);
   return commit;
@@ -195,7 +185,7 @@ absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragme
 
 void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
-  if (!job || job->store() == nullptr) return done(NoJob(id));
+  if (!job || job->store() == nullptr) return done(NoJob(job ? job->name() : id));
   RunThen(*parts_.apply, std::move(done), [this, job, round = std::move(round)] {
     absl::StatusOr<CommitRecord> commit = ApplyNow(job, round);
     if (commit.ok() || Passes(commit.status()))
@@ -224,7 +214,7 @@ void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job) {
 void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifest,
                            std::vector<int64_t> versions, Done<v1::CheckpointManifest> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
-  if (!job || job->store() == nullptr) return done(NoJob(id));
+  if (!job || job->store() == nullptr) return done(NoJob(job ? job->name() : id));
   RunThen(*parts_.background, std::move(done),
           [this, job, versions = std::move(versions), manifest = std::move(manifest)]() mutable {
             absl::StatusOr<v1::CheckpointManifest> written = job->store()->WriteCheckpoint(

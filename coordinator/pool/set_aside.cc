@@ -8,13 +8,11 @@
 namespace longhaul {
 namespace {
 
-bool Alike(const PoolFault& a, const PoolFault& b) {
-  return a.code == b.code && a.field == b.field;
-}
+bool Alike(const JobFault& a, const JobFault& b) { return a.code == b.code && a.field == b.field; }
 
 }  // namespace
 
-bool SetAsides::Add(std::string_view pool, PoolFault fault, absl::Time now) {
+bool SetAsides::Add(std::string_view pool, JobFault fault, absl::Time now) {
   if (Blocked(pool, now)) return false;
   auto it = pools_.find(pool);
   if (it == pools_.end()) {
@@ -31,6 +29,7 @@ bool SetAsides::Add(std::string_view pool, PoolFault fault, absl::Time now) {
   entry.alike = entry.failures > 0 && Alike(entry.fault, fault) ? entry.alike + 1 : 1;
   ++entry.failures;
   entry.fault = std::move(fault);
+  entry.fault.pool = pool;
   entry.retry_at = now + std::min(delay, options_.delay_max);
   retries_.insert({entry.retry_at, it->first});
   return true;
@@ -63,9 +62,9 @@ std::map<std::string, std::string> SetAsides::Excluded(absl::Time now) const {
   return excluded;
 }
 
-std::optional<PoolFault> SetAsides::Verdict(const std::vector<std::string>& eligible,
-                                            absl::Time now) const {
-  const PoolFault* first = nullptr;
+std::optional<JobFault> SetAsides::Verdict(const std::vector<std::string>& eligible,
+                                           absl::Time now) const {
+  const JobFault* first = nullptr;
   for (const std::string& pool : eligible) {
     const auto it = pools_.find(pool);
     if (it == pools_.end() || it->second.alike < 2 || now >= it->second.retry_at) {
@@ -78,7 +77,7 @@ std::optional<PoolFault> SetAsides::Verdict(const std::vector<std::string>& elig
 }
 
 std::string Describe(const SetAside& set_aside, absl::Time now) {
-  const PoolFault& fault = set_aside.fault;
+  const JobFault& fault = set_aside.fault;
   std::string words(ClipUtf8(fault.field, 64));
   if (!fault.message.empty()) {
     absl::StrAppend(&words, words.empty() ? "" : ": ", ClipUtf8(fault.message, 100));

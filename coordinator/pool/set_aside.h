@@ -13,19 +13,13 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "coordinator/job/job_fault.h"
 
 namespace longhaul {
 
-// What a pool reports about a job that it cannot do (JobError in job.proto).
-struct PoolFault {
-  std::string code, message, field, hint;
-  // As in JobFault.
-  int fault_class = 0;
-};
-
 struct SetAside {
-  // The newest.
-  PoolFault fault;
+  // The newest, which names the pool.
+  JobFault fault;
   // How many in a row.
   int failures = 0;
   // How many of the newest failures had the same code and field.
@@ -47,7 +41,7 @@ class SetAsides {
   // Adds a failure of the pool. Returns false if the pool is set aside already: then it is a
   // repeated report and does not count. Beyond pools_max, the pool that may try again first is
   // cleared.
-  bool Add(std::string_view pool, PoolFault fault, absl::Time now);
+  bool Add(std::string_view pool, JobFault fault, absl::Time now);
   // The pool did the job for a while, so its failures do not count any more.
   void Clear(std::string_view pool);
 
@@ -63,7 +57,7 @@ class SetAsides {
   // job's needs, including those set aside. It is proved if all of them are blocked, and each
   // failed twice or more with the same code and field, which are the same for all. A pool that is
   // trying again does not count as blocked.
-  std::optional<PoolFault> Verdict(const std::vector<std::string>& eligible, absl::Time now) const;
+  std::optional<JobFault> Verdict(const std::vector<std::string>& eligible, absl::Time now) const;
 
  private:
   Options options_;

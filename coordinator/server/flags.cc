@@ -127,17 +127,11 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   ConfigFile config(app);
   DefineFlags(app, config, flags, words);
   const std::vector<std::string> args(argv + 1, argv + argc);
-  try {
-    ParseCommandLine(app, args);
-    // CLI11 reports by exceptions, also for --help.
-  } catch (const CLI::ParseError& error) {
-    *exit_code = UsageExitCode(error);
-    if (*exit_code == 0) {
-      app.exit(error);
-    } else {
-      const UsageFault fault = ExplainUsage(app, error, args);
-      SayFlagError(server.log.program, argc, argv, fault.message, fault.hint);
-    }
+  const std::optional<int> exit = ParseOrTell(app, args, [&](const UsageFault& fault) {
+    SayFlagError(server.log.program, argc, argv, fault.message, fault.hint);
+  });
+  if (exit.has_value()) {
+    *exit_code = *exit;
     return std::nullopt;
   }
   Convert(words, flags);

@@ -59,7 +59,7 @@ void ExitAtOnce(const absl::Status& status) { std::_Exit(1); }
 std::set<std::string> UploadsNeededBy(const Performer& performer) {
   std::set<std::string> needed;
   for (const std::shared_ptr<LiveJob>& job : performer.All()) {
-    const auto state = static_cast<JobState>(job->record.state);
+    const JobState state = job->record.state;
     const bool waits = state < JobState::kRunning || state == JobState::kQuarantined;
     // The stored spec, since this program may not understand all of it.
     v1::JobSpec spec;

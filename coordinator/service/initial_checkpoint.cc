@@ -29,7 +29,7 @@ absl::Status ErrorOf(const std::vector<SpecViolation>& violations) {
 }
 
 // The folder of JOB[@STEP]; `init` gets its exact name.
-absl::StatusOr<std::string> FindCheckpoint(const ServiceContext& service, v1::InitSpec& init) {
+absl::StatusOr<std::string> FindCheckpointOf(const ServiceContext& service, v1::InitSpec& init) {
   const CheckpointName name = *ParseCheckpointName(init.checkpoint());
   const absl::StatusOr<JobRecord> record = service.performer->meta().GetJob(name.job);
   if (absl::IsNotFound(record.status())) {
@@ -39,18 +39,15 @@ absl::StatusOr<std::string> FindCheckpoint(const ServiceContext& service, v1::In
   LH_RETURN_IF_ERROR(record.status());
   const Fragments& fragments = service.performer->fragments();
   const std::string job_dir = fragments.JobDir(record->id);
-  const std::string hint = absl::StrCat("`longhaul checkpoints ", name.job, "` shows them");
-  LH_ASSIGN_OR_RETURN(const std::vector<int64_t> steps,
-                      CheckpointSteps(*fragments.parts().fs, job_dir));
-  if (steps.empty())
-    return Fault("init.checkpoint", absl::StrCat("job ", name.job, " has no checkpoints"), hint);
-  const int64_t step = name.step.value_or(steps.back());
-  if (std::find(steps.begin(), steps.end(), step) == steps.end()) {
+  const absl::StatusOr<int64_t> step = FindCheckpoint(*fragments.parts().fs, job_dir, name.step);
+  if (absl::IsNotFound(step.status())) {
     return Fault("init.checkpoint",
-                 absl::StrCat("job ", name.job, " has no checkpoint of step ", step), hint);
+                 absl::StrCat("job ", name.job, " has ", step.status().message()),
+                 absl::StrCat("`longhaul checkpoints ", name.job, "` shows them"));
   }
-  init.set_checkpoint(absl::StrCat(record->id, "@", step));
-  return CheckpointPath(job_dir, step);
+  LH_RETURN_IF_ERROR(step.status());
+  init.set_checkpoint(absl::StrCat(record->id, "@", *step));
+  return CheckpointPath(job_dir, *step);
 }
 
 // The exact name of what the job of this name begins with, if the same words named it: the newest
@@ -94,7 +91,7 @@ absl::StatusOr<Beginning> FindBeginning(const ServiceContext& service, v1::InitS
     LH_ASSIGN_OR_RETURN(found.folder, FindImport(service, init));
   } else {
     found.field = "init.checkpoint";
-    LH_ASSIGN_OR_RETURN(found.folder, FindCheckpoint(service, init));
+    LH_ASSIGN_OR_RETURN(found.folder, FindCheckpointOf(service, init));
   }
   return found;
 }

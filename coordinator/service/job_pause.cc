@@ -1,5 +1,6 @@
 // JobService: pausing and resuming jobs.
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/service/job_report.h"
@@ -8,57 +9,40 @@
 #include "coordinator/service/unary.h"
 
 namespace longhaul::coordinator {
-namespace {
-
-std::string IdOf(const absl::StatusOr<JobRecord>& record) { return record.ok() ? record->id : ""; }
-
-}  // namespace
-
-void JobService::ChangePause(grpc::ServerUnaryReactor* reactor,
-                             const absl::StatusOr<JobRecord>& record, const std::string& if_ended,
-                             const Event& event, v1::Job* job) {
-  if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
+void JobService::ChangePause(grpc::ServerUnaryReactor* reactor, const JobRecord& record,
+                             const std::string& if_ended, const Event& event, v1::Job* job) {
   // The core does not know a job that ended before a restart.
-  if (IsEnded(static_cast<JobState>(record->state)))
-    return reactor->Finish(ToGrpcStatus(HasEnded(*record, if_ended)));
-  StepAndFinish(
-      reactor, *service_.performer, event,
-      [this, id = record->id, job](const std::optional<Answer>&) { return Get(id, job); });
+  if (IsEnded(record.state)) return reactor->Finish(ToGrpcStatus(JobEnded(record, if_ended)));
+  StepAndFinish(reactor, *service_.performer, event,
+                [this, id = record.id, job](const std::optional<Answer>&) { return Get(id, job); });
 }
 
 grpc::ServerUnaryReactor* JobService::PauseJob(grpc::CallbackServerContext* context,
                                                const v1::PauseJobRequest* request,
                                                v1::PauseJobResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  return OnOwner(context, service_,
-                 [this, request, response,
-                  caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {
-                   const auto record = FindJobToChange(request->job(), caller);
-                   ChangePause(reactor, record,
-                               "it has no pools any more; `longhaul list` shows the jobs that have",
-                               coordinator::PauseJob{.job = IdOf(record),
-                                                     .by = caller.who,
-                                                     .reason = BoundedFaultText(request->reason())},
-                               response->mutable_job());
-                 });
+  auto pause = [=, this](auto* reactor, const auto& record, const std::string& caller) {
+    ChangePause(reactor, record,
+                "it has no pools any more; `longhaul list` shows the jobs that have",
+                coordinator::PauseJob{
+                    .job = record.id, .by = caller, .reason = BoundedFaultText(request->reason())},
+                response->mutable_job());
+  };
+  return OnOwner(context, service_, ToChange(*context, request->job(), std::move(pause)));
 }
 
 grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* context,
                                                 const v1::ResumeJobRequest* request,
                                                 v1::ResumeJobResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  return OnOwner(
-      context, service_,
-      [this, request, response,
-       caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {
-        const auto record = FindJobToChange(request->job(), caller);
-        ChangePause(reactor, record,
-                    absl::StrCat("a new job can begin with its newest checkpoint: `longhaul submit "
-                                 "--from ",
-                                 request->job(), "`, with another name"),
-                    coordinator::ResumeJob{.job = IdOf(record), .by = caller.who},
-                    response->mutable_job());
-      });
+  auto resume = [=, this](auto* reactor, const auto& record, const std::string& caller) {
+    ChangePause(reactor, record,
+                absl::StrCat("a new job can begin with its newest checkpoint: `longhaul submit "
+                             "--from ",
+                             request->job(), "`, with another name"),
+                coordinator::ResumeJob{.job = record.id, .by = caller}, response->mutable_job());
+  };
+  return OnOwner(context, service_, ToChange(*context, request->job(), std::move(resume)));
 }
 
 }  // namespace longhaul::coordinator

@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -61,13 +60,12 @@ absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name
   return absl::IsNotFound(record.status()) ? NoSuchJob(name_or_id) : std::move(record);
 }
 
-absl::Status HasEnded(const JobRecord& record, const std::string& hint) {
+absl::Status JobEnded(const JobRecord& record, const std::string& hint) {
   ErrorDetail detail{.reason = "JOB_ENDED"};
   if (!hint.empty()) detail.metadata["hint"] = hint;
-  return WithErrorInfo(
-      absl::FailedPreconditionError(absl::StrCat(
-          "job ", record.name, " has ended: ", JobStateName(static_cast<JobState>(record.state)))),
-      detail);
+  return WithErrorInfo(absl::FailedPreconditionError(absl::StrCat(
+                           "job ", record.name, " has ended: ", JobStateName(record.state))),
+                       detail);
 }
 
 JobWatchers::EventSource EventSourceOf(const Performer& performer) {
@@ -90,18 +88,7 @@ std::string InWords(const Waiting& waiting, absl::Time now) {
   return words;
 }
 
-void AddFragments(const ResolvedJob& resolved, v1::Job* report) {
-  for (size_t f = 0; f < resolved.fragments.size(); ++f) {
-    v1::FragmentStatus* fragment = report->add_fragments();
-    fragment->set_fragment(static_cast<int32_t>(f));
-    fragment->set_name(resolved.fragments[f].name);
-    fragment->set_elements(resolved.fragments[f].elements);
-  }
-  report->set_parameters(resolved.model.elements());
-  report->mutable_warnings()->Assign(resolved.warnings.begin(), resolved.warnings.end());
-  report->mutable_warnings()->Add(resolved.beginning_warnings.begin(),
-                                  resolved.beginning_warnings.end());
-}
+namespace {
 
 void SetFragments(const LiveJob& job, v1::Job* report) {
   for (int f = 0; f < job.fragment_count(); ++f) {
@@ -117,22 +104,19 @@ void SetFragments(const LiveJob& job, v1::Job* report) {
 }
 
 void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* report) {
-  std::set<std::string> live;
   std::map<std::string, ParticipantView> places;
   if (view.has_value()) {
-    for (const ParticipantView& participant : view->participants) {
-      if (participant.live) live.insert(participant.pool);
-      places[participant.pool] = participant;
-    }
+    for (const ParticipantView& place : view->participants) places[place.pool] = place;
   }
   int64_t tokens = 0, contributed = 0, steps = 0;
   std::optional<int64_t> slowest_live, slowest;
   for (const auto& [name, history] : job.progress.pools()) {
     v1::PoolProgress* pool = report->add_pools();
     *pool = history.Total();
-    pool->set_live(live.contains(name));
-    pool->set_late_rounds(places[name].late_rounds);
-    pool->set_late_rounds_in_a_row(places[name].late_in_a_row);
+    const ParticipantView& place = places[name];
+    pool->set_live(place.live);
+    pool->set_late_rounds(place.late_rounds);
+    pool->set_late_rounds_in_a_row(place.late_in_a_row);
     if (const EvaluationRecord* evaluation = job.progress.PoolEvaluation(name)) {
       pool->set_evaluation_step(evaluation->step);
       for (const NamedValue& metric : evaluation->metrics) {
@@ -175,6 +159,15 @@ void SetMeans(v1::Job* report) {
   if (timed > 0) report->set_utilization(utilization / timed);
 }
 
+v1::Job ReportKept(const Performer& performer, const JobRecord& record) {
+  v1::Job report = ReportEnded(record);
+  const absl::Time until = performer.KeptUntil(record);
+  if (until != absl::InfiniteFuture()) *report.mutable_kept_until() = ToProto(until);
+  return report;
+}
+
+}  // namespace
+
 v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl::Time now) {
   if (!job.resolved.has_value()) {
     v1::Job report = ReportEnded(job.record);
@@ -182,12 +175,10 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
     if (job.quarantine.has_value()) *report.mutable_error() = ToProto(*job.quarantine);
     return report;
   }
-  v1::Job report;
-  *report.mutable_spec() = job.resolved->spec;
+  v1::Job report = UnstoredJob(*job.resolved);
   SetRecord(job.record, &report);
   report.set_state(static_cast<v1::JobState>(job.state()));
   SetPause(job, &report);
-  AddFragments(*job.resolved, &report);
   if (view.has_value()) SetView(job, *view, now, &report);
   // No counts are better than counts of zero. The store of a paused job stays closed.
   if (v1::Job paused; job.commits_unread) {
@@ -206,27 +197,20 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
   return report;
 }
 
-v1::Job ReportEndedWith(const Performer& performer, const JobRecord& record) {
-  v1::Job report = ReportEnded(record);
-  const absl::Time until = performer.KeptUntil(record);
-  if (until != absl::InfiniteFuture()) *report.mutable_kept_until() = ToProto(until);
-  return report;
-}
-
 v1::Job Report(const Performer& performer, const std::string& id) {
   const std::shared_ptr<LiveJob> job = performer.Find(id);
   if (!job) return {};
   // The core has forgotten an ended job. Its record has the reason.
   if (job->record.ended != absl::InfinitePast()) {
     const absl::StatusOr<JobRecord> record = performer.meta().GetJob(id);
-    if (record.ok()) return ReportEndedWith(performer, *record);
+    if (record.ok()) return ReportKept(performer, *record);
   }
   return ReportLive(*job, performer.View(id), performer.now());
 }
 
 v1::Job Report(const Performer& performer, const JobRecord& record) {
   const std::shared_ptr<LiveJob> job = performer.Find(record.id);
-  if (!job || record.ended != absl::InfinitePast()) return ReportEndedWith(performer, record);
+  if (!job || record.ended != absl::InfinitePast()) return ReportKept(performer, record);
   return ReportLive(*job, performer.View(record.id), performer.now());
 }
 
@@ -246,14 +230,6 @@ v1::Job Bounded(v1::Job report) {
   }
   report.set_pools_left_out(KeepWithin(kPoolsBytesMax, &pools));
   report.set_set_aside_left_out(KeepWithin(kSetAsideBytesMax, report.mutable_set_aside()));
-  return report;
-}
-
-v1::Job ReportUnstored(const ResolvedJob& resolved) {
-  v1::Job report;
-  *report.mutable_spec() = resolved.spec;
-  report.set_state(v1::PENDING);
-  AddFragments(resolved, &report);
   return report;
 }
 

@@ -15,7 +15,7 @@ namespace longhaul::coordinator {
 // By name or id. NOT_FOUND: JOB_UNKNOWN. Any thread.
 absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name_or_id);
 // FAILED_PRECONDITION: JOB_ENDED, of a job that has. `hint`: what to do instead. Any thread.
-absl::Status HasEnded(const JobRecord& record, const std::string& hint = "");
+absl::Status JobEnded(const JobRecord& record, const std::string& hint = "");
 // The events of the performer's jobs, and of stored ones.
 JobWatchers::EventSource EventSourceOf(const Performer& performer);
 
@@ -28,8 +28,6 @@ v1::Job Report(const Performer& performer, const std::string& id);
 v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl::Time now);
 // Of a job that has ended: what was kept with its record.
 v1::Job ReportEnded(const JobRecord& record);
-// Of a job that is not stored (validate_only).
-v1::Job ReportUnstored(const ResolvedJob& resolved);
 
 // Leaves out what would make a message too large, and counts it: of the pools the ones that are not
 // live first. What remains is below 3 MiB.

@@ -1,5 +1,6 @@
 // JobService: what jobs leave. Checkpoints on demand and their files, events, the removal of a job.
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace {
 
 absl::Status UnknownCheckpoint(const std::string& job, absl::string_view what) {
   return WithErrorInfo(
-      absl::NotFoundError(absl::StrCat("job ", job, " has no ", what)),
+      absl::NotFoundError(absl::StrCat("job ", job, " has ", what)),
       {"CHECKPOINT_UNKNOWN",
        {{"hint", absl::StrCat("`longhaul checkpoints ", job, "` shows what is kept")}}});
 }
@@ -29,20 +30,19 @@ absl::StatusOr<CheckpointFile> OpenFile(Performer& performer,
   const Fragments& fragments = performer.fragments();
   FileSystem& fs = *fragments.parts().fs;
   const std::string job_dir = fragments.JobDir(record.id);
-  LH_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CheckpointSteps(fs, job_dir));
-  if (steps.empty()) return UnknownCheckpoint(record.name, "checkpoints");
-  const int64_t step = request.step() < 0 ? steps.back() : request.step();
-  if (std::find(steps.begin(), steps.end(), step) == steps.end())
-    return UnknownCheckpoint(record.name, absl::StrCat("checkpoint of step ", step));
-  const std::string folder = CheckpointPath(job_dir, step);
+  const absl::StatusOr<int64_t> step = FindCheckpoint(
+      fs, job_dir, request.step() < 0 ? std::nullopt : std::optional(request.step()));
+  if (absl::IsNotFound(step.status()))
+    return UnknownCheckpoint(record.name, step.status().message());
+  LH_RETURN_IF_ERROR(step.status());
+  const std::string folder = CheckpointPath(job_dir, *step);
   // Only a file that is directly in the folder, so a name cannot lead out of it.
-  const auto names = fs.List(folder);
-  if (!absl::IsNotFound(names.status())) LH_RETURN_IF_ERROR(names.status());
-  if (!names.ok() || std::find(names->begin(), names->end(), request.file()) == names->end()) {
-    return UnknownCheckpoint(record.name, absl::StrCat("file ", request.file().substr(0, 256),
-                                                       " in its checkpoint of step ", step));
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(fs, folder));
+  if (std::find(names.begin(), names.end(), request.file()) == names.end()) {
+    return UnknownCheckpoint(record.name, absl::StrCat("no file ", request.file().substr(0, 256),
+                                                       " in its checkpoint of step ", *step));
   }
-  CheckpointFile opened{.step = step};
+  CheckpointFile opened{.step = *step};
   LH_ASSIGN_OR_RETURN(opened.file, fs.Open(JoinPath(folder, request.file())));
   LH_ASSIGN_OR_RETURN(opened.bytes, opened.file->Size());
   return opened;
@@ -54,26 +54,21 @@ grpc::ServerUnaryReactor* JobService::CreateCheckpoint(grpc::CallbackServerConte
                                                        const v1::CreateCheckpointRequest* request,
                                                        v1::CreateCheckpointResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  return OnOwner(
-      context, service_,
-      [this, request, response,
-       caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {
-        const auto record = FindJobToChange(request->job(), caller);
-        if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
-        if (IsEnded(static_cast<JobState>(record->state))) {
-          return reactor->Finish(
-              ToGrpcStatus(HasEnded(*record, absl::StrCat("`longhaul checkpoints ", record->name,
-                                                          "` shows what it left"))));
-        }
-        StepAndFinish(reactor, *service_.performer, AskCheckpoint{record->id},
-                      [this, response](const std::optional<Answer>& answer) {
-                        const auto& promise = std::get<PromiseCheckpoint>(*answer);
-                        response->set_step(promise.step);
-                        response->set_path(CheckpointPath(
-                            service_.performer->fragments().JobDir(promise.job), promise.step));
-                        return absl::OkStatus();
-                      });
-      });
+  auto ask = [=, this](auto* reactor, const auto& record, const std::string&) {
+    if (IsEnded(record.state)) {
+      return reactor->Finish(ToGrpcStatus(JobEnded(
+          record, absl::StrCat("`longhaul checkpoints ", record.name, "` shows what it left"))));
+    }
+    StepAndFinish(reactor, *service_.performer, AskCheckpoint{record.id},
+                  [this, response](const std::optional<Answer>& answer) {
+                    const auto& promise = std::get<PromiseCheckpoint>(*answer);
+                    response->set_step(promise.step);
+                    response->set_path(CheckpointPath(
+                        service_.performer->fragments().JobDir(promise.job), promise.step));
+                    return absl::OkStatus();
+                  });
+  };
+  return OnOwner(context, service_, ToChange(*context, request->job(), std::move(ask)));
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* JobService::DownloadCheckpoint(

@@ -97,14 +97,13 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
     return reactor;
   }
   // Not on a thread of gRPC, since the disk may block.
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool accepted = service_.beside->Submit([=, this] {
-    absl::StatusOr<ResolvedJob> resolved = ResolveBeginning(service_, *request);
-    if (!resolved.ok()) return reactor->Finish(ToGrpcStatus(resolved.status()));
-    Submit(reactor, request, response, *std::move(resolved), owner);
-  });
-  if (!accepted) reactor->Finish(ToGrpcStatus(Overloaded()));
-  return reactor;
+  return AnswerElsewhere(
+      context, [&](auto task) { return service_.beside->Submit(std::move(task)); },
+      [=, this](grpc::ServerUnaryReactor* reactor) {
+        absl::StatusOr<ResolvedJob> resolved = ResolveBeginning(service_, *request);
+        if (!resolved.ok()) return reactor->Finish(ToGrpcStatus(resolved.status()));
+        Submit(reactor, request, response, *std::move(resolved), owner);
+      });
 }
 
 void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
@@ -112,7 +111,7 @@ void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRe
                         const std::string& owner) {
   WarnOfPools(*service_.performer, resolved);
   if (request->validate_only()) {
-    *response->mutable_job() = ReportUnstored(resolved);
+    *response->mutable_job() = UnstoredJob(resolved);
     return reactor->Finish(grpc::Status::OK);
   }
   auto submit = [=, this, resolved = std::move(resolved)]() mutable -> absl::Status {
@@ -139,6 +138,16 @@ absl::StatusOr<JobRecord> JobService::FindJobToChange(const std::string& name_or
   LH_ASSIGN_OR_RETURN(JobRecord record, FindJobRecord(service_.performer->meta(), name_or_id));
   LH_RETURN_IF_ERROR(caller.MayChange(record.name, record.owner));
   return record;
+}
+
+JobService::Answering JobService::ToChange(const grpc::CallbackServerContext& context,
+                                           const std::string& name_or_id, Change change) {
+  return [this, name_or_id, change = std::move(change),
+          caller = service_.JobCallerOf(context)](grpc::ServerUnaryReactor* reactor) {
+    const absl::StatusOr<JobRecord> record = FindJobToChange(name_or_id, caller);
+    if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
+    change(reactor, *record, caller.who);
+  };
 }
 
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context,
@@ -182,25 +191,20 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
                                                 const v1::CancelJobRequest* request,
                                                 v1::CancelJobResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  return OnOwner(
-      context, service_,
-      [this, request, response,
-       caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {
-        const absl::StatusOr<JobRecord> record = FindJobToChange(request->job(), caller);
-        if (!record.ok()) return reactor->Finish(ToGrpcStatus(record.status()));
-        const auto state = static_cast<JobState>(record->state);
-        if (IsEnded(state) && state != JobState::kCancelled)
-          return reactor->Finish(ToGrpcStatus(HasEnded(*record)));
-        service_.performer->Step(
-            coordinator::CancelJob{record->id, BoundedFaultText(request->reason())},
-            [this, reactor, response, id = record->id](const std::optional<Answer>& answer) {
-              // One that was cancelled before a restart is not known to the core any more.
-              const Refuse* refusal = answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
-              if (refusal != nullptr && refusal->reason != "JOB_UNKNOWN")
-                return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
-              reactor->Finish(ToGrpcStatus(Get(id, response->mutable_job())));
-            });
-      });
+  auto cancel = [=, this](auto* reactor, const auto& record, const std::string&) {
+    if (IsEnded(record.state) && record.state != JobState::kCancelled)
+      return reactor->Finish(ToGrpcStatus(JobEnded(record)));
+    service_.performer->Step(
+        coordinator::CancelJob{record.id, BoundedFaultText(request->reason())},
+        [this, reactor, response, id = record.id](const std::optional<Answer>& answer) {
+          // One that was cancelled before a restart is not known to the core any more.
+          const Refuse* refusal = RefusalIn(answer);
+          if (refusal != nullptr && refusal->reason != "JOB_UNKNOWN")
+            return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+          reactor->Finish(ToGrpcStatus(Get(id, response->mutable_job())));
+        });
+  };
+  return OnOwner(context, service_, ToChange(*context, request->job(), std::move(cancel)));
 }
 
 grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContext* context,
@@ -211,10 +215,10 @@ grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContex
     LH_ASSIGN_OR_RETURN(const JobRecord record,
                         FindJobRecord(service_.performer->meta(), request->job()));
     const Fragments& fragments = service_.performer->fragments();
-    auto manifests = longhaul::ListCheckpoints(*fragments.parts().fs, fragments.JobDir(record.id));
-    if (absl::IsNotFound(manifests.status())) return absl::OkStatus();  // No store yet.
-    LH_RETURN_IF_ERROR(manifests.status());
-    for (v1::CheckpointManifest& manifest : *manifests)
+    LH_ASSIGN_OR_RETURN(
+        std::vector<v1::CheckpointManifest> manifests,
+        longhaul::ListCheckpoints(*fragments.parts().fs, fragments.JobDir(record.id)));
+    for (v1::CheckpointManifest& manifest : manifests)
       *response->add_checkpoints() = std::move(manifest);
     if (response->ByteSizeLong() <= kPageBytesMax) return absl::OkStatus();
     for (v1::CheckpointManifest& manifest : *response->mutable_checkpoints())

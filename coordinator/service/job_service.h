@@ -1,6 +1,7 @@
 // JobService of job.proto: what people and their tools call. The contract is in the .proto.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "coordinator/service/service_context.h"
@@ -63,9 +64,16 @@ class JobService final : public RawJobService {
   void Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
               v1::SubmitJobResponse* response, ResolvedJob resolved, const std::string& owner);
   absl::Status Get(const std::string& name_or_id, v1::Job* job);
+  // What answers a call that changes a job, on the owner thread: `change`, or a refusal (as of
+  // FindJobToChange). `caller`: who calls.
+  using Answering = std::function<void(grpc::ServerUnaryReactor* reactor)>;
+  using Change = std::function<void(grpc::ServerUnaryReactor* reactor, const JobRecord& record,
+                                    const std::string& caller)>;
+  Answering ToChange(const grpc::CallbackServerContext& context, const std::string& name_or_id,
+                     Change change);
   // Steps the core with an event about the job, and answers with the job. `if_ended`: the hint if
   // it has ended. Owner thread.
-  void ChangePause(grpc::ServerUnaryReactor* reactor, const absl::StatusOr<JobRecord>& record,
+  void ChangePause(grpc::ServerUnaryReactor* reactor, const JobRecord& record,
                    const std::string& if_ended, const Event& event, v1::Job* job);
   // NOT_FOUND; PERMISSION_DENIED: it is somebody else's. Owner thread.
   absl::StatusOr<JobRecord> FindJobToChange(const std::string& name_or_id, const JobCaller& caller);

@@ -71,7 +71,7 @@ void StepAndFinish(grpc::ServerUnaryReactor* reactor, Performer& performer, cons
                    Respond respond) {
   performer.Step(
       event, [reactor, respond = std::move(respond)](const std::optional<Answer>& answer) mutable {
-        const Refuse* refusal = answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
+        const Refuse* refusal = RefusalIn(answer);
         reactor->Finish(ToGrpcStatus(refusal != nullptr ? ToStatus(*refusal) : respond(answer)));
       });
 }

@@ -42,7 +42,7 @@ void SortByStep(std::vector<std::string>& names) {
 }
 
 absl::StatusOr<std::vector<std::string>> ListNames(FileSystem& fs, const std::string& folder) {
-  LH_ASSIGN_OR_RETURN(std::vector<std::string> names, fs.List(folder));
+  LH_ASSIGN_OR_RETURN(std::vector<std::string> names, ListIfThere(fs, folder));
   std::erase_if(names, [](const std::string& name) { return !IsCheckpoint(name); });
   SortByStep(names);
   return names;
@@ -96,15 +96,23 @@ std::string CheckpointPath(const std::string& job_dir, int64_t step) {
 }
 
 absl::StatusOr<std::vector<int64_t>> CheckpointSteps(FileSystem& fs, const std::string& job_dir) {
-  const absl::StatusOr<std::vector<std::string>> names = ListNames(fs, CheckpointFolder(job_dir));
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                      ListNames(fs, CheckpointFolder(job_dir)));
   std::vector<int64_t> steps;
-  if (absl::IsNotFound(names.status())) return steps;
-  LH_RETURN_IF_ERROR(names.status());
-  for (const std::string& name : *names) {
+  for (const std::string& name : names) {
     int64_t step = 0;
     if (absl::SimpleAtoi(absl::StripPrefix(name, kPrefix), &step)) steps.push_back(step);
   }
   return steps;
+}
+
+absl::StatusOr<int64_t> FindCheckpoint(FileSystem& fs, const std::string& job_dir,
+                                       std::optional<int64_t> step) {
+  LH_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, CheckpointSteps(fs, job_dir));
+  if (steps.empty()) return absl::NotFoundError("no checkpoints");
+  const int64_t wanted = step.value_or(steps.back());
+  if (std::find(steps.begin(), steps.end(), wanted) != steps.end()) return wanted;
+  return absl::NotFoundError(absl::StrCat("no checkpoint of step ", wanted));
 }
 
 std::vector<absl::Status> CheckCheckpoint(FileSystem& fs, const std::string& folder) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,8 +23,8 @@
 
 namespace longhaul {
 
-// Returns the checkpoints in a job's folder, oldest first. The job's store need not be open.
-// Folders without a readable manifest are left out. Blocks.
+// Returns the checkpoints in a job's folder, oldest first; none if there is no folder. The job's
+// store need not be open. Folders without a readable manifest are left out. Blocks.
 absl::StatusOr<std::vector<v1::CheckpointManifest>> ListCheckpoints(FileSystem& fs,
                                                                     const std::string& job_dir);
 
@@ -32,6 +33,10 @@ std::string CheckpointPath(const std::string& job_dir, int64_t step);
 // The steps of the existing checkpoints, ascending; empty if there is no folder. Reads no
 // manifests.
 absl::StatusOr<std::vector<int64_t>> CheckpointSteps(FileSystem& fs, const std::string& job_dir);
+// The step of the checkpoint that is wanted: `step`, or the newest if it is empty. NOT_FOUND: "no
+// checkpoints", "no checkpoint of step 30".
+absl::StatusOr<int64_t> FindCheckpoint(FileSystem& fs, const std::string& job_dir,
+                                       std::optional<int64_t> step);
 
 // Compares the files of one checkpoint's folder with its manifest. Returns one error for each
 // fault; it names the file. Reads everything.

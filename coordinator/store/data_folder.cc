@@ -14,9 +14,9 @@
 namespace longhaul {
 namespace {
 
-bool HasStore(int state) {
-  return state == v1::RUNNING || state == v1::FINISHING || state == v1::COMPLETED ||
-         state == v1::QUARANTINED;
+bool HasStore(JobState state) {
+  return state == JobState::kRunning || state == JobState::kFinishing ||
+         state == JobState::kCompleted || state == JobState::kQuarantined;
 }
 
 // All that is still known of a job that has ended is the checkpoint that it ended with.
@@ -30,7 +30,7 @@ void MakeEnded(const v1::CheckpointManifest& last, JobRecord& job) {
         "the job failed or was cancelled; the reason was lost with the database");
   }
   job.status = status.SerializeAsString();
-  job.state = last.final() ? v1::COMPLETED : v1::CANCELLED;
+  job.state = last.final() ? JobState::kCompleted : JobState::kCancelled;
   job.ended = absl::FromUnixSeconds(last.created_at().seconds());
 }
 
@@ -47,7 +47,7 @@ absl::StatusOr<JobRecord> RecordOf(FileSystem& fs, const std::string& data_dir,
   job.id = manifest.id;
   job.name = manifest.name;
   job.idempotency_token = manifest.idempotency_token;
-  job.state = v1::RUNNING;
+  job.state = JobState::kRunning;
   job.spec = manifest.spec;
   job.created = job.started = manifest.created;
   job.owner = manifest.owner;
@@ -63,10 +63,8 @@ absl::StatusOr<JobRecord> RecordOf(FileSystem& fs, const std::string& data_dir,
 
 absl::StatusOr<FolderFindings> CompareFolders(FileSystem& fs, const std::string& data_dir,
                                               MetaStore& meta) {
-  absl::StatusOr<std::vector<std::string>> names = fs.List(JobsFolder(data_dir));
-  if (absl::IsNotFound(names.status())) names = std::vector<std::string>();
-  LH_RETURN_IF_ERROR(names.status());
-  std::set<std::string> folders(names->begin(), names->end());
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(fs, JobsFolder(data_dir)));
+  std::set<std::string> folders(names.begin(), names.end());
   FolderFindings findings;
   LH_ASSIGN_OR_RETURN(findings.jobs, meta.ListKeys());
   for (const JobKey& key : findings.jobs) {

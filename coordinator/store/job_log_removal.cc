@@ -20,20 +20,11 @@
 namespace longhaul {
 namespace {
 
-absl::StatusOr<bool> IsThere(FileSystem& fs, const std::string& folder) {
-  const absl::StatusOr<std::vector<std::string>> names = fs.List(folder);
-  if (absl::IsNotFound(names.status())) return false;
-  LH_RETURN_IF_ERROR(names.status());
-  return true;
-}
-
 absl::StatusOr<std::optional<v1::CheckpointManifest>> NewestCheckpoint(FileSystem& fs,
                                                                        const std::string& job_dir) {
-  absl::StatusOr<std::vector<v1::CheckpointManifest>> found = ListCheckpoints(fs, job_dir);
-  if (absl::IsNotFound(found.status())) return std::nullopt;
-  LH_RETURN_IF_ERROR(found.status());
-  if (found->empty()) return std::nullopt;
-  return std::move(found->back());
+  LH_ASSIGN_OR_RETURN(std::vector<v1::CheckpointManifest> found, ListCheckpoints(fs, job_dir));
+  if (found.empty()) return std::nullopt;
+  return std::move(found.back());
 }
 
 // Earlier versions set only `final`.
@@ -72,8 +63,9 @@ absl::StatusOr<std::optional<v1::CheckpointManifest>> LastCheckpoint(FileSystem&
 }
 
 absl::StatusOr<bool> IsLogRemoved(FileSystem& fs, const std::string& job_dir) {
-  LH_ASSIGN_OR_RETURN(const bool there, IsThere(fs, LogFolder(job_dir)));
-  if (there) return false;
+  const absl::Status log = fs.List(LogFolder(job_dir)).status();
+  if (log.ok()) return false;
+  if (!absl::IsNotFound(log)) return log;
   LH_ASSIGN_OR_RETURN(const std::optional<v1::CheckpointManifest> last,
                       LastCheckpoint(fs, job_dir));
   if (last.has_value()) return true;
@@ -84,11 +76,9 @@ absl::StatusOr<bool> RemoveJobLog(FileSystem& fs, const std::string& job_dir) {
   const std::string log = LogFolder(job_dir), removed = RemovedLogFolder(job_dir);
   const std::string snapshots = SnapshotFolder(job_dir);
   // Each start looks at every job that has ended, so it is one look.
-  const absl::StatusOr<std::vector<std::string>> names = fs.List(job_dir);
-  if (absl::IsNotFound(names.status())) return true;
-  LH_RETURN_IF_ERROR(names.status());
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(fs, job_dir));
   const auto is_there = [&](const std::string& path) {
-    return absl::c_any_of(*names, [&](const auto& n) { return JoinPath(job_dir, n) == path; });
+    return absl::c_any_of(names, [&](const auto& n) { return JoinPath(job_dir, n) == path; });
   };
   const bool whole = is_there(log), begun = is_there(removed);
   if (!whole && !begun && !is_there(snapshots)) return true;

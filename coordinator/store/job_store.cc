@@ -39,10 +39,8 @@ namespace {
 
 absl::Status RemoveJobFolder(FileSystem& fs, const std::string& dir) {
   for (const std::string& of_folders : {CheckpointFolder(dir), TrackFolder(dir)}) {
-    const absl::StatusOr<std::vector<std::string>> names = fs.List(of_folders);
-    if (absl::IsNotFound(names.status())) continue;
-    LH_RETURN_IF_ERROR(names.status());
-    for (const std::string& name : *names)
+    LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(fs, of_folders));
+    for (const std::string& name : names)
       LH_RETURN_IF_ERROR(RemoveFolder(fs, JoinPath(of_folders, name)));
   }
   for (const std::string& folder : {LogFolder(dir), RemovedLogFolder(dir), SnapshotFolder(dir),
@@ -55,16 +53,14 @@ absl::Status RemoveJobFolder(FileSystem& fs, const std::string& dir) {
 // OK if there is no folder or an empty one. ALREADY_EXISTS: there is a store. DATA_LOSS: there are
 // files, but no manifest.
 absl::Status CheckNothingIsThere(FileSystem& fs, const std::string& dir) {
-  const absl::StatusOr<std::vector<std::string>> names = fs.List(dir);
-  if (absl::IsNotFound(names.status())) return absl::OkStatus();
-  LH_RETURN_IF_ERROR(names.status());
-  if (names->empty()) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(fs, dir));
+  if (names.empty()) return absl::OkStatus();
   const absl::Status found = ReadJobManifest(fs, dir).status();
   if (!absl::IsNotFound(found)) {
     return absl::AlreadyExistsError(absl::StrCat("there is a job in ", dir));
   }
   return absl::DataLossError(
-      absl::StrCat(ManifestPath(dir), " is missing, though there is ", names->front()));
+      absl::StrCat(ManifestPath(dir), " is missing, though there is ", names.front()));
 }
 
 }  // namespace

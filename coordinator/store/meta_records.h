@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/named_value.h"
+#include "coordinator/job/lifecycle.h"
 
 namespace longhaul {
 
@@ -21,8 +22,7 @@ struct JobRecord {
   std::string id, name;
   // Empty if there is none.
   std::string idempotency_token;
-  // Number of v1::JobState.
-  int state = 0;
+  JobState state = JobState::kPending;
   // Bytes of the caller's messages.
   std::string spec, status;
   absl::Time created = absl::InfinitePast();
@@ -45,7 +45,7 @@ struct NewJob {
 // Replaces these fields of a job.
 struct JobUpdate {
   std::string job_id;
-  int state = 0;
+  JobState state = JobState::kPending;
   std::string status;
   absl::Time started = absl::InfinitePast();
   absl::Time ended = absl::InfinitePast();
@@ -116,8 +116,8 @@ struct CheckpointRequestRecord {
 // That a job is paused, or was resumed and has no pool yet. Replaces the record of the same job.
 struct PauseRecord {
   std::string job_id;
-  // Number of PauseStage. 0: removes the record.
-  int stage = 0;
+  // kNone: removes the record.
+  PauseStage stage = PauseStage::kNone;
   // Who paused it, when and why.
   absl::Time at = absl::InfinitePast();
   std::string by = {}, reason = {};

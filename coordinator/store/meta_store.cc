@@ -16,6 +16,10 @@ namespace {
 // How many deleted jobs are remembered.
 constexpr int64_t kDeletedMax = 10000;
 
+template <typename Enum>
+SqlValue NumberOf(Enum value) {
+  return static_cast<int64_t>(value);
+}
 SqlValue StepValue(const std::optional<int64_t>& step) {
   if (!step.has_value()) return std::monostate();
   return *step;
@@ -43,7 +47,7 @@ absl::Status Write(SqliteDatabase& database, const NewJob& record) {
       Run(database,
           "INSERT INTO job (position, id, name, token, state, created, started, ended,"
           " status, spec) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-          {order, job.id, job.name, token, int64_t{job.state}, TimeValue(job.created),
+          {order, job.id, job.name, token, NumberOf(job.state), TimeValue(job.created),
            TimeValue(job.started), TimeValue(job.ended), job.status, job.spec}));
   if (job.owner.empty()) return absl::OkStatus();
   return Run(database, "INSERT INTO owner (job, owner) VALUES (?, ?)", {job.id, job.owner});
@@ -64,8 +68,8 @@ absl::Status Write(SqliteDatabase& database, const EndedRunTime& ended) {
 absl::Status Write(SqliteDatabase& database, const JobUpdate& update) {
   LH_RETURN_IF_ERROR(
       Run(database, "UPDATE job SET state = ?, status = ?, started = ?, ended = ? WHERE id = ?",
-          {int64_t{update.state}, update.status, TimeValue(update.started), TimeValue(update.ended),
-           update.job_id}));
+          {NumberOf(update.state), update.status, TimeValue(update.started),
+           TimeValue(update.ended), update.job_id}));
   if (database.Changes() != 1) return NoJob(update.job_id);
   if (update.ended == absl::InfinitePast()) return absl::OkStatus();
   // After a crash no job has ended later than the newest RunTime.
@@ -131,11 +135,12 @@ absl::Status Write(SqliteDatabase& database, const CheckpointRequestRecord& requ
 }
 
 absl::Status Write(SqliteDatabase& database, const PauseRecord& pause) {
-  if (pause.stage == 0) return Run(database, "DELETE FROM pause WHERE job = ?", {pause.job_id});
+  if (pause.stage == PauseStage::kNone)
+    return Run(database, "DELETE FROM pause WHERE job = ?", {pause.job_id});
   return Run(database,
              "INSERT OR REPLACE INTO pause (job, stage, at, by, reason, report)"
              " VALUES (?, ?, ?, ?, ?, ?)",
-             {pause.job_id, int64_t{pause.stage}, TimeValue(pause.at), pause.by, pause.reason,
+             {pause.job_id, NumberOf(pause.stage), TimeValue(pause.at), pause.by, pause.reason,
               pause.report});
 }
 

@@ -20,15 +20,14 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "coordinator/store/meta_records.h"
+#include "coordinator/store/sqlite_database.h"
 
 namespace longhaul {
-
-class SqliteDatabase;
 
 // The fields of a job in a list of all jobs.
 struct JobKey {
   std::string id, name;
-  int state = 0;
+  JobState state = JobState::kPending;
   absl::Time ended = absl::InfinitePast();
   std::optional<absl::Duration> ended_run_time;
 
@@ -80,7 +79,7 @@ class MetaStore : public MetaLog {
   absl::StatusOr<std::vector<std::string>> ListEvents(const std::string& job_id);
   // The cycle of the open checkpoint request of one job, or 0.
   absl::StatusOr<int64_t> GetCheckpointRequest(const std::string& job_id);
-  // Stage 0: the job is not paused.
+  // kNone: the job is not paused.
   absl::StatusOr<PauseRecord> GetPause(const std::string& job_id);
   // The id of the newest deleted job with this name or id. NOT_FOUND: no such job; only the newest
   // deleted jobs are remembered.
@@ -90,6 +89,8 @@ class MetaStore : public MetaLog {
 
  private:
   explicit MetaStore(std::unique_ptr<SqliteDatabase> database);
+  absl::StatusOr<std::vector<SqlRow>> Query(absl::string_view sql,
+                                            const std::vector<SqlValue>& parameters);
   absl::Status WriteAll(absl::Span<const MetaRecord> records) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Mutex mutex_;

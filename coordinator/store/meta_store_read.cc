@@ -9,7 +9,6 @@
 #include "common/base/status_macros.h"
 #include "coordinator/store/meta_store.h"
 #include "coordinator/store/meta_tables.h"
-#include "coordinator/store/sqlite_database.h"
 
 namespace longhaul {
 namespace {
@@ -43,13 +42,15 @@ double RealOf(const SqlValue& value) {
   return real == nullptr ? std::numeric_limits<double>::quiet_NaN() : *real;
 }
 
+JobState StateOf(const SqlValue& value) { return static_cast<JobState>(IntegerOf(value)); }
+
 JobRecord JobOf(const SqlRow& row) {
   JobRecord job;
   job.order = IntegerOf(row[0]);
   job.id = BlobOf(row[1]);
   job.name = BlobOf(row[2]);
   job.idempotency_token = BlobOf(row[3]);
-  job.state = IntegerOf(row[4]);
+  job.state = StateOf(row[4]);
   job.created = TimeOf(row[5]);
   job.started = TimeOf(row[6]);
   job.ended = TimeOf(row[7]);
@@ -75,78 +76,71 @@ absl::StatusOr<JobRecord> OneJob(const absl::StatusOr<std::vector<SqlRow>>& rows
 
 }  // namespace
 
-absl::StatusOr<JobRecord> MetaStore::GetJob(const std::string& name_or_id) {
+absl::StatusOr<std::vector<SqlRow>> MetaStore::Query(absl::string_view sql,
+                                                     const std::vector<SqlValue>& parameters) {
   absl::MutexLock lock(&mutex_);
+  return database_->Query(sql, parameters);
+}
+
+absl::StatusOr<JobRecord> MetaStore::GetJob(const std::string& name_or_id) {
   // An id has precedence over a name.
-  return OneJob(database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE id = ?1 OR name = ?1"
-                                 " ORDER BY id <> ?1 LIMIT 1",
-                                 {name_or_id}),
+  return OneJob(Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE id = ?1 OR name = ?1"
+                      " ORDER BY id <> ?1 LIMIT 1",
+                      {name_or_id}),
                 name_or_id);
 }
 
 absl::StatusOr<JobRecord> MetaStore::FindJobByToken(const std::string& idempotency_token) {
-  absl::MutexLock lock(&mutex_);
-  return OneJob(
-      database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE token = ?", {idempotency_token}),
-      absl::StrCat("of token ", idempotency_token));
+  return OneJob(Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE token = ?", {idempotency_token}),
+                absl::StrCat("of token ", idempotency_token));
 }
 
 absl::StatusOr<bool> MetaStore::HasEnded(const std::string& id) {
-  absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      database_->Query("SELECT 1 FROM job WHERE id = ?1 AND ended IS NOT NULL"
-                                       " UNION ALL SELECT 1 FROM deleted WHERE id = ?1",
-                                       {id}));
+                      Query("SELECT 1 FROM job WHERE id = ?1 AND ended IS NOT NULL"
+                            " UNION ALL SELECT 1 FROM deleted WHERE id = ?1",
+                            {id}));
   return !rows.empty();
 }
 
 absl::StatusOr<std::vector<JobRecord>> MetaStore::ListJobs(int64_t before, int limit) {
-  absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE position < ?"
-                                       " ORDER BY position DESC LIMIT ?",
-                                       {before, int64_t{limit}}));
+                      Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE position < ?"
+                            " ORDER BY position DESC LIMIT ?",
+                            {before, int64_t{limit}}));
   return JobsOf(rows);
 }
 
 absl::StatusOr<std::vector<JobRecord>> MetaStore::ListUnended() {
-  absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(
       const std::vector<SqlRow> rows,
-      database_->Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE ended IS NULL ORDER BY position",
-                       {}));
+      Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE ended IS NULL ORDER BY position", {}));
   return JobsOf(rows);
 }
 
 absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {
-  absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(
       const std::vector<SqlRow> rows,
-      database_->Query(
-          "SELECT id, name, state, ended, " LH_ENDED_RUN_TIME " FROM job ORDER BY position", {}));
+      Query("SELECT id, name, state, ended, " LH_ENDED_RUN_TIME " FROM job ORDER BY position", {}));
   std::vector<JobKey> keys;
   for (const SqlRow& row : rows) {
-    keys.push_back({BlobOf(row[0]), BlobOf(row[1]), static_cast<int>(IntegerOf(row[2])),
-                    TimeOf(row[3]), DurationOf(row[4])});
+    keys.push_back(
+        {BlobOf(row[0]), BlobOf(row[1]), StateOf(row[2]), TimeOf(row[3]), DurationOf(row[4])});
   }
   return keys;
 }
 
 absl::StatusOr<absl::Duration> MetaStore::GetRunTime() {
-  absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      database_->Query("SELECT total FROM run_time", {}));
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, Query("SELECT total FROM run_time", {}));
   return rows.empty() ? absl::ZeroDuration() : absl::Microseconds(IntegerOf(rows[0][0]));
 }
 
 absl::StatusOr<std::vector<ParticipantRecord>> MetaStore::ListParticipants(
     const std::string& job_id) {
-  absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(
-      const std::vector<SqlRow> rows,
-      database_->Query("SELECT ordinal, pool, incarnation, start_step, departed, return_until"
-                       " FROM participant WHERE job = ? ORDER BY ordinal",
-                       {job_id}));
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      Query("SELECT ordinal, pool, incarnation, start_step, departed, return_until"
+                            " FROM participant WHERE job = ? ORDER BY ordinal",
+                            {job_id}));
   std::vector<ParticipantRecord> participants;
   for (const SqlRow& row : rows) {
     ParticipantRecord& participant = participants.emplace_back();
@@ -165,11 +159,10 @@ absl::StatusOr<std::vector<ParticipantRecord>> MetaStore::ListParticipants(
 
 absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListEvaluations(
     const std::string& job_id) {
-  absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      database_->Query("SELECT step, final, version, loss, tokens FROM evaluation"
-                                       " WHERE job = ? ORDER BY step, final",
-                                       {job_id}));
+                      Query("SELECT step, final, version, loss, tokens FROM evaluation"
+                            " WHERE job = ? ORDER BY step, final",
+                            {job_id}));
   std::vector<EvaluationRecord> evaluations;
   for (const SqlRow& row : rows) {
     EvaluationRecord& evaluation = evaluations.emplace_back();
@@ -181,9 +174,9 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListEvaluations(
     evaluation.tokens = IntegerOf(row[4]);
   }
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> metrics,
-                      database_->Query("SELECT step, final, name, value FROM measurement"
-                                       " WHERE job = ? AND pool = ? ORDER BY step, final, name",
-                                       {job_id, std::string()}));
+                      Query("SELECT step, final, name, value FROM measurement"
+                            " WHERE job = ? AND pool = ? ORDER BY step, final, name",
+                            {job_id, std::string()}));
   auto evaluation = evaluations.begin();
   for (const SqlRow& row : metrics) {
     const auto key = std::make_pair(IntegerOf(row[0]), IntegerOf(row[1]) != 0);
@@ -199,12 +192,11 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListEvaluations(
 
 absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListPoolEvaluations(
     const std::string& job_id) {
-  absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(
       const std::vector<SqlRow> rows,
-      database_->Query("SELECT pool, step, final, name, value, version, tokens FROM measurement"
-                       " WHERE job = ? AND pool <> ? ORDER BY pool, step, final, name",
-                       {job_id, std::string()}));
+      Query("SELECT pool, step, final, name, value, version, tokens FROM measurement"
+            " WHERE job = ? AND pool <> ? ORDER BY pool, step, final, name",
+            {job_id, std::string()}));
   std::vector<EvaluationRecord> evaluations;
   for (const SqlRow& row : rows) {
     const std::string pool = BlobOf(row[0]);
@@ -225,42 +217,35 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListPoolEvaluations(
 }
 
 absl::StatusOr<std::string> MetaStore::GetCounters(const std::string& job_id) {
-  absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(
       const std::vector<SqlRow> rows,
-      database_->Query("SELECT counters FROM job LEFT JOIN counters ON job = id WHERE id = ?",
-                       {job_id}));
+      Query("SELECT counters FROM job LEFT JOIN counters ON job = id WHERE id = ?", {job_id}));
   if (rows.empty()) return NoJob(job_id);
   return BlobOf(rows[0][0]);
 }
 
 absl::StatusOr<std::vector<std::string>> MetaStore::ListEvents(const std::string& job_id) {
-  absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(
-      const std::vector<SqlRow> rows,
-      database_->Query("SELECT event FROM event WHERE job = ? ORDER BY sequence", {job_id}));
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      Query("SELECT event FROM event WHERE job = ? ORDER BY sequence", {job_id}));
   std::vector<std::string> events;
   for (const SqlRow& row : rows) events.push_back(BlobOf(row[0]));
   return events;
 }
 
 absl::StatusOr<int64_t> MetaStore::GetCheckpointRequest(const std::string& job_id) {
-  absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(
-      const std::vector<SqlRow> rows,
-      database_->Query("SELECT cycle FROM checkpoint_request WHERE job = ?", {job_id}));
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      Query("SELECT cycle FROM checkpoint_request WHERE job = ?", {job_id}));
   return rows.empty() ? 0 : IntegerOf(rows[0][0]);
 }
 
 absl::StatusOr<PauseRecord> MetaStore::GetPause(const std::string& job_id) {
-  absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(
       const std::vector<SqlRow> rows,
-      database_->Query("SELECT stage, at, by, reason, report FROM pause WHERE job = ?", {job_id}));
+      Query("SELECT stage, at, by, reason, report FROM pause WHERE job = ?", {job_id}));
   PauseRecord pause{.job_id = job_id};
   if (rows.empty()) return pause;
   const SqlRow& row = rows[0];
-  pause.stage = static_cast<int>(IntegerOf(row[0]));
+  pause.stage = static_cast<PauseStage>(IntegerOf(row[0]));
   pause.at = TimeOf(row[1]);
   pause.by = BlobOf(row[2]);
   pause.reason = BlobOf(row[3]);
@@ -269,24 +254,18 @@ absl::StatusOr<PauseRecord> MetaStore::GetPause(const std::string& job_id) {
 }
 
 absl::StatusOr<std::string> MetaStore::FindDeleted(const std::string& name_or_id) {
-  absl::MutexLock lock(&mutex_);
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      database_->Query("SELECT id FROM deleted WHERE id = ?1 OR name = ?1"
-                                       " ORDER BY id <> ?1, position DESC LIMIT 1",
-                                       {name_or_id}));
+                      Query("SELECT id FROM deleted WHERE id = ?1 OR name = ?1"
+                            " ORDER BY id <> ?1, position DESC LIMIT 1",
+                            {name_or_id}));
   if (rows.empty()) return NoJob(name_or_id);
   return BlobOf(rows[0][0]);
 }
 
 absl::StatusOr<std::vector<std::string>> MetaStore::ListUnremoved() {
-  absl::MutexLock lock(&mutex_);
-  std::vector<std::string> ids;
-  // An earlier version of the program did not write this table.
-  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> known,
-                      database_->Query("SELECT 1 FROM sqlite_master WHERE name = 'deleted'", {}));
-  if (known.empty()) return ids;
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      database_->Query("SELECT id FROM deleted WHERE removed = 0", {}));
+                      Query("SELECT id FROM deleted WHERE removed = 0", {}));
+  std::vector<std::string> ids;
   for (const SqlRow& row : rows) ids.push_back(BlobOf(row[0]));
   return ids;
 }

@@ -94,7 +94,8 @@ absl::Status PrepareToRead(SqliteDatabase& database, const std::string& path) {
   if (version != kSchemaVersion) return OtherSchema(path, version);
   // An earlier version of the program did not write these tables.
   for (const auto& [name, columns] :
-       {std::pair("owner", "(job, owner)"), std::pair("ended_run_time", "(job, run_time)")}) {
+       {std::pair("owner", "(job, owner)"), std::pair("ended_run_time", "(job, run_time)"),
+        std::pair("deleted", "(id, removed)")}) {
     LH_ASSIGN_OR_RETURN(
         const std::vector<SqlRow> found,
         database.Query("SELECT 1 FROM sqlite_master WHERE name = ?", {std::string(name)}));

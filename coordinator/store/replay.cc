@@ -67,6 +67,13 @@ absl::StatusOr<std::optional<LoggedCommit>> Replay::Take(const LogFrame& frame) 
 absl::Status Replay::Repeat(const LogFrame& frame, const LoggedCommit& commit,
                             FragmentState& state) const {
   const CommitRecord& record = commit.record;
+  if (record.version == state.version) {
+    return record.digest == state.digest ? absl::OkStatus()
+                                         : Lost(frame, record, "the digest differs");
+  }
+  if (record.version > state.version + 1) {
+    return Lost(frame, record, "the rounds before it are missing");
+  }
   if (commit.arithmetic != kArithmeticVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat(log_->Describe(frame.body), " was written by version ", commit.arithmetic,

@@ -32,9 +32,10 @@ class Replay {
   // the error names file and offset.
   absl::StatusOr<std::optional<LoggedCommit>> Take(const LogFrame& frame);
 
-  // Makes the version of the commit in `frame` out of `state`, which must be one version behind.
-  // Compares the digests before and after. DATA_LOSS: they differ, or parts are missing; the error
-  // names file and offset, and `state` is then unspecified. FAILED_PRECONDITION: other arithmetic.
+  // Brings `state`, which is not newer, to the version of the commit in `frame`. Compares the
+  // digests before and after. DATA_LOSS: they differ, parts are missing, or `state` is more than
+  // one version behind; the error names file and offset, and `state` is then unspecified.
+  // FAILED_PRECONDITION: other arithmetic.
   absl::Status Repeat(const LogFrame& frame, const LoggedCommit& commit,
                       FragmentState& state) const;
 

@@ -227,10 +227,9 @@ absl::StatusOr<std::unique_ptr<Uploads>> Uploads::Open(FileSystem* fs, const Clo
                                                        const Options& options,
                                                        std::vector<std::string>* troubles) {
   std::unique_ptr<Uploads> uploads(new Uploads(fs, clock, options));
-  const auto names = fs->List(UploadsFolder(options.data_dir));
-  if (absl::IsNotFound(names.status())) return uploads;
-  LH_RETURN_IF_ERROR(names.status());
-  for (const std::string& name : *names) {
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                      ListIfThere(*fs, UploadsFolder(options.data_dir)));
+  for (const std::string& name : names) {
     const absl::Status loaded = uploads->Load(name);
     if (!loaded.ok() && troubles != nullptr) troubles->emplace_back(loaded.message());
   }
@@ -465,12 +464,9 @@ std::vector<std::string> Uploads::Sweep() {
 
 std::vector<std::string> CheckUploads(FileSystem& fs, const std::string& data_dir,
                                       int64_t* uploads) {
+  const auto names = ListIfThere(fs, UploadsFolder(data_dir));
+  if (!names.ok()) return {std::string(names.status().message())};
   std::vector<std::string> findings;
-  const auto names = fs.List(UploadsFolder(data_dir));
-  if (!names.ok()) {
-    if (!absl::IsNotFound(names.status())) findings.emplace_back(names.status().message());
-    return findings;
-  }
   for (const std::string& name : *names) {
     if (!IsSha256Hex(name)) continue;
     ++*uploads;

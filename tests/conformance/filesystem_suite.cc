@@ -68,6 +68,7 @@ TEST_P(FileSystemSuite, SaysNotFound) {
   EXPECT_TRUE(absl::IsNotFound(fs_.Remove(Path("none"))));
   EXPECT_TRUE(absl::IsNotFound(fs_.Rename(Path("none"), Path("a"))));
   EXPECT_TRUE(absl::IsNotFound(fs_.List(Path("none")).status()));
+  EXPECT_THAT(*ListIfThere(fs_, Path("none")), testing::IsEmpty());
 }
 
 TEST_P(FileSystemSuite, KnowsItsFreeSpace) {
@@ -93,6 +94,7 @@ TEST_P(FileSystemSuite, RenamesOverAFileAndMovesFolders) {
   Create("d/x");
   ASSERT_TRUE(fs_.Rename(Path("d"), Path("e")).ok());
   EXPECT_THAT(*fs_.List(Path("e")), testing::ElementsAre("x"));
+  EXPECT_THAT(*ListIfThere(fs_, Path("e")), testing::ElementsAre("x"));
   EXPECT_THAT(*fs_.List(Path("")), testing::ElementsAre("b", "e"));
 }
 

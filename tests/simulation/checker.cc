@@ -24,7 +24,7 @@ std::string NameOf(const RankId& who) {
 // Whether a job was cancelled when every fragment was synchronised, and has no checkpoint of that.
 bool LacksLast(const JobRecord& job, FileSystem& disk) {
   v1::Job report;
-  if (job.state != static_cast<int>(JobState::kCancelled) || !report.ParseFromString(job.status) ||
+  if (job.state != JobState::kCancelled || !report.ParseFromString(job.status) ||
       report.fragments().empty() ||
       std::any_of(report.fragments().begin(), report.fragments().end(),
                   [](const auto& fragment) { return fragment.rounds_committed() < 1; })) {
@@ -212,7 +212,7 @@ void Checker::Ended(const std::string& job, JobState state) {
 void Checker::Deletes(const std::string& job, MetaStore& meta, absl::Time now,
                       absl::Duration keep) {
   const absl::StatusOr<JobRecord> record = meta.GetJob(job);
-  if (!record.ok() || !IsEnded(static_cast<JobState>(record->state)))
+  if (!record.ok() || !IsEnded(record->state))
     return Violation(absl::StrCat("3: deleted before its end: ", job));
   if (may_be_deleted_.contains(job)) return;
   // Its end may have waited for a full disk before it was stored.
@@ -232,8 +232,8 @@ void Checker::Restarted(MetaStore& meta) {
   }
   for (const std::string& job : std::set<std::string>(paused_)) {
     const absl::StatusOr<JobRecord> record = meta.GetJob(job);
-    const bool lives = record.ok() && !IsEnded(static_cast<JobState>(record->state));
-    if (lives && meta.GetPause(job)->stage == static_cast<int>(PauseStage::kPaused)) continue;
+    const bool lives = record.ok() && !IsEnded(record->state);
+    if (lives && meta.GetPause(job)->stage == PauseStage::kPaused) continue;
     if (lives && !may_be_resumed_.contains(job))
       return Violation(absl::StrCat("3: a pause is forgotten: ", job));
     paused_.erase(job);
@@ -242,7 +242,7 @@ void Checker::Restarted(MetaStore& meta) {
     if (meta.GetJob(job).ok()) return Violation(absl::StrCat("3: a deleted job is back: ", job));
   }
   for (const auto& [job, state] : ended_) {
-    if (!gone.contains(job) && meta.GetJob(job)->state != static_cast<int>(state))
+    if (!gone.contains(job) && meta.GetJob(job)->state != state)
       Violation(absl::StrCat("3: the end of a job is gone: ", job));
   }
   for (const auto& [place, pool] : places_) {
@@ -286,8 +286,7 @@ bool Checker::Settled(MetaStore& meta, FileSystem& disk) const {
       continue;
     }
     const absl::StatusOr<JobRecord> job = meta.GetJob(id);
-    if (job.ok() && (!IsEnded(static_cast<JobState>(job->state)) || LacksLast(*job, disk)))
-      return false;
+    if (job.ok() && (!IsEnded(job->state) || LacksLast(*job, disk))) return false;
   }
   return true;
 }
@@ -301,7 +300,7 @@ void Checker::Finally(MetaStore& meta, FileSystem& disk, bool faulty) {
     }
     const absl::StatusOr<JobRecord> job = meta.GetJob(id);
     if (!job.ok()) return Violation(absl::StrCat("3: a submitted job is gone: ", id));
-    const auto state = static_cast<JobState>(job->state);
+    const JobState state = job->state;
     if (state == JobState::kCompleted) {
       Completed(*job, meta, disk, faulty);
     } else if (state != JobState::kCancelled || !cancelled_.contains(id)) {

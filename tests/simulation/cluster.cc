@@ -325,7 +325,7 @@ void Cluster::Summarize(RunResult& result) const {
   result.summary = shape_;
   const auto keys = coordinator_.meta().ListKeys();
   for (const JobKey& key : *keys) {
-    const auto state = static_cast<JobState>(key.state);
+    const JobState state = key.state;
     absl::StrAppend(&result.summary, "\n  ", key.id, " ", JobStateName(state));
     result.jobs_completed += state == JobState::kCompleted;
   }

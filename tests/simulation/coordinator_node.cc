@@ -189,8 +189,7 @@ void CoordinatorNode::ForgetEverything() {
   LH_CHECK(CreateDirs(*disk_, JobsFolder(kDataDir)).ok(), "an empty disk takes folders");
   const auto jobs = meta_->ListUnended();
   for (const JobRecord& job : *jobs) {
-    LH_CHECK(meta_->Commit({JobUpdate{job.id, static_cast<int>(JobState::kPending), ""}}).ok(),
-             "the job is there");
+    LH_CHECK(meta_->Commit({JobUpdate{job.id, JobState::kPending, ""}}).ok(), "the job is there");
   }
 }
 

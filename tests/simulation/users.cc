@@ -54,7 +54,7 @@ void Users::Submit(const v1::JobSpec& spec) {
 void Users::SubmitAgain(const v1::JobSpec& spec, const std::string& id) {
   Repeat([this, spec, id] {
     const absl::StatusOr<JobRecord> job = coordinator_->meta().GetJob(id);
-    if (!job.ok() || static_cast<JobState>(job->state) == JobState::kCancelled) return true;
+    if (!job.ok() || job->state == JobState::kCancelled) return true;
     const std::optional<absl::Status> answer = coordinator_->Submit(spec, id);
     return answer.has_value() && (answer->ok() || IsRefused(spec, id, *answer));
   });
@@ -74,7 +74,7 @@ bool Users::IsRefused(const v1::JobSpec& spec, const std::string& id, const absl
     return true;
   }
   // The other job has no checkpoint yet, or it will never have one.
-  return renamed || !other.ok() || IsEnded(static_cast<JobState>(other->state));
+  return renamed || !other.ok() || IsEnded(other->state);
 }
 
 void Users::AskCheckpoint(const std::string& name) {

@@ -107,10 +107,11 @@ void AddFolderFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
                  "measure them once (at most 2 s) and not at every start");
   config.Setting("data-dir", "DIR", agent.data_dir,
                  "relative data paths of jobs begin here (default: current folder)");
-  config.Setting("work-dir", "DIR", agent.work_dir,
-                 "tokens that are made of text are kept here, for later ranks and jobs, and the names "
-                 "under which agents work here (default: .longhaul in --data-dir where that can be "
-                 "written, else longhaul-work in the folder for temporary files)");
+  config.Setting(
+      "work-dir", "DIR", agent.work_dir,
+      "tokens that are made of text are kept here, for later ranks and jobs, and the names "
+      "under which agents work here (default: .longhaul in --data-dir where that can be "
+      "written, else longhaul-work in the folder for temporary files)");
   config.Setting(
       "state-dir", "DIR", agent.state_dir,
       "folder for what the inner optimizers of this pool remember (moments and the like), "
@@ -210,17 +211,11 @@ std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_cod
   AddTimeFlags(config, agent, words);
   AddProgramFlags(config, agent, words);
   const std::vector<std::string> args(argv + 1, argv + argc);
-  try {
-    ParseCommandLine(app, args);
-    // CLI11 reports by exceptions, also for --help.
-  } catch (const CLI::ParseError& error) {
-    *exit_code = UsageExitCode(error);
-    if (*exit_code == 0) {
-      app.exit(error);
-    } else {
-      const UsageFault fault = ExplainUsage(app, error, args);
-      SayFlagError(kProgram, argc, argv, fault.message, fault.hint);
-    }
+  const std::optional<int> exit = ParseOrTell(app, args, [&](const UsageFault& fault) {
+    SayFlagError(kProgram, argc, argv, fault.message, fault.hint);
+  });
+  if (exit.has_value()) {
+    *exit_code = *exit;
     return std::nullopt;
   }
   Convert(words, flags);

@@ -42,18 +42,11 @@ std::optional<RankFlags> ParseRankFlags(int argc, char** argv, int* exit_code) {
   app.add_option("--log-level", flags.log_level);
   app.add_option("--log-format", flags.log_format);
   const std::vector<std::string> args(argv + 1, argv + argc);
-  try {  // CLI11 reports by exceptions, also for --help.
-    ParseCommandLine(app, args);
-  } catch (const CLI::ParseError& error) {
-    *exit_code = UsageExitCode(error);
-    if (*exit_code == 0) {
-      app.exit(error);
-    } else {
-      std::cerr << ExplainUsage(app, error, args).Text() << std::endl;
-    }
-    return std::nullopt;
-  }
-  return flags;
+  const std::optional<int> exit = ParseOrTell(
+      app, args, [](const UsageFault& fault) { std::cerr << fault.Text() << std::endl; });
+  if (!exit.has_value()) return flags;
+  *exit_code = *exit;
+  return std::nullopt;
 }
 
 }  // namespace longhaul

@@ -59,6 +59,13 @@ TEST_F(RefusedPushTest, WrongKindCodecWeightFragmentAndJob) {
                 "POOL_LOST");
 }
 
+TEST_F(RefusedPushTest, NoPlanOfAnUnknownJob) {
+  const std::string job = Good().header.job_id();
+  ExpectRefused(pool().OpenPlan("no-such-job").status(), absl::StatusCode::kNotFound,
+                "JOB_UNKNOWN");
+  EXPECT_TRUE(pool().OpenPlan(job).ok());
+}
+
 TEST_F(RefusedPushTest, NotANumber) {
   HandPool::Outgoing outgoing = Good();
   const float bad = std::numeric_limits<float>::quiet_NaN();

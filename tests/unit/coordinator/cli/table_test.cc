@@ -21,13 +21,19 @@ int WidestOf(const std::string& text) {
   return widest;
 }
 
-TEST(TableTest, AnyWidthIsWhatTableTextGives) {
+TEST(TableTest, AlignsAndHidesControlCharacters) {
+  EXPECT_EQ(FittedTable({{"NAME"}, {"STATE"}}, {{"quickstart", "a\nb"}}),
+            "NAME        STATE\nquickstart  a?b\n");
+}
+
+TEST(TableTest, AnyWidthIsWhatATableThatFitsHas) {
   const std::vector<std::vector<std::string>> rows = {
       {std::string(63, 'n'), "RUNNING", "2.3141", "20260131-120000-0a1b2c"}, {"a\nb", "", "-", ""}};
-  std::vector<std::vector<std::string>> with_headings = rows;
-  with_headings.insert(with_headings.begin(), {"NAME", "STATE", "EVAL LOSS", "ID"});
-  EXPECT_EQ(FittedTable(kJobs, rows), TableText(with_headings));
-  EXPECT_EQ(FittedTable(kJobs, rows, {.columns = 200}), TableText(with_headings));
+  const std::string text = absl::StrCat(
+      "NAME", std::string(61, ' '), "STATE    EVAL LOSS  ID\n", std::string(63, 'n'),
+      "  RUNNING  2.3141     20260131-120000-0a1b2c\n", "a?b", std::string(71, ' '), "-\n");
+  EXPECT_EQ(FittedTable(kJobs, rows), text);
+  EXPECT_EQ(FittedTable(kJobs, rows, {.columns = 200}), text);
   EXPECT_EQ(FittedTable(kJobs, {}), "NAME  STATE  EVAL LOSS  ID\n");
 }
 

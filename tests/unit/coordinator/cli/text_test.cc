@@ -21,10 +21,10 @@ TEST(TextTest, Units) {
   EXPECT_FALSE(DurationText(absl::InfiniteDuration()).empty());
 }
 
-TEST(TextTest, TableAlignsAndHidesControlCharacters) {
-  EXPECT_EQ(TableText({{"NAME", "STATE"}, {"quickstart", "a\nb"}}),
-            "NAME        STATE\nquickstart  a?b\n");
-  EXPECT_EQ(TableText({}), "");
+TEST(TextTest, PairsAlignAndHideControlCharacters) {
+  EXPECT_EQ(PairsText({{"name", "quickstart"}, {"error", "a\nb"}, {"", ""}}),
+            "name   quickstart\nerror  a?b\n\n");
+  EXPECT_EQ(PairsText({}), "");
 }
 
 TEST(TextTest, PrintableTextHasNoControlCharacters) {

@@ -55,6 +55,11 @@ TEST_F(CoordinatorTest, JudgeAndCheckReaderAskAndChangeNothing) {
   EXPECT_EQ(core.CheckReader("x", "a", "1")->reason, "JOB_UNKNOWN");
 }
 
+TEST_F(CoordinatorTest, ARankOfAnUnknownJobIsRefused) {
+  RunJob();
+  EXPECT_EQ(Answered<Refuse>(RankReady{"x", "a", "1", 0}).reason, "JOB_UNKNOWN");
+}
+
 TEST_F(CoordinatorTest, AReaderNeedsAPlaceButNoLeaseAndBothWhenTheJobHasEnded) {
   RunJob();
   At(11);

@@ -37,8 +37,8 @@ TEST_F(PerformerTest, AJobReachesItsFirstCommits) {
   EXPECT_EQ(Taken(), (Trace{"store id1 RUNNING", "publish id1 version 0"}));
   EXPECT_EQ(performer_->View(id)->fragments[0].version, 0);
   EXPECT_EQ(performer_->Find(id)->record.started, now_);
-  EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kRunning)), 1);
-  EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kPending)), 0);
+  EXPECT_EQ(performer_->jobs_by_state().at(JobState::kRunning), 1);
+  EXPECT_EQ(performer_->jobs_by_state().at(JobState::kPending), 0);
   EXPECT_EQ(meta_->GetJob(id)->status, "status 3") << "the report that is kept is of that state";
 }
 
@@ -103,7 +103,7 @@ TEST_F(PerformerTest, TheStoreOfAPausedJobIsClosedUntilTheJobIsResumed) {
   Crank();
   for (const char* pool : {"a", "b"}) Join(pool);
   for (const char* pool : {"a", "b"}) Step(RankReady{id, pool, "1", 0});
-  EXPECT_EQ(meta_->GetPause(id)->stage, 0);
+  EXPECT_EQ(meta_->GetPause(id)->stage, PauseStage::kNone);
   for (const char* pool : {"a", "b"}) Push(id, pool, 2, RoundKind::kOuter);
   Crank();
   EXPECT_EQ(performer_->View(id)->fragments[0].version, 2);
@@ -196,7 +196,7 @@ TEST_F(PerformerTest, AStoreThatCannotBeOpenedQuarantinesItsJobAlone) {
   Crank();
   EXPECT_EQ(performer_->View(id)->state, JobState::kQuarantined);
   EXPECT_EQ(performer_->Find(id)->state(), JobState::kQuarantined);
-  EXPECT_EQ(performer_->Find(id)->record.state, static_cast<int>(JobState::kRunning))
+  EXPECT_EQ(performer_->Find(id)->record.state, JobState::kRunning)
       << "it is not stored: the next start tries again";
   EXPECT_TRUE(performer_->health().ok());
   Submit("another");
@@ -335,7 +335,7 @@ TEST_F(PerformerTest, AnEndedJobIsForgottenAfterAWhile) {
   EXPECT_EQ(performer_->Find(id), nullptr);
   EXPECT_EQ(fragments_->Find(id), nullptr);
   EXPECT_EQ(meta_->GetJob(id)->ended, absl::FromUnixSeconds(1000));
-  EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kCancelled)), 1);
+  EXPECT_EQ(performer_->jobs_by_state().at(JobState::kCancelled), 1);
 }
 
 TEST_F(PerformerTest, ASubmitterHasAsManyLiveJobsAsThereIsRoomBesideThem) {
@@ -487,7 +487,7 @@ TEST_F(EndedLogTest, AJobThatEndedLongAgoIsDeleted) {
   EXPECT_TRUE(absl::IsNotFound(meta_->GetJob(id).status()));
   EXPECT_EQ(*meta_->FindDeleted("pair"), id);
   EXPECT_EQ(expired_, std::vector<std::string>{id});
-  EXPECT_EQ(performer_->jobs_by_state().at(static_cast<int>(JobState::kCancelled)), 0);
+  EXPECT_EQ(performer_->jobs_by_state().at(JobState::kCancelled), 0);
   EXPECT_NE(log_text_.str().find("is deleted, since it was kept for 1h"), std::string::npos);
   EXPECT_NE(registry_.Text().find("longhaul_coordinator_deleted_jobs_total{by=\"age\"} 1"),
             std::string::npos);
@@ -536,7 +536,7 @@ TEST_F(EndedLogTest, WhatWasNotWrittenOfTheRunTimeMakesAJobStayLonger) {
 // As --adopt makes them, and earlier programs.
 TEST_F(EndedLogTest, AJobWhoseAgeIsNotKnownIsKeptFromTheFirstStart) {
   keep_ = absl::Hours(1);
-  JobRecord record{.id = "id9", .name = "found", .state = static_cast<int>(JobState::kCompleted)};
+  JobRecord record{.id = "id9", .name = "found", .state = JobState::kCompleted};
   record.created = record.ended = now_ - absl::Hours(100);
   const MetaRecord found = NewJob{record};
   ASSERT_EQ(meta_->Commit({&found, 1}), absl::OkStatus());

@@ -29,7 +29,7 @@ using Trace = std::vector<std::string>;
 inline std::string Words(const MetaRecord& record) {
   if (const auto* job = std::get_if<NewJob>(&record)) return "new " + job->job.name;
   if (const auto* update = std::get_if<JobUpdate>(&record))
-    return absl::StrCat(update->job_id, " ", JobStateName(static_cast<JobState>(update->state)));
+    return absl::StrCat(update->job_id, " ", JobStateName(update->state));
   if (const auto* place = std::get_if<ParticipantRecord>(&record)) {
     return absl::StrCat(place->job_id, " place of ", place->pool,
                         place->left                     ? " gone"
@@ -37,7 +37,7 @@ inline std::string Words(const MetaRecord& record) {
                                                         : "");
   }
   if (const auto* pause = std::get_if<PauseRecord>(&record))
-    return absl::StrCat(pause->job_id, " pause ", pause->stage, pause->report);
+    return absl::StrCat(pause->job_id, " pause ", static_cast<int>(pause->stage), pause->report);
   if (const auto* counters = std::get_if<JobCounters>(&record))
     return counters->job_id + " counters";
   return "evaluation";
@@ -120,7 +120,8 @@ class RecordingPublisher : public Publisher {
   void JobChanged(const LiveJob& job) override { ++changes; }
   std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) override {
     if (status_of) return status_of(job, fault);
-    return absl::StrCat("status ", job.record.state, fault.has_value() ? fault->message : "");
+    return absl::StrCat("status ", static_cast<int>(job.record.state),
+                        fault.has_value() ? fault->message : "");
   }
   std::function<std::string(const LiveJob&, const std::optional<JobFault>&)> status_of;
   std::function<void()> on_release;

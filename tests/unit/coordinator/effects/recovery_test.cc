@@ -9,11 +9,8 @@ class PerformerRecoveryTest : public PerformerTest {
  protected:
   void Store(const std::string& name, const std::string& spec,
              const std::vector<ParticipantRecord>& places = {}) {
-    JobRecord record{.id = name,
-                     .name = name,
-                     .state = static_cast<int>(JobState::kPending),
-                     .spec = spec,
-                     .created = now_};
+    JobRecord record{
+        .id = name, .name = name, .state = JobState::kPending, .spec = spec, .created = now_};
     ASSERT_TRUE(meta_->Commit({NewJob{record}}).ok());
     for (ParticipantRecord place : places) {
       place.job_id = name;
@@ -88,7 +85,7 @@ TEST_F(PerformerRecoveryTest, AQuarantinedJobCanBeCancelledAndRefusesItsPools) {
   Taken();
   Step(CancelJob{"bytes", "no use"});
   EXPECT_EQ(Taken(), (Trace{"store bytes CANCELLED", "answer nothing", "end bytes CANCELLED"}));
-  EXPECT_EQ(meta_->GetJob("bytes")->state, static_cast<int>(JobState::kCancelled));
+  EXPECT_EQ(meta_->GetJob("bytes")->state, JobState::kCancelled);
   EXPECT_EQ(performer_->Find("bytes")->state(), JobState::kCancelled);
   Pass(absl::Seconds(61));
   EXPECT_EQ(performer_->Find("bytes"), nullptr);
@@ -114,8 +111,7 @@ TEST_F(PerformerRecoveryTest, AJobContinuesWhereItWas) {
   EXPECT_FALSE(performer_->Find(id)->commits_unread);
   const JobView view = *performer_->View(id);
   EXPECT_EQ(view.state, JobState::kRunning);
-  EXPECT_EQ(performer_->jobs_by_state(),
-            (std::map<int, int64_t>{{static_cast<int>(JobState::kRunning), 1}}));
+  EXPECT_EQ(performer_->jobs_by_state(), (std::map<JobState, int64_t>{{JobState::kRunning, 1}}));
   EXPECT_EQ(view.fragments[0].version, 0);
   EXPECT_EQ(view.fragments[0].contributors, std::vector<int>{0}) << "it lies in the log";
   EXPECT_EQ(performer_->Find(id)->progress.commit(0)->version, 0);
@@ -129,7 +125,7 @@ TEST_F(PerformerRecoveryTest, AJobContinuesWhereItWas) {
 
 TEST_F(PerformerRecoveryTest, APausedJobThatAnEarlierVersionContinuedIsPausedAgain) {
   const std::string id = RunPair();
-  const MetaRecord paused = PauseRecord{id, static_cast<int>(PauseStage::kPaused)};
+  const MetaRecord paused = PauseRecord{id, PauseStage::kPaused};
   ASSERT_TRUE(meta_->Commit({&paused, 1}).ok());
   Restart();
   EXPECT_EQ(performer_->Find(id)->state(), JobState::kPausing);

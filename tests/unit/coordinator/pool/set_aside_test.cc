@@ -9,17 +9,17 @@ namespace {
 
 const absl::Time kBegin = absl::UnixEpoch();
 
-PoolFault MissingData() {
+JobFault MissingData() {
   return {
       .code = "NOT_FOUND", .message = "/data/corpus.txt: no such file", .field = "data.text.path"};
 }
-PoolFault NoMemory() {
+JobFault NoMemory() {
   return {.code = "RESOURCE_EXHAUSTED", .message = "no memory for 3 GB", .field = "model"};
 }
 // Fails `times` times, each time at the moment when the pool may try again. Returns the time of the
 // last failure.
 absl::Time FailAgain(SetAsides& s, const std::string& pool, int times, absl::Time now,
-                     const PoolFault& fault = MissingData()) {
+                     const JobFault& fault = MissingData()) {
   for (int i = 0; i < times; ++i) {
     if (i > 0) now = s.all().at(pool).retry_at;
     EXPECT_TRUE(s.Add(pool, fault, now));
@@ -128,10 +128,10 @@ TEST(SetAsidesTest, TheJobHasAFaultWhenEveryPoolReportsItTwice) {
   FailAgain(s, "b", 1, kBegin);
   // b reported it only once.
   EXPECT_FALSE(s.Verdict({"a", "b"}, now).has_value());
-  PoolFault other_words = MissingData();
+  JobFault other_words = MissingData();
   other_words.message = "/home/b/corpus.txt: no such file";
   ASSERT_TRUE(s.Add("b", other_words, now));
-  const std::optional<PoolFault> verdict = s.Verdict({"a", "b"}, now);
+  const std::optional<JobFault> verdict = s.Verdict({"a", "b"}, now);
   ASSERT_TRUE(verdict.has_value());
   EXPECT_EQ(verdict->code, "NOT_FOUND");
   EXPECT_EQ(verdict->field, "data.text.path");

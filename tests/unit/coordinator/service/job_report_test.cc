@@ -17,8 +17,11 @@ class JobReportTest : public ::testing::Test {
     spec.mutable_model()->mutable_synthetic()->set_elements(100);
     spec.mutable_train()->set_steps(60);
     resolved_ = *ResolveJobSpec(spec);
-    JobRecord record{
-        .id = "id", .name = "job", .state = v1::RUNNING, .created = start_, .started = start_};
+    JobRecord record{.id = "id",
+                     .name = "job",
+                     .state = JobState::kRunning,
+                     .created = start_,
+                     .started = start_};
     record.spec = resolved_.spec.SerializeAsString();
     job_ = *MakeLiveJob(record, resolved_);
     view_->state = JobState::kRunning;
@@ -118,7 +121,7 @@ TEST_F(JobReportTest, AnEndedJobIsShownFromItsRecord) {
   Told("a", 0, true, 20, 3, 1);
   view_->waiting = Waiting{"nothing", start_, absl::InfiniteFuture()};
   JobRecord record = job_->record;
-  record.state = v1::COMPLETED;
+  record.state = JobState::kCompleted;
   record.ended = start_ + absl::Seconds(5);
   record.status = KeptStatus(Report());
   const v1::Job report = ReportEnded(record);
@@ -142,16 +145,16 @@ TEST_F(JobReportTest, AShortWaitOfARunningJobIsNoWait) {
 TEST_F(JobReportTest, ACompletedJobDidAllItsStepsWhateverTheLastHeartbeatsSaid) {
   Told("a", 0, false, 41, 3, 1);
   EXPECT_EQ(Report().inner_step(), 41);
-  job_->record.state = v1::COMPLETED;
+  job_->record.state = JobState::kCompleted;
   view_.reset();
   EXPECT_EQ(Report().inner_step(), 60);
   EXPECT_EQ(Report().pools(0).inner_step(), 41);
-  job_->record.state = v1::CANCELLED;
+  job_->record.state = JobState::kCancelled;
   EXPECT_EQ(Report().inner_step(), 41);
 }
 
 TEST_F(JobReportTest, ACompletedJobThatNobodyReportedOnDidAllItsSteps) {
-  job_->record.state = v1::COMPLETED;
+  job_->record.state = JobState::kCompleted;
   view_.reset();
   EXPECT_EQ(Report().inner_step(), 60);
 }
@@ -188,14 +191,14 @@ TEST_F(JobReportTest, AQuarantinedJobShowsWhyAndWhatItHad) {
 // Its store stays closed, so nothing else says how far it came.
 TEST_F(JobReportTest, APausedJobShowsWhatItHadAlsoAfterARestart) {
   job_->pause = {.job_id = "id",
-                 .stage = static_cast<int>(PauseStage::kPausing),
+                 .stage = PauseStage::kPausing,
                  .at = start_ + absl::Seconds(7),
                  .by = "token:ann",
                  .reason = "night"};
   EXPECT_EQ(Report().state(), v1::PAUSING);
   v1::Job then = Report();
   then.mutable_fragments(1)->set_rounds_committed(3);
-  job_->pause.stage = static_cast<int>(PauseStage::kPaused);
+  job_->pause.stage = PauseStage::kPaused;
   job_->pause.report = KeptStatus(then);
   job_->commits_unread = true;
   const v1::Job report = Report();
@@ -209,7 +212,7 @@ TEST_F(JobReportTest, APausedJobShowsWhatItHadAlsoAfterARestart) {
   v1::Job kept;
   ASSERT_TRUE(kept.ParseFromString(KeptStatus(report)));
   EXPECT_FALSE(kept.has_pause());
-  job_->pause.stage = static_cast<int>(PauseStage::kResumed);
+  job_->pause.stage = PauseStage::kResumed;
   EXPECT_EQ(Report().state(), v1::RUNNING);
   EXPECT_FALSE(Report().has_pause());
   EXPECT_EQ(Report().fragments_size(), 0) << "until its store is open";
@@ -228,12 +231,12 @@ TEST_F(JobReportTest, AJobWhoseSpecIsNotUnderstoodIsShownFromItsRecord) {
   EXPECT_EQ(report.tokens(), 200);
   // Cancelled.
   unusable.quarantine.reset();
-  unusable.record.state = v1::CANCELLED;
+  unusable.record.state = JobState::kCancelled;
   EXPECT_EQ(ReportLive(unusable, std::nullopt, start_).state(), v1::CANCELLED);
 }
 
 TEST_F(JobReportTest, AJobThatIsNotStoredHasItsFragmentsAndNoTimes) {
-  const v1::Job report = ReportUnstored(resolved_);
+  const v1::Job report = UnstoredJob(resolved_);
   EXPECT_EQ(report.state(), v1::PENDING);
   EXPECT_EQ(report.fragments_size(), 2);
   EXPECT_FALSE(report.has_created_at());

@@ -59,7 +59,7 @@ TEST_F(StreamPublisherTest, AQuarantinedJobIsShownAsSuchWhateverItsRecordSays) {
 TEST_F(StreamPublisherTest, AJobThatIsNotUnderstoodIsShownCancelledAndShownAgain) {
   const JobRecord record{.id = "bytes",
                          .name = "bytes",
-                         .state = static_cast<int>(JobState::kRunning),
+                         .state = JobState::kRunning,
                          .spec = "\xff\xff",
                          .created = now_};
   ASSERT_TRUE(meta_->Commit({NewJob{record}}).ok());

@@ -60,7 +60,7 @@ class CheckTest : public testing::Test {
         const MetaRecord job =
             NewJob{{.id = id,
                     .name = id + "name",
-                    .state = ended ? v1::COMPLETED : v1::RUNNING,
+                    .state = ended ? JobState::kCompleted : JobState::kRunning,
                     .ended = ended ? absl::FromUnixSeconds(1) : absl::InfinitePast()}};
         ASSERT_TRUE(meta->Commit({&job, 1}).ok());
       }
@@ -143,9 +143,7 @@ TEST_F(CheckTest, FindsASnapshotOfAnotherState) {
 }
 
 TEST_F(CheckTest, OnlyAJobThatHasEndedMayHaveNoLog) {
-  EXPECT_THAT(After([](FileSystem& fs) {
-                ASSERT_TRUE(RemoveFolder(fs, LogFolder(kJob)).ok());
-              }),
+  EXPECT_THAT(After([](FileSystem& fs) { ASSERT_TRUE(RemoveFolder(fs, LogFolder(kJob)).ok()); }),
               ElementsAre(HasSubstr("data/jobs/id1/log is missing")));
   {
     auto store = *JobStore::Recover(&fs_, kJob);

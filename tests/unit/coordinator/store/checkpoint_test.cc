@@ -225,6 +225,17 @@ TEST_F(CheckpointTest, AFolderThatCannotBeReadIsNotOneWithoutCheckpoints) {
   EXPECT_EQ(*CheckpointSteps(fs_, "j"), std::vector<int64_t>{30});
   ClosedFileSystem closed(&fs_);
   EXPECT_TRUE(absl::IsPermissionDenied(CheckpointSteps(closed, "j").status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(FindCheckpoint(closed, "j", 30).status()));
+}
+
+TEST_F(CheckpointTest, TheCheckpointThatIsWantedIsTheNewestIfNoStepIsGiven) {
+  EXPECT_EQ(FindCheckpoint(fs_, "j", std::nullopt).status(), absl::NotFoundError("no checkpoints"));
+  Advance();
+  Advance();
+  ASSERT_TRUE(Write(30).ok());
+  EXPECT_EQ(*FindCheckpoint(fs_, "j", std::nullopt), 30);
+  EXPECT_EQ(*FindCheckpoint(fs_, "j", 30), 30);
+  EXPECT_EQ(FindCheckpoint(fs_, "j", 20).status(), absl::NotFoundError("no checkpoint of step 20"));
 }
 
 }  // namespace

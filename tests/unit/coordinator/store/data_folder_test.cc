@@ -32,7 +32,7 @@ class DataFolderTest : public testing::Test {
   void MakeStore(const std::string& id, const std::string& name) {
     ASSERT_TRUE(JobStore::Create(&fs_, JobFolder("data", id), Manifest(id, name)).ok());
   }
-  void MakeRecord(const std::string& id, const std::string& name, int state) {
+  void MakeRecord(const std::string& id, const std::string& name, JobState state) {
     const MetaRecord record = NewJob{{.id = id, .name = name, .state = state}};
     ASSERT_TRUE(meta_->Commit({&record, 1}).ok());
   }
@@ -53,19 +53,19 @@ class DataFolderTest : public testing::Test {
 TEST_F(DataFolderTest, AnEmptyFolderIsClean) {
   EXPECT_TRUE(IsClean());
   MakeStore("a", "alpha");
-  MakeRecord("a", "alpha", v1::RUNNING);
+  MakeRecord("a", "alpha", JobState::kRunning);
   EXPECT_TRUE(IsClean());
 }
 
 TEST_F(DataFolderTest, TellsWhichSideDoesNotKnowAJob) {
   MakeStore("a", "alpha");
   MakeStore("b", "beta");
-  MakeRecord("b", "beta", v1::RUNNING);
-  MakeRecord("c", "gamma", v1::RUNNING);
-  MakeRecord("d", "delta", v1::COMPLETED);
+  MakeRecord("b", "beta", JobState::kRunning);
+  MakeRecord("c", "gamma", JobState::kRunning);
+  MakeRecord("d", "delta", JobState::kCompleted);
   // Jobs in these states may never have had a store.
-  MakeRecord("e", "epsilon", v1::PENDING);
-  MakeRecord("f", "zeta", v1::CANCELLED);
+  MakeRecord("e", "epsilon", JobState::kPending);
+  MakeRecord("f", "zeta", JobState::kCancelled);
   ASSERT_TRUE(fs_.CreateDir("data/jobs/g.tmp").ok());
   EXPECT_THAT(CompareFolders(fs_, "data", *meta_)->unknown_folders, ElementsAre("a"));
   EXPECT_THAT(Missing(), ElementsAre("c", "d"));
@@ -81,7 +81,7 @@ TEST_F(DataFolderTest, AdoptsInTheOrderOfSubmission) {
   EXPECT_EQ(adoption.adopted[0].id, "b");
   const JobRecord job = *meta_->GetJob("alpha");
   EXPECT_EQ(job.id, "a");
-  EXPECT_EQ(job.state, v1::RUNNING);
+  EXPECT_EQ(job.state, JobState::kRunning);
   EXPECT_EQ(job.spec, "spec");
   EXPECT_EQ(job.created, Manifest("a", "alpha").created);
   EXPECT_EQ(meta_->FindJobByToken("token of a")->id, "a");
@@ -112,7 +112,7 @@ TEST_F(DataFolderTest, AdoptsJobsWhoseLogWasRemovedAsEnded) {
   EXPECT_EQ(AdoptJobs(fs_, "data", *meta_)->adopted.size(), 2u);
   for (const bool final : {true, false}) {
     const JobRecord job = *meta_->GetJob(final ? "a" : "b");
-    EXPECT_EQ(job.state, final ? v1::COMPLETED : v1::CANCELLED);
+    EXPECT_EQ(job.state, final ? JobState::kCompleted : JobState::kCancelled);
     EXPECT_EQ(job.ended, absl::FromUnixSeconds(77));
     v1::Job status;
     ASSERT_TRUE(status.ParseFromString(job.status));
@@ -123,7 +123,7 @@ TEST_F(DataFolderTest, AdoptsJobsWhoseLogWasRemovedAsEnded) {
 }
 
 TEST_F(DataFolderTest, LeavesAloneWhatItCannotAdopt) {
-  MakeRecord("x", "alpha", v1::PENDING);
+  MakeRecord("x", "alpha", JobState::kPending);
   // Its name is taken.
   MakeStore("a", "alpha");
   MakeStore("b", "beta");

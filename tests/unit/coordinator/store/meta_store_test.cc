@@ -25,7 +25,7 @@ class MetaStoreTest : public testing::Test {
     JobRecord job;
     job.id = id;
     job.name = name;
-    job.state = 1;
+    job.state = JobState::kPending;
     job.spec = std::string("spec\0bytes", 10);
     job.created = absl::FromUnixMicros(1700000000123456);
     return job;
@@ -49,7 +49,7 @@ TEST_F(MetaStoreTest, KeepsAJobOverARestart) {
     EXPECT_EQ(found->id, "id1");
     EXPECT_EQ(found->name, "alpha");
     EXPECT_EQ(found->idempotency_token, "token");
-    EXPECT_EQ(found->state, 1);
+    EXPECT_EQ(found->state, JobState::kPending);
     EXPECT_EQ(found->spec, std::string("spec\0bytes", 10));
     EXPECT_EQ(found->created, job.created);
     EXPECT_EQ(found->started, absl::InfinitePast());
@@ -99,11 +99,12 @@ TEST_F(MetaStoreTest, RefusesTakenNamesIdsTokensAndOrders) {
 
 TEST_F(MetaStoreTest, UpdatesFieldsThatChange) {
   ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
-  JobUpdate update = {"id1", 5, "done", absl::FromUnixMicros(5), absl::FromUnixMicros(9)};
+  JobUpdate update = {"id1", JobState::kCompleted, "done", absl::FromUnixMicros(5),
+                      absl::FromUnixMicros(9)};
   ASSERT_TRUE(Commit({update}).ok());
   Reopen();
   const JobRecord found = *store_->GetJob("id1");
-  EXPECT_EQ(found.state, 5);
+  EXPECT_EQ(found.state, JobState::kCompleted);
   EXPECT_EQ(found.status, "done");
   EXPECT_EQ(found.started, absl::FromUnixMicros(5));
   EXPECT_EQ(found.ended, absl::FromUnixMicros(9));
@@ -114,18 +115,18 @@ TEST_F(MetaStoreTest, UpdatesFieldsThatChange) {
 
 TEST_F(MetaStoreTest, RecordsOfAStepAreWrittenAllOrNone) {
   ASSERT_TRUE(Commit({NewJob{Job("id1", "alpha")}, ParticipantRecord{"id1", "west", "00", 0},
-                      JobUpdate{.job_id = "id1", .state = 2}})
+                      JobUpdate{.job_id = "id1", .state = JobState::kSeeding}})
                   .ok());
-  EXPECT_EQ(store_->GetJob("id1")->state, 2);
+  EXPECT_EQ(store_->GetJob("id1")->state, JobState::kSeeding);
   const auto refused = [&](const MetaRecord& last) {
-    return Commit({JobUpdate{.job_id = "id1", .state = 3},
+    return Commit({JobUpdate{.job_id = "id1", .state = JobState::kRunning},
                    ParticipantRecord{"id1", "east", "01", 1}, JobCounters{"id1", "9"}, last});
   };
   EXPECT_TRUE(absl::IsAlreadyExists(refused(NewJob{Job("id2", "alpha")})));
   EXPECT_TRUE(absl::IsNotFound(refused(ParticipantRecord{"none", "west", "00", 0})));
   EXPECT_TRUE(absl::IsNotFound(refused(JobUpdate{.job_id = "none"})));
   EXPECT_TRUE(absl::IsNotFound(refused(JobCounters{"none", ""})));
-  EXPECT_EQ(store_->GetJob("id1")->state, 2);
+  EXPECT_EQ(store_->GetJob("id1")->state, JobState::kSeeding);
   EXPECT_EQ(store_->ListParticipants("id1")->size(), 1u);
   EXPECT_EQ(*store_->GetCounters("id1"), "");
   EXPECT_TRUE(Commit({}).ok());
@@ -150,7 +151,9 @@ TEST_F(MetaStoreTest, TellsLiveJobsFromEndedOnes) {
     ASSERT_TRUE(Create(Job("id" + std::to_string(i), "n" + std::to_string(i))).ok());
   }
   ASSERT_TRUE(
-      Commit({JobUpdate{.job_id = "id1", .state = 5, .ended = absl::FromUnixMicros(9)}}).ok());
+      Commit({JobUpdate{
+                 .job_id = "id1", .state = JobState::kCompleted, .ended = absl::FromUnixMicros(9)}})
+          .ok());
   const auto live = *store_->ListUnended();
   ASSERT_EQ(live.size(), 3u);
   EXPECT_EQ(live[0].id, "id0");
@@ -158,7 +161,7 @@ TEST_F(MetaStoreTest, TellsLiveJobsFromEndedOnes) {
   const auto keys = *store_->ListKeys();
   ASSERT_EQ(keys.size(), 4u);
   EXPECT_EQ(keys[1].name, "n1");
-  EXPECT_EQ(keys[1].state, 5);
+  EXPECT_EQ(keys[1].state, JobState::kCompleted);
   EXPECT_EQ(keys[1].ended, absl::FromUnixMicros(9));
   EXPECT_FALSE(keys[2].has_ended());
   EXPECT_TRUE(*store_->HasEnded("id1"));
@@ -171,12 +174,13 @@ TEST_F(MetaStoreTest, KeepsForHowLongCoordinatorsHaveRunAndWhenJobsEnded) {
   for (const char* const id : {"id1", "id2", "id3"}) ASSERT_TRUE(Create(Job(id, id)).ok());
   EXPECT_EQ(Commit({RunTime{absl::Seconds(5)}}), absl::OkStatus());
   EXPECT_EQ(Commit({JobUpdate{.job_id = "id1",
-                              .state = 5,
+                              .state = JobState::kCompleted,
                               .ended = absl::FromUnixSeconds(9),
                               .run_time = absl::Seconds(7)}}),
             absl::OkStatus());
   EXPECT_EQ(*store_->GetRunTime(), absl::Seconds(7)) << "it ended then";
-  EXPECT_EQ(Commit({JobUpdate{.job_id = "id2", .state = 3, .run_time = absl::Seconds(8)}}),
+  EXPECT_EQ(Commit({JobUpdate{
+                .job_id = "id2", .state = JobState::kRunning, .run_time = absl::Seconds(8)}}),
             absl::OkStatus());
   EXPECT_EQ(Commit({RunTime{absl::Seconds(6)}, EndedRunTime{"id3", absl::Seconds(2)}}),
             absl::OkStatus());
@@ -319,15 +323,16 @@ TEST_F(MetaStoreTest, KeepsTheNewestEventsAndOneRequest) {
 }
 
 TEST_F(MetaStoreTest, KeepsThePauseOfAJob) {
-  EXPECT_EQ(store_->GetPause("id1")->stage, 0);
+  EXPECT_EQ(store_->GetPause("id1")->stage, PauseStage::kNone);
   const MetaRecord records[] = {
       NewJob{Job("id1", "alpha")},
-      PauseRecord{"id1", 1, absl::FromUnixSeconds(7), "token:ann", "night", ""},
-      PauseRecord{"id1", 2, absl::FromUnixSeconds(7), "token:ann", "night", std::string("r\0", 2)}};
+      PauseRecord{"id1", PauseStage::kPausing, absl::FromUnixSeconds(7), "token:ann", "night", ""},
+      PauseRecord{"id1", PauseStage::kPaused, absl::FromUnixSeconds(7), "token:ann", "night",
+                  std::string("r\0", 2)}};
   ASSERT_TRUE(store_->Commit(records).ok());
   Reopen();
   const PauseRecord pause = *store_->GetPause("id1");
-  EXPECT_EQ(pause.stage, 2);
+  EXPECT_EQ(pause.stage, PauseStage::kPaused);
   EXPECT_EQ(pause.at, absl::FromUnixSeconds(7));
   EXPECT_EQ(pause.by, "token:ann");
   EXPECT_EQ(pause.reason, "night");
@@ -335,11 +340,11 @@ TEST_F(MetaStoreTest, KeepsThePauseOfAJob) {
   // A job is deleted with it.
   const MetaRecord deleted = DeletedJob{"id1", absl::FromUnixSeconds(9)};
   ASSERT_TRUE(store_->Commit({&deleted, 1}).ok());
-  EXPECT_EQ(store_->GetPause("id1")->stage, 0);
-  const MetaRecord again[] = {NewJob{Job("id2", "beta")}, PauseRecord{"id2", 3},
-                              PauseRecord{"id2", 0}};
+  EXPECT_EQ(store_->GetPause("id1")->stage, PauseStage::kNone);
+  const MetaRecord again[] = {NewJob{Job("id2", "beta")}, PauseRecord{"id2", PauseStage::kResumed},
+                              PauseRecord{"id2", PauseStage::kNone}};
   ASSERT_TRUE(store_->Commit(again).ok());
-  EXPECT_EQ(store_->GetPause("id2")->stage, 0);
+  EXPECT_EQ(store_->GetPause("id2")->stage, PauseStage::kNone);
 }
 
 TEST_F(MetaStoreTest, RemembersDeletedJobs) {

@@ -52,7 +52,7 @@ class RealFilesTest : public testing::Test {
 TEST_F(RealFilesTest, AJobLivesThroughItsLife) {
   {
     const auto meta = *MetaStore::Open(DatabasePath(data_.path()));
-    const MetaRecord job = NewJob{{.id = "id1", .name = "alpha", .state = v1::RUNNING}};
+    const MetaRecord job = NewJob{{.id = "id1", .name = "alpha", .state = JobState::kRunning}};
     ASSERT_TRUE(meta->Commit({&job, 1}).ok());
     auto store = JobStore::Create(fs_.get(), dir_, ManifestWith(SmallOptions()));
     ASSERT_TRUE(store.ok()) << store.status();
