@@ -78,9 +78,10 @@ class AuditedCall : public interception::Interceptor {
 
   void Intercept(interception::InterceptorBatchMethods* call) override {
     using Point = interception::InterceptionHookPoints;
-    if (!seen_ && call->QueryInterceptionHookPoint(Point::POST_RECV_MESSAGE)) {
+    if (call->QueryInterceptionHookPoint(Point::POST_RECV_MESSAGE)) {
+      absl::MutexLock lock(&mutex_);
       // The first message of a stream says what it is about.
-      if (const void* message = call->GetRecvMessage(); message != nullptr) {
+      if (const void* message = call->GetRecvMessage(); message != nullptr && !seen_) {
         seen_ = true;
         if (raw_) {
           const auto parsed = Parsed(entry_.method, *static_cast<const grpc::ByteBuffer*>(message));
@@ -91,6 +92,7 @@ class AuditedCall : public interception::Interceptor {
       }
     }
     if (call->QueryInterceptionHookPoint(Point::PRE_SEND_STATUS)) {
+      absl::MutexLock lock(&mutex_);
       const absl::Status status = FromGrpcStatus(call->GetSendStatus());
       entry_.who = (*who_)(*info_->server_context());
       entry_.peer = info_->server_context()->peer();
@@ -102,7 +104,7 @@ class AuditedCall : public interception::Interceptor {
   }
 
  private:
-  void Describe(const google::protobuf::Message& request) {
+  void Describe(const google::protobuf::Message& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     entry_.job = JobOf(request);
     entry_.pool = TextField(request, "pool");
     entry_.upload = TextField(request, "upload");
@@ -112,8 +114,11 @@ class AuditedCall : public interception::Interceptor {
   const AuditLog::Who* const who_;
   const bool raw_;
   interception::ServerRpcInfo* const info_;
-  AuditEntry entry_;
-  bool seen_ = false;  // The first message.
+  // A handler may end its stream while gRPC receives a message of it on another thread.
+  absl::Mutex mutex_;
+  AuditEntry entry_ ABSL_GUARDED_BY(mutex_);
+  // The first message.
+  bool seen_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 class AuditObserver : public interception::ServerInterceptorFactoryInterface {
