@@ -11,7 +11,7 @@ namespace longhaul {
 absl::Duration FullJitter(const Backoff& backoff, int attempt, Random& random) {
   // The exponent is limited, since the power would become infinite, and infinity times a random 0
   // is not a number.
-  const double growth = std::pow(backoff.multiplier, std::min(attempt, 60));
+  const double growth = std::ldexp(1.0, std::min(attempt, 60));
   return std::min(backoff.max, backoff.initial * growth) * random.Uniform();
 }
 

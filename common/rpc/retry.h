@@ -18,10 +18,10 @@ namespace longhaul {
 struct Backoff {
   absl::Duration initial = absl::Milliseconds(100);
   absl::Duration max = absl::Seconds(5);
-  double multiplier = 2;
 };
 
-// The wait after the failed attempt `attempt` (0, 1, ...).
+// The wait after the failed attempt `attempt` (0, 1, ...): at random, at most the initial one, which
+// doubles with each attempt.
 absl::Duration FullJitter(const Backoff& backoff, int attempt, Random& random);
 
 // Whether the same call may succeed later: UNAVAILABLE, DATA_LOSS (send it again),

@@ -1,6 +1,5 @@
 // longhaul-lm: uses a model that was trained, or that lies in a Hugging Face folder. Apart from the
 // ranks the only program that loads torch; `longhaul eval` and `longhaul sample` start it.
-
 #include <algorithm>
 #include <iostream>
 #include <limits>

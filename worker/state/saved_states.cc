@@ -24,10 +24,9 @@ SavedStates SavedStates::Scan(Options options) {
   SavedStates result(std::move(options));
   const Options& of = result.options_;
   if (of.folder.empty()) return result;
-  const absl::StatusOr<std::vector<std::string>> names = of.fs->List(of.folder);
+  const absl::StatusOr<std::vector<std::string>> names = ListIfThere(*of.fs, of.folder);
   if (!names.ok()) {
-    if (!absl::IsNotFound(names.status()))
-      result.problems_.push_back(std::string(names.status().message()));
+    result.problems_.push_back(std::string(names.status().message()));
     return result;
   }
   for (const std::string& name : *names) {
