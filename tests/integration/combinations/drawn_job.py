@@ -226,7 +226,7 @@ def refusals(spec):
         if fields.get("local_step_scaler") and sync.get("mode") == "quorum":
             found.add("inner.onebit_adam.local_step_scaler")
     up = sync.get("up", {})
-    if up.get("feedback_decay", 1) != 1 and not up.get("error_feedback", up["codec"] in ("sign1", "topk2")):
+    if up.get("feedback_decay", 1) != 1 and not up.get("error_feedback", up.get("codec") in ("sign1", "topk2")):
         found.add("sync.up.feedback_decay")
     data = spec.get("data", {})
     for source in [data, *data.get("mixture", {}).get("sources", []), *data.get("pools", []),
