@@ -20,8 +20,8 @@ struct Backoff {
   absl::Duration max = absl::Seconds(5);
 };
 
-// The wait after the failed attempt `attempt` (0, 1, ...): at random, at most the initial one, which
-// doubles with each attempt.
+// The wait after the failed attempt `attempt` (0, 1, ...): at random, at most the initial one. That
+// doubles with each attempt, up to `max`.
 absl::Duration FullJitter(const Backoff& backoff, int attempt, Random& random);
 
 // Whether the same call may succeed later: UNAVAILABLE, DATA_LOSS (send it again),
