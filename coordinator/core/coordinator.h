@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -54,6 +55,10 @@ struct CoordinatorOptions {
   absl::Duration ended_job_keep = absl::InfiniteDuration();
   // How many pools may hold a lease at one time.
   int pools_max = 4096;
+  // The bytes that the states of all jobs may take at one time (JobOptions::memory).
+  int64_t memory = std::numeric_limits<int64_t>::max();
+  // How long an ended job's last commits can still be pulled. Its state stays in memory so long.
+  absl::Duration linger = absl::Minutes(1);
 };
 
 class Coordinator {
@@ -188,12 +193,18 @@ class Coordinator {
   Participant* PlaceOf(std::string_view pool, Job** job = nullptr) const;
   GrantLease Grant(std::string_view pool, std::string_view incarnation) const;
 
-  // coordinator_placement.cc: which idle pools get which job.
+  // coordinator_placement.cc: which idle pools get which job, and whether its state has room in
+  // memory.
   void PlacePools();
-  JobDemand DemandOf(const Job& job) const;
+  JobDemand DemandOf(const Job& job, int64_t memory_left) const;
   std::vector<PoolOffer> Offers() const;
   bool ReleasePartialSets(const std::vector<Lack>& lacks);
   void Explain(const Placement& placement);
+  // Whether its state is in memory, or will be without another decision.
+  static bool TakesMemory(const Job& job);
+  int64_t MemoryLeft() const;
+  // Nothing: the job takes memory already, or there is room for it.
+  std::optional<std::string> MemoryLack(const Job& job, int64_t memory_left) const;
   static bool TakesPools(const Job& job);
   static bool CouldDo(const Member& member, const Job& job);
 
@@ -271,6 +282,8 @@ class Coordinator {
   std::set<std::string> touched_;
   // Jobs that ended in this Step.
   std::vector<std::string> retired_;
+  // The memory of jobs that ended, and until when each has it, in this order.
+  std::deque<std::pair<absl::Time, int64_t>> lingering_;
   // Something changed, so a job may get an idle pool.
   bool placement_due_ = true;
   absl::Time placement_at_ = absl::InfiniteFuture();

@@ -66,6 +66,15 @@ void Coordinator::On(const ResumeJob& event) {
   if (auto refusal = JobRefusal(event.job)) return Answer(*std::move(refusal));
   Job& job = *Find(event.job);
   if (!IsPaused(job.pause)) return;
+  // A job that has begun opens its store at once.
+  if (job.state() != JobState::kPending) {
+    if (const auto lack = MemoryLack(job, MemoryLeft()); lack.has_value()) {
+      return Answer(Refuse{.status = absl::FailedPreconditionError(absl::StrFormat(
+                               "job %s needs %s", job.options.name, *lack)),
+                           .reason = "MEMORY_FULL",
+                           .hint = "resume it when other jobs have ended or are paused"});
+    }
+  }
   SetPause(job, PauseStage::kResumed, event.by);
   KeepPools(job);
 }

@@ -1,7 +1,9 @@
-// Which idle pools get which job: asks placement, and carries out its answer.
+// Which idle pools get which job: asks placement, and carries out its answer. A job that has not
+// begun gets none before its state has room in memory.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "coordinator/core/coordinator.h"
 
 namespace longhaul::coordinator {
@@ -37,7 +39,33 @@ bool Coordinator::CouldDo(const Member& member, const Job& job) {
   return std::all_of(options.needs.begin(), options.needs.end(), has);
 }
 
-JobDemand Coordinator::DemandOf(const Job& job) const {
+bool Coordinator::TakesMemory(const Job& job) {
+  if (job.store != StoreState::kClosed) return true;
+  if (!job.exchange.has_value() || job.state() == JobState::kQuarantined ||
+      job.pause == PauseStage::kPaused)
+    return false;
+  return job.state() != JobState::kPending || job.exchange->participants().live_count() > 0;
+}
+
+int64_t Coordinator::MemoryLeft() const {
+  int64_t left = options_.memory;
+  for (const auto& [order, job] : in_order_) {
+    if (TakesMemory(*job)) left -= job->options.memory;
+  }
+  for (const auto& [until, memory] : lingering_) left -= until > now_ ? memory : 0;
+  return left;
+}
+
+std::optional<std::string> Coordinator::MemoryLack(const Job& job, int64_t memory_left) const {
+  if (TakesMemory(job) || job.options.memory <= memory_left) return std::nullopt;
+  constexpr double kGb = 1e9;
+  return absl::StrFormat("%.3g GB of the coordinator's memory: %.3g of %.3g GB are left",
+                         static_cast<double>(job.options.memory) / kGb,
+                         static_cast<double>(std::max<int64_t>(0, memory_left)) / kGb,
+                         static_cast<double>(options_.memory) / kGb);
+}
+
+JobDemand Coordinator::DemandOf(const Job& job, int64_t memory_left) const {
   const JobOptions& options = job.options;
   const Participants& participants = job.exchange->participants();
   const int live = participants.live_count();
@@ -50,7 +78,7 @@ JobDemand Coordinator::DemandOf(const Job& job) const {
                    .missing_min = std::max(0, wanted - live),
                    .room = std::max(0, options.pools_max - participants.present_count()),
                    .live = live,
-                   .open = TakesPools(job),
+                   .open = TakesPools(job) && !MemoryLack(job, memory_left).has_value(),
                    .device = DeviceOf(options.cuda),
                    .needs = options.needs,
                    .names = options.pool_names};
@@ -74,20 +102,31 @@ std::vector<PoolOffer> Coordinator::Offers() const {
 }
 
 void Coordinator::PlacePools() {
+  while (!lingering_.empty() && lingering_.front().first <= now_) lingering_.pop_front();
   while (true) {
+    int64_t memory_left = MemoryLeft();
     std::vector<JobDemand> demands;
     for (const auto& [order, job] : in_order_) {
       if (job->exchange.has_value() && job->state() != JobState::kQuarantined)
-        demands.push_back(DemandOf(*job));
+        demands.push_back(DemandOf(*job, memory_left));
     }
     const Placement placement = longhaul::Place(Offers(), demands);
+    bool again = false;
     for (const PlacedPool& placed : placement.assignments) {
-      Seat(*Find(placed.job), placed.pool, membership_.Find(placed.pool)->incarnation);
+      Job& job = *Find(placed.job);
+      // A job that begins now may leave too little for another one. That one's pools are placed
+      // again.
+      if (MemoryLack(job, memory_left).has_value()) {
+        again = true;
+        continue;
+      }
+      if (!TakesMemory(job)) memory_left -= job.options.memory;
+      Seat(job, placed.pool, membership_.Find(placed.pool)->incarnation);
     }
-    const bool released = ReleasePartialSets(placement.lacks);
-    // The released pools are placed by this loop.
+    again |= ReleasePartialSets(placement.lacks);
+    // What is left or released is placed by this loop.
     placement_due_ = false;
-    if (released) continue;
+    if (again) continue;
     Explain(placement);
     return;
   }
@@ -117,12 +156,16 @@ void Coordinator::Explain(const Placement& placement) {
   placement_at_ = absl::InfiniteFuture();
   if (placement.reconsider_in != absl::InfiniteDuration())
     placement_at_ = now_ + placement.reconsider_in;
+  if (!lingering_.empty()) placement_at_ = std::min(placement_at_, lingering_.front().first);
+  const int64_t memory_left = MemoryLeft();
   std::map<std::string, std::string> words;
   for (const Lack& lack : placement.lacks) words[lack.job] = Sentence(lack);
   for (const auto& [order, job] : in_order_) {
     placement_at_ = std::min(placement_at_, job->set_asides.NextRetry(now_));
     const auto lacks = words.find(job->id);
     job->lacks = lacks == words.end() ? "" : lacks->second;
+    if (TakesPools(*job) && job->lacks.empty())
+      job->lacks = MemoryLack(*job, memory_left).value_or("");
     if (job->lacks.empty()) {
       job->lacks_since.reset();
     } else if (!job->lacks_since.has_value()) {

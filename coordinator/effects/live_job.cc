@@ -1,5 +1,6 @@
 #include "coordinator/effects/live_job.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -99,7 +100,18 @@ JobOptions JobOptionsOf(const ResolvedJob& resolved) {
           .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
           .evaluation_every_cycles = spec.evaluation().every_cycles(),
           .from_checkpoint = spec.init().source_case() != v1::InitSpec::SOURCE_NOT_SET,
-          .from_job = FromJobOf(spec.init())};
+          .from_job = FromJobOf(spec.init()),
+          .memory = MemoryOf(resolved)};
+}
+
+// Outer parameters, momentum and server error in fp32. A snapshot, or a checkpoint of an earlier
+// version, takes as much again for the fragment that it is at.
+int64_t MemoryOf(const ResolvedJob& resolved) {
+  constexpr int64_t kBytesPerElement = 12;
+  int64_t largest = 0;
+  for (const FragmentLayout& fragment : resolved.fragments)
+    largest = std::max(largest, fragment.elements);
+  return kBytesPerElement * (resolved.model.elements() + largest);
 }
 
 }  // namespace longhaul::coordinator

@@ -64,6 +64,8 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
 
 // The job whose checkpoint a job begins with, or empty.
 std::string FromJobOf(const v1::InitSpec& init);
+// The most bytes that the job's state takes while its store is open. Pure.
+int64_t MemoryOf(const ResolvedJob& resolved);
 // What the core needs to know of a job.
 JobOptions JobOptionsOf(const ResolvedJob& resolved);
 

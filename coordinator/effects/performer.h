@@ -46,8 +46,6 @@ namespace longhaul::coordinator {
 
 struct PerformerOptions {
   CoordinatorOptions core;
-  // How long an ended job's last commits can still be pulled.
-  absl::Duration linger = absl::Minutes(1);
   // Gets the id of each job that is deleted since core.ended_job_keep has passed. May be empty.
   std::function<void(const std::string&)> on_expired;
   // Required. Called on any thread; must not block on the performer.

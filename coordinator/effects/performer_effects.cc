@@ -116,7 +116,7 @@ void Performer::Tell(const EndJob& notice) {
     job.quarantine = notice.fault;
     job.events.Add(EventOf(notice), now());
   } else {
-    job.forget_at = now() + options_.linger;
+    job.forget_at = now() + options_.core.linger;
     parts_.fragments->Retire(job.id());
   }
   if (parts_.tracks != nullptr) parts_.tracks->Ended(job);

@@ -35,6 +35,8 @@ struct JobOptions {
   // job of that checkpoint, if it is one of this coordinator.
   bool from_checkpoint = false;
   std::string from_job = {};
+  // The most bytes that its state takes while it has its store open.
+  int64_t memory = 0;
 };
 
 }  // namespace longhaul

@@ -21,6 +21,7 @@ constexpr double kGib = int64_t{1} << 30;
 // Values of the command line as text, before they are checked.
 struct Words {
   std::string lease = absl::FormatDuration(CoordinatorServerOptions().core.lease);
+  double memory_gib = 0;
   double upload_gib = static_cast<double>(CoordinatorServerOptions().upload_bytes_max) / kGib;
   std::string ended_job_keep = absl::FormatDuration(CoordinatorServerOptions().core.ended_job_keep);
   std::string upload_keep = absl::FormatDuration(CoordinatorServerOptions().upload_keep);
@@ -30,6 +31,7 @@ struct Words {
 void Convert(const Words& words, Flags& flags) {
   CoordinatorServerOptions& server = flags.server;
   server.core.lease = CheckedTime(words.lease);
+  server.core.memory = static_cast<int64_t>(words.memory_gib * kGib);
   server.upload_bytes_max = static_cast<int64_t>(words.upload_gib * kGib);
   server.upload_keep = CheckedTime(words.upload_keep);
   server.core.ended_job_keep = CheckedTime(words.ended_job_keep);
@@ -55,6 +57,11 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
       "import-dir", "DIR", server.import_dir,
       "Folder of checkpoints and Hugging Face models, one folder each, that jobs may begin with "
       "(init.folder); empty: none");
+  config
+      .Setting("memory-gib", "N", words.memory_gib,
+               "GiB of memory that the states of jobs may take; a job that does not fit beside "
+               "those that run waits. 0: nine tenths of what the machine or the container has")
+      ->check(Number(0, 1e9));
   config
       .Setting(
           "upload-gib", "N", words.upload_gib,

@@ -13,6 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
 #include "common/http/server.h"
+#include "common/io/available_memory.h"
 #include "common/io/posix_filesystem.h"
 #include "common/logging/flag_error.h"
 #include "common/metrics/process_metrics.h"
@@ -67,6 +68,12 @@ std::set<std::string> UploadsNeededBy(const Performer& performer) {
       needed.insert(spec.init().upload());
   }
   return needed;
+}
+
+// The rest is for streams, the database and other programs.
+int64_t DefaultMemory() {
+  const absl::StatusOr<int64_t> limit = MemoryLimit();
+  return limit.ok() ? *limit / 10 * 9 : std::numeric_limits<int64_t>::max();
 }
 
 }  // namespace
@@ -273,6 +280,7 @@ class CoordinatorServer::Impl {
                                  .uploads = uploads_.get(),
                                  .certificates = options.tls != nullptr,
                                  .door = options.tls ? door_.get() : nullptr,
+                                 .memory = options.core.memory,
                                  .import_dir = options.import_dir};
     LH_RETURN_IF_ERROR(ServeCalls(options, service));
     return options.http_listen.empty() ? absl::OkStatus() : ServePages(options, service);
@@ -398,6 +406,7 @@ class CoordinatorServer::Impl {
 
 absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
     CoordinatorServerOptions options) {
+  if (options.core.memory == 0) options.core.memory = DefaultMemory();
   auto impl = std::make_unique<Impl>(options);
   const absl::Status started = impl->Start(options);
   std::unique_ptr<CoordinatorServer> server(new CoordinatorServer(std::move(impl)));

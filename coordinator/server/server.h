@@ -46,8 +46,9 @@ struct CoordinatorServerOptions {
   // Must be set if other machines can reach a port without TLS or tokens, since it is then open to
   // everybody there.
   bool insecure = false;
-  // Lease, final evaluation, the most pools.
-  CoordinatorOptions core;
+  // Lease, final evaluation, the most pools. Its `memory`: 0 stands for nine tenths of what the
+  // machine, or the cgroup, has.
+  CoordinatorOptions core = {.memory = 0};
   LogOptions log = {.program = "longhaul-coordinator"};
   // Null: the machine's clock. Otherwise it outlives the server.
   Clock* clock = nullptr;

@@ -64,7 +64,7 @@ absl::StatusOr<ResolvedJob> ResolveBeginning(const ServiceContext& service,
                                              const v1::SubmitJobRequest& request) {
   v1::SubmitJobRequest filled = request;
   LH_RETURN_IF_ERROR(FillModel(service, *filled.mutable_spec()));
-  LH_ASSIGN_OR_RETURN(ResolvedJob resolved, ResolveSubmission(filled));
+  LH_ASSIGN_OR_RETURN(ResolvedJob resolved, ResolveSubmission(filled, service.memory));
   LH_RETURN_IF_ERROR(ResolveInitial(service, resolved));
   return resolved;
 }
@@ -90,7 +90,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
   LH_RETURN_IF_REFUSED(service_.door, context);
   const std::string owner = service_.JobCallerOf(*context).who;
   if (!request->spec().has_init()) {
-    absl::StatusOr<ResolvedJob> resolved = ResolveSubmission(*request);
+    absl::StatusOr<ResolvedJob> resolved = ResolveSubmission(*request, service_.memory);
     if (!resolved.ok()) return Answered(context, resolved.status());
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     Submit(reactor, request, response, *std::move(resolved), owner);

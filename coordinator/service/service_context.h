@@ -1,6 +1,8 @@
 // What the gRPC adapters share.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <string>
 
 #include "common/base/task_runner.h"
@@ -37,6 +39,8 @@ struct ServiceContext {
   JobCaller JobCallerOf(const grpc::ServerContextBase& call) const {
     return door == nullptr ? JobCaller() : door->JobCallerOf(call);
   }
+  // The bytes that the states of jobs may take (CoordinatorOptions::memory).
+  int64_t memory = std::numeric_limits<int64_t>::max();
   // The folder that has folders of checkpoints with which jobs may begin. Empty: there is none.
   std::string import_dir;
 };

@@ -1,7 +1,5 @@
 #include "coordinator/service/submission.h"
 
-#include <unistd.h>
-
 #include <utility>
 #include <vector>
 
@@ -9,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/effects/live_job.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -16,19 +15,18 @@ namespace {
 constexpr size_t kIdempotencyTokenBytesMax = 128;
 // As of the document that the CLI takes. Every report of the job has the spec.
 constexpr size_t kSpecBytesMax = 1 << 20;
-constexpr int64_t kStateBytesPerElement =
-    12;  // Outer parameters, momentum, server error: fp32 each.
 
-// The state of a job is in memory, so a job that can never fit is refused now.
-absl::Status CheckMemory(const ResolvedJob& resolved) {
-  const double needed = static_cast<double>(resolved.model.elements()) * kStateBytesPerElement;
-  const double memory =
-      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+// A job whose state can never fit is refused now. One that fits only when other jobs have ended
+// waits for that.
+absl::Status CheckMemory(const ResolvedJob& resolved, int64_t memory) {
+  const int64_t needed = MemoryOf(resolved);
   if (needed <= memory) return absl::OkStatus();
   return BadRequestError(
-      {{"model", absl::StrFormat(
-                     "%.1f GB of outer state do not fit into the coordinator's %.1f GB of memory",
-                     needed / 1e9, memory / 1e9)}});
+      {{"model", absl::StrFormat("%.1f GB of outer state do not fit into the %.1f GB of the "
+                                 "coordinator's memory that jobs may take (--memory-gib); each "
+                                 "parameter takes 12 bytes, those of the largest fragment 24",
+                                 static_cast<double>(needed) / 1e9,
+                                 static_cast<double>(memory) / 1e9)}});
 }
 
 }  // namespace
@@ -43,7 +41,8 @@ std::vector<FieldViolation> ToFieldViolations(const std::vector<SpecViolation>& 
   return fields;
 }
 
-absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& request) {
+absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& request,
+                                              int64_t memory) {
   if (request.idempotency_token().size() > kIdempotencyTokenBytesMax) {
     return BadRequestError(
         {{"idempotency_token",
@@ -56,7 +55,7 @@ absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& reques
   std::vector<SpecViolation> violations;
   absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(request.spec(), &violations);
   if (!resolved.ok()) return WithFieldViolations(resolved.status(), ToFieldViolations(violations));
-  LH_RETURN_IF_ERROR(CheckMemory(*resolved));
+  LH_RETURN_IF_ERROR(CheckMemory(*resolved, memory));
   return resolved;
 }
 

@@ -1,6 +1,7 @@
 // Resolves and checks the spec of a submitted job.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,9 +11,10 @@
 
 namespace longhaul::coordinator {
 
-// The job that the request asks for, with every default.
+// The job that the request asks for, with every default. `memory`: the bytes that the states of all
+// jobs may take.
 //   INVALID_ARGUMENT, UNIMPLEMENTED  with a BadRequest that names every field at fault
-absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& request);
+absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& request, int64_t memory);
 
 // For a BadRequest.
 std::vector<FieldViolation> ToFieldViolations(const std::vector<SpecViolation>& violations);

@@ -11,6 +11,8 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
+constexpr int64_t kGb = 1'000'000'000;
+
 // The lines of one event for each pool that the command names, from word `first` on.
 template <typename MakeEvent, typename Step>
 Lines ForEachPool(const Command& c, size_t first, MakeEvent make, Step step) {
@@ -83,7 +85,8 @@ Lines CoordinatorScenario::Submit(const Command& c) {
                      .checkpoint_every_cycles = c.Number("checkpoint"),
                      .evaluation_every_cycles = c.Number("evaluate", 1),
                      .from_checkpoint = c.Has("from") || !c.Text("from").empty(),
-                     .from_job = c.Text("from")};
+                     .from_job = c.Text("from"),
+                     .memory = c.Number("memory") * kGb};
   order_.push_back(c.word(0));
   stored_[c.word(0)] = {.job = c.word(0), .options = options};
   fragments_[c.word(0)].resize(schedule.fragments);
@@ -270,7 +273,7 @@ Lines CoordinatorScenario::Restart(const Command& c) {
     }
     recovery.jobs.push_back(std::move(job));
   }
-  core_ = coordinator::Coordinator({.ended_job_keep = keep_}, recovery, now_);
+  core_ = coordinator::Coordinator({.ended_job_keep = keep_, .memory = kMemory}, recovery, now_);
   return Step(coordinator::Tick{});
 }
 

@@ -79,6 +79,9 @@ class CoordinatorScenario {
   Lines Step(const coordinator::Event& event);
   void Save(const coordinator::Record& record);
 
+  // What the states of jobs may take. Those without memory=GB take nothing.
+  static constexpr int64_t kMemory = 100'000'000'000;
+
   absl::Time now_ = absl::UnixEpoch();
   absl::Duration keep_ = absl::InfiniteDuration();
   // What is durable: the records of each job, and what its store holds. By id.
@@ -87,7 +90,7 @@ class CoordinatorScenario {
   std::map<std::string, coordinator::RecoveredJob> stored_;
   std::map<std::string, absl::Time> ended_;
   std::map<std::string, std::vector<coordinator::RecoveredFragment>> fragments_;
-  coordinator::Coordinator core_{coordinator::CoordinatorOptions{}, coordinator::Recovery{}, now_};
+  coordinator::Coordinator core_{{.memory = kMemory}, coordinator::Recovery{}, now_};
 };
 
 }  // namespace longhaul

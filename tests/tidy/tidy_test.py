@@ -65,7 +65,7 @@ ALLOWED = {
     "worker/model": ["common/base", "common/layout", "worker/kernels", "worker/kernels/cuda"],
     "worker/engine": ["common/base", "common/codec", "common/codec/cuda", "common/device", "common/io", "common/layout", "common/partition",
                       "worker/collective", "worker/model", "worker/movement", "worker/movement/cuda", "worker/offload", "worker/optim"],
-    "worker/trainer": ["common/base", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine",
+    "worker/trainer": ["common/base", "common/io", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine",
                        "worker/kernels/cuda", "worker/model", "worker/offload", "worker/optim", "worker/replica"],
     "worker/lm": ["common/", "worker/data", "worker/engine/torch_status.h", "worker/model", "proto"],
     "worker/session/core": ["common/base", "common/schedule"],

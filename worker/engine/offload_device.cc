@@ -13,6 +13,7 @@
 #include "c10/core/impl/VirtualGuardImpl.h"
 #include "common/base/status_macros.h"
 #include "common/device/cuda_module.h"
+#include "common/io/available_memory.h"
 #include "common/io/posix_filesystem.h"
 #include "worker/engine/subgroup_tensors.h"
 #include "worker/engine/torch_muon.h"
@@ -148,7 +149,7 @@ absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan
   need.optimizer = bytes.host;
   if (device.is_cpu()) need.emulated = bytes.device;
   if (options.host_bytes > 0) return CheckHostMemory(need, ranks, options.host_bytes);
-  LH_ASSIGN_OR_RETURN(const int64_t available, AvailableHostMemory());
+  LH_ASSIGN_OR_RETURN(const int64_t available, AvailableMemory());
   return CheckHostMemory(need, ranks, available);
 }
 

@@ -1,11 +1,10 @@
 // Checks, before anything is allocated, whether a node has enough memory for what its ranks
-// offload, and for their evaluations beside training. Thread-safe; reads files of the system.
+// offload, and for their evaluations beside training. Pure.
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 
 namespace longhaul {
 
@@ -20,11 +19,6 @@ struct OffloadNeed {
   int64_t emulated = 0;
   int64_t total() const { return masters + weights + optimizer + emulated; }
 };
-
-// The bytes that this process may still use: what the machine, its cgroup or one around that has
-// left, whichever is least. Pages of files count as left, since the system gives them back.
-// NOT_FOUND: the system does not say. `root`: the path of the system's root, for tests.
-absl::StatusOr<int64_t> AvailableHostMemory(const std::string& root = "");
 
 // FAILED_PRECONDITION: `available` bytes are too few for `ranks` ranks; the message has the
 // numbers.

@@ -13,6 +13,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
+#include "common/io/available_memory.h"
 #include "worker/collective/parts.h"
 #include "worker/data/data_sample.h"
 #include "worker/data/prefetched_batches.h"
@@ -299,7 +300,7 @@ absl::Status TorchReplica::PrepareEvaluationBeside() {
   evaluation_bytes_ = need.total();
   int64_t available = beside.host_bytes;
   if (available == 0) {
-    LH_ASSIGN_OR_RETURN(available, AvailableHostMemory());
+    LH_ASSIGN_OR_RETURN(available, AvailableMemory());
   }
   int of_node = ranks(), first = 0;
   for (const int size : options_.ranks_of_node) {

@@ -139,6 +139,32 @@ class PauseTest(ClusterTest):
         self.assertEqual(self.longhaul("pause", "tiny", exit_code=1)["reason"], "JOB_ENDED")
         self.assertIn("submit --from tiny", self.longhaul("resume", "tiny", exit_code=1)["hint"])
 
+    def test_states_of_jobs_fit_into_memory_together(self):
+        parameters = json.loads(self.cluster.submit("large", pools=1).stdout)["data"]["parameters"]
+        self.longhaul("cancel", "large")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        # More than one state, less than two: each has 12 bytes per parameter, 24 of the largest fragment.
+        self.cluster.start_coordinator("--memory-gib", str(24 * parameters / 2**30))
+        self.cluster.start_worker("site-a")
+        self.cluster.start_worker("site-b")
+        self.cluster.submit(steps=STEPS, pools=1, sets=["pools.max=1"])
+        self.cluster.wait_step(60)
+        self.cluster.submit("other", steps=60, pools=1, sets=["pools.max=1"])
+        self.assertRegex(self.cluster.job("other")["waiting_for"], r"[\d.e-]+ GB of the coordinator's memory: [\d.e-]+ of [\d.e-]+ GB are left")
+        self.assertEqual(sorted(self.pools().values()), ["IDLE", "PARTICIPATING"])
+        huge = json.loads(self.cluster.submit("huge", sets=["model.transformer.layers=60"]).stdout)["error"]
+        self.assertEqual(huge["fields"][0]["field"], "model")
+        self.assertIn("--memory-gib", huge["fields"][0]["description"])
+
+        self.longhaul("pause", "tiny", "--wait")
+        self.cluster.wait_job("other", state="RUNNING")
+        refused = self.longhaul("resume", "tiny", exit_code=1)
+        self.assertEqual((refused["reason"], refused["hint"] != ""), ("MEMORY_FULL", True))
+        self.longhaul("pause", "other", "--wait")
+        self.longhaul("resume", "tiny")
+        self.cluster.wait_job()
+
     def test_cancelled_and_deleted_while_it_is_paused(self):
         self.cluster.start_worker("site-a")
         self.cluster.submit(steps=STEPS, pools=1)

@@ -160,7 +160,6 @@ class PerformerTest : public testing::Test {
     tracks_ = std::make_unique<JobTracks>(tracker_.get(), "data");
     performer_ = std::make_unique<Performer>(
         PerformerOptions{.core = {.lease = absl::Seconds(10), .ended_job_keep = keep_},
-                         .linger = absl::Seconds(60),
                          .on_expired = [this](const std::string& id) { expired_.push_back(id); },
                          .on_fatal = [this](const absl::Status&) { ++fatal_; }},
         PerformerParts{.meta = meta_.get(),
