@@ -175,7 +175,7 @@ class LinkSearch(Search):
     KINDS = {"links": 60, "links and processes": 30, "links and the coordinator": 10}
 
     def __init__(self):
-        self.closed, self.age = None, 0
+        self.closed, self.age, self.growth = None, 0, []
         super().__init__()
 
     # --- Processes.
@@ -247,11 +247,17 @@ class LinkSearch(Search):
 
     def close(self):
         if self.cluster is not None:
-            self.compare()
             for link in self.links():
                 link.close()
             self.cluster.close()
         self.cluster = None
+
+    def summary(self):
+        if self.cluster is not None:
+            self.compare()
+        super().summary()
+        for line in self.growth:
+            print(line)
 
     def links(self):
         return [self.user, *(node.link for node in self.of_node.values())]
@@ -268,14 +274,18 @@ class LinkSearch(Search):
         return result
 
     def compare(self):
-        # What is held for a moment after a job is let go.
-        time.sleep(3)
+        def grown(key, now):
+            before = self.before.get(key, now)
+            return now[0] > before[0] + 12 or now[1] > before[1] + 12 or now[2] > 0 or now[3] > before[3] + 40
+        # What is held after a job, and of connections that broke, is let go.
+        deadline = time.monotonic() + 60
+        while any(grown(key, now) for key, now in self.sizes().items()) and time.monotonic() < deadline:
+            time.sleep(1)
         for key, now in self.sizes().items():
-            before = self.before.get(key)
-            if before is not None:
-                self.no_effect[f"{key[0].split('-')[0]} grew in {self.age} jobs: threads, files, children, MB {before} to {now}"] += 1
-                if now[0] > before[0] + 12 or now[1] > before[1] + 12 or now[2] > 0 or now[3] > before[3] + 40:
-                    self.failures.append(f"growth of {key[0]}: {before} to {now}")
+            self.growth.append(f"{key[0]} after {self.age} jobs, threads, files, children, MB: {self.before.get(key)} to {now}")
+            if grown(key, now):
+                files = collections.Counter(re.sub("[0-9]+", "N", os.readlink(path)) for path in pathlib.Path(f"/proc/{key[1]}/fd").iterdir())
+                self.failures.append(f"growth of {key[0]}: {self.before.get(key)} to {now}: {files.most_common(8)}")
 
     # --- The user, behind a bad link.
 
@@ -411,12 +421,12 @@ class LinkSearch(Search):
         if words[0] == "logs":
             out = out[:out.rfind("\n") + 1]
         if process.returncode not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
-            error = json.loads(out.splitlines()[-1]).get("error", {}) if out else {}
+            error = answers(words, out)[-1].get("error", {}) if out else {}
             if process.returncode not in (2, 3) or not error.get("message"):
                 raise Broken(f"{words} ended with {process.returncode}: {out[-2000:]} {err}")
             self.outcomes[f"{words[0]} gave up: {re.sub('[0-9]+', 'N', error['message'])[:150]}"] += 1
             return
-        said = [json.loads(line)["data"] for line in out.splitlines()]
+        said = [answer["data"] for answer in answers(words, out)]
         if words == ["watch"] or words == ["wait"]:
             if said[-1]["state"] != "COMPLETED":
                 raise Broken(f"{words} ended with {said[-1]['state']}")
@@ -445,7 +455,7 @@ class LinkSearch(Search):
             if not self.coordinator_up:
                 time.sleep(0.2)
                 continue
-            since = self.up_since
+            since, coordinator = self.up_since, self.cluster.coordinator.pid
             reports = {name: self.report(name) for name in jobs}
             pools = self.asked("pools")
             if None in reports.values() or pools is None:
@@ -453,7 +463,7 @@ class LinkSearch(Search):
                     raise Broken("the coordinator does not answer")
                 continue
             for name, report in reports.items():
-                jobs[name].see(report)
+                jobs[name].see(report, coordinator)
             self.check_pages(jobs, pools, held_by_ended)
             state = [(report["state"], report["inner_step"], [fragment["rounds_committed"] for fragment in report["fragments"]]) for report in reports.values()]
             if state != seen or schedule.is_alive() or resumes or acts:
@@ -502,6 +512,8 @@ class LinkSearch(Search):
 
     def check_pages(self, jobs, pools, held_by_ended):
         if not self.coordinator_up or time.monotonic() - self.up_since < 10:
+            for followed in jobs.values():
+                followed.agreed = time.monotonic()
             return
         since = self.up_since
         (ready, why), (code, metrics) = self.page("/readyz"), self.page("/metrics")
@@ -511,7 +523,10 @@ class LinkSearch(Search):
             raise Broken(f"/readyz answers {ready} {why}, /metrics {code}")
         for name, followed in jobs.items():
             states = re.findall(rf'^longhaul_coordinator_job_state{{job_name="{name}",state="(\w+)"}} 1$', metrics, re.M)
-            if followed.report["state"] not in ENDED and len(states) != 1:
+            # They are made once a second.
+            if followed.report["state"] in ENDED or states == [followed.report["state"]]:
+                followed.agreed = time.monotonic()
+            elif time.monotonic() - followed.agreed > 8:
                 raise Broken(f"/metrics shows {name} as {states}, get as {followed.report['state']}")
         held_now = {}
         for pool in pools:
@@ -535,7 +550,7 @@ class LinkSearch(Search):
         lost = {kind for kind in ("POOL_LOST", "POOL_LATE", "POOL_AWAY", "POOL_LEFT", "ROUND_SKIPPED", "POOL_SET_ASIDE") if kinds[kind]}
         whole = not lost and not followed.disturbed and kinds["POOL_ASSIGNED"] == len(spec["pools"]["names"]) == kinds["POOL_JOINED"]
         whole = whole and self.starts(job["id"]) == sum(len(drawn_job.POOLS[pool]) for pool in spec["pools"]["names"])
-        self.check(spec, job, alone=whole)
+        self.check(spec, job, alone=whole, evaluated=whole)
         self.outcomes["completed" + (", whole" if whole else "")] += 1
         if whole and drawn_job.repeats(spec):
             again = {**spec, "name": f"{spec['name']}-again"}
@@ -585,6 +600,8 @@ class LinkSearch(Search):
     def search(self, seed):
         closed = random.Random(-seed).random() < 0.75
         if self.cluster is None or closed != self.closed or self.age >= JOBS_OF_A_CLUSTER:
+            if self.cluster is not None:
+                self.compare()
             self.close()
             self.begin_with(closed)
         self.story, read = [], {name: len(self.cluster.log(name)) for name in self.cluster.logs}
@@ -599,7 +616,9 @@ class LinkSearch(Search):
         if len(self.failures) > failed:
             kept = BIN.parent / f"link-search-{seed}"
             shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(self.cluster.folder, kept, ignore=shutil.ignore_patterns("files", "base", "copies", "work", "ca", "*.token"))
+            kept.mkdir()
+            for path in [*self.cluster.folder.glob("*.log"), *self.cluster.folder.glob("s*.yaml")]:
+                shutil.copy(path, kept)
             print("\n".join([*self.story, f"what was there is kept in {kept}"]), flush=True)
         self.age += 1
         if self.age == 2 or self.before:
@@ -631,10 +650,17 @@ class Followed:
     def __init__(self, spec, report):
         self.spec, self.report = spec, report
         self.cancelled = self.disturbed = False
+        self.coordinator = None
+        # When the metrics showed it as it is.
+        self.agreed = time.monotonic()
 
-    def see(self, report):
+    def see(self, report, coordinator):
+        """`coordinator`: which one says it. A coordinator that was killed counts what pools report again."""
         compare_reports(self.report, report)
-        self.report = report
+        tokens = [int(each["contributed_tokens"]) for each in (self.report, report)]
+        if tokens[1] < tokens[0] and coordinator == self.coordinator:
+            raise Broken(f"{report['name']} lost contributed tokens: {tokens}")
+        self.report, self.coordinator = report, coordinator
         name, state = self.spec["name"], report["state"]
         if state in ("FAILED", "QUARANTINED") or state == "CANCELLED" and not self.cancelled:
             raise Broken(f"{name} is {state}: {report['error']}")
@@ -655,8 +681,10 @@ def compare_reports(before, now):
     # There are none until the store is open.
     if all(rounds) and any(int(new) < int(old) for old, new in zip(*rounds)):
         raise Broken(f"{now['name']} lost rounds: {rounds}")
-    if int(now["contributed_tokens"]) < int(before["contributed_tokens"]) and rounds[1]:
-        raise Broken(f"{now['name']} lost tokens: {before['contributed_tokens']} {now['contributed_tokens']}")
+
+
+def answers(words, text):
+    return [json.loads(text)] if words == ["wait"] else [json.loads(line) for line in text.splitlines()]
 
 
 def contents(folder):
