@@ -43,6 +43,8 @@ BYTES_PER_SECOND = 200_000
 SECONDS = 12
 # Without faults, and without that anything advances.
 PATIENCE = 60
+# A longer one is told in the summary.
+SLOW = 15
 # After so many jobs processes are compared with what they were, and new ones begin.
 JOBS_OF_A_CLUSTER = 12
 LIVE_STATES = {"PENDING": 0, "SEEDING": 1, "RUNNING": 2, "FINISHING": 3}
@@ -175,7 +177,7 @@ class LinkSearch(Search):
     KINDS = {"links": 60, "links and processes": 30, "links and the coordinator": 10}
 
     def __init__(self):
-        self.closed, self.age, self.growth = None, 0, []
+        self.closed, self.age, self.told = None, 0, []
         super().__init__()
 
     # --- Processes.
@@ -256,7 +258,7 @@ class LinkSearch(Search):
         if self.cluster is not None:
             self.compare()
         super().summary()
-        for line in self.growth:
+        for line in self.told:
             print(line)
 
     def links(self):
@@ -282,7 +284,7 @@ class LinkSearch(Search):
         while any(grown(key, now) for key, now in self.sizes().items()) and time.monotonic() < deadline:
             time.sleep(1)
         for key, now in self.sizes().items():
-            self.growth.append(f"{key[0]} after {self.age} jobs, threads, files, children, MB: {self.before.get(key)} to {now}")
+            self.told.append(f"{key[0]} after {self.age} jobs, threads, files, children, MB: {self.before.get(key)} to {now}")
             if grown(key, now):
                 files = collections.Counter(re.sub("[0-9]+", "N", os.readlink(path)) for path in pathlib.Path(f"/proc/{key[1]}/fd").iterdir())
                 self.failures.append(f"growth of {key[0]}: {self.before.get(key)} to {now}: {files.most_common(8)}")
@@ -467,7 +469,10 @@ class LinkSearch(Search):
             self.check_pages(jobs, pools, held_by_ended)
             state = [(report["state"], report["inner_step"], [fragment["rounds_committed"] for fragment in report["fragments"]]) for report in reports.values()]
             if state != seen or schedule.is_alive() or resumes or acts:
+                if now - moved > SLOW:
+                    self.told.append(f"{next(iter(jobs))} went on {now - moved:.0f} s after the faults: {self.waits}")
                 seen, moved = state, now
+            self.waits = [(report["name"], report["state"], report["waiting_for"]) for report in reports.values()]
             if all(report["state"] in ENDED for report in reports.values()) and not schedule.is_alive() and not resumes:
                 return
             if now - moved > PATIENCE:
