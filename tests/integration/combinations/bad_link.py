@@ -66,6 +66,8 @@ class BadLink(Link):
         super().close()
 
     def _pass(self, sink, data, upward):
+        if sink in self._abrupt:  # What was received before is lost, too.
+            raise ConnectionResetError
         time.sleep(self._seconds)
         rate = self._bytes_per_second
         size = len(data) if rate is None else max(1, rate // 10)
