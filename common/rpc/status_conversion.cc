@@ -37,8 +37,10 @@ std::string Address(absl::string_view text) {
 //   DNS resolution failed for hub:7070: C-ares status is not ARES_SUCCESS qtype=A ...: Domain name
 //     not found                             ->  cannot find the address of hub:7070: Domain name
 //                                               not found
+//   recvmsg:Connection reset by peer        ->  Connection reset by peer
 // Other messages are not changed.
 std::string PlainWords(absl::string_view message) {
+  constexpr absl::string_view kReceiving = "recvmsg:";
   constexpr absl::string_view kRemote = "Failed to connect to remote host: ";
   if (absl::ConsumePrefix(&message, "DNS resolution failed for ")) {
     const size_t name = message.find(": ");
@@ -48,6 +50,7 @@ std::string PlainWords(absl::string_view message) {
                         message.substr(message.rfind(": ")));
   }
   if (message == "Socket closed") return "the connection broke";
+  absl::ConsumePrefix(&message, kReceiving);
   if (!absl::ConsumePrefix(&message, "failed to connect to all addresses"))
     return std::string(message);
   const size_t address = std::min(message.find("ipv4:"), message.find("ipv6:"));
@@ -60,8 +63,10 @@ std::string PlainWords(absl::string_view message) {
     return absl::StrCat("cannot connect to ", Address(message.substr(0, parsing)),
                         "what answers there speaks no gRPC (a status page or metrics?)");
   }
-  if (remote == absl::string_view::npos)
-    return absl::StrCat("cannot connect to ", Address(message));
+  if (remote == absl::string_view::npos) {
+    return absl::StrCat("cannot connect to ",
+                        Address(absl::StrReplaceAll(message, {{kReceiving, ""}})));
+  }
   return absl::StrCat("cannot connect to ", Address(message.substr(0, remote)),
                       message.substr(remote + kRemote.size()));
 }
@@ -102,6 +107,9 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
     silent.SetPayload(kSilent, absl::Cord());
     return silent;
   }
+  // gRPC's words when the caller's time is over. A server that ends a call says why.
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && message == "Deadline Exceeded")
+    return absl::DeadlineExceededError("no answer in time");
   const int code = status.error_code();
   const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
   absl::Status result(known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown,

@@ -96,6 +96,8 @@ ELSEWHERE = {
     "deploy/schemas/make_schemas.py": (BY_TEST, "tests/deploy/cli_contract_test.py", "make_schemas.py"),
     "python3 tests/integration/combinations/job_search.py build/bin --minutes 20 --seed 1":
         (LONG, "tests/integration/combinations/CMakeLists.txt", "job_search.py"),
+    "python3 tests/integration/combinations/link_search.py build/bin --minutes 20 --seed 1":
+        (LONG, "tests/integration/combinations/CMakeLists.txt", "link_search.py"),
     "tests/soak/run.sh --minutes 30": (LONG, "tests/soak/run.sh", "tests/soak/soak.py"),
     "tests/soak/run.sh --minutes 30 --seed 7": (LONG, "tests/soak/run.sh", "tests/soak/soak.py"),
     "tests/upgrade/run.sh": (LONG, "tests/upgrade/run.sh", "PREVIOUS_BIN"),

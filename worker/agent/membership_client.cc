@@ -209,7 +209,8 @@ std::string MembershipClient::TextOf(const absl::Status& trouble) const {
   if (absl::IsUnavailable(trouble) && !ever_joined_)
     return absl::StrCat(trouble.message(), ProxyNote(options_.coordinator));
   // Here the message alone says everything.
-  if (absl::IsUnavailable(trouble) || absl::IsNotFound(trouble))
+  if (absl::IsUnavailable(trouble) || absl::IsNotFound(trouble) ||
+      absl::IsDeadlineExceeded(trouble))
     return std::string(trouble.message());
   return absl::StrCat(absl::StatusCodeToString(trouble.code()), ": ", trouble.message());
 }

@@ -246,9 +246,12 @@ std::unique_ptr<PlanWatcher> RankSession::Impl::MakeWatcher() {
           .on_event = [this](const v1::PlanEvent& event) { OnPlanEvent(event); },
           .on_disconnected =
               [this](const absl::Status& status) {
-                log_.Warning(
-                    absl::StrCat("connection lost (", status.message(), "); reconnecting"));
-                lost_ = true;
+                // The coordinator ends the stream without an error when the job has ended.
+                if (!status.ok()) {
+                  log_.Warning(
+                      absl::StrCat("connection lost (", status.message(), "); reconnecting"));
+                  lost_ = true;
+                }
                 OnDisconnected(status);
               },
           .on_refused =

@@ -35,7 +35,6 @@ real_tools.use_environment()
 import drawn_job  # noqa: E402
 from cluster import BIN, Cluster, children, wait_until  # noqa: E402
 
-KINDS = {"alone": 20, "option left out": 52, "coordinator killed": 9, "rank killed": 5, "agent killed": 4, "pool drained": 4, "paused": 6}
 ENDED = ("COMPLETED", "FAILED", "CANCELLED", "QUARANTINED")
 # Without a step.
 SECONDS = 60
@@ -88,22 +87,34 @@ def expected_versions(spec, fragments):
 
 
 class Search:
+    KINDS = {"alone": 20, "option left out": 52, "coordinator killed": 9, "rank killed": 5, "agent killed": 4, "pool drained": 4, "paused": 6}
+
     def __init__(self):
-        self.cluster = Cluster()
-        self.files = make_files(self.cluster.folder / "files")
         os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
         os.environ["PYTHONPATH"] = str(ROOT / "deploy/python")
         # By kind, each with a counter of texts.
         self.outcomes, self.refusals, self.set_aside, self.said, self.no_effect = (collections.Counter() for _ in range(5))
         self.failures = []
-        self.read = {}
-        self.cluster.start_coordinator()
         self.nodes = {f"{pool}-{number}": (pool, number) for pool, nodes in drawn_job.POOLS.items() for number in range(len(nodes))}
+        self.begin()
+
+    def begin(self):
+        """A cluster with all pools."""
+        self.cluster, self.read = Cluster(), {}
+        self.files = make_files(self.cluster.folder / "files")
+        self.start_coordinator()
         for node in self.nodes:
             self.start(node)
         wait_until(lambda: sum(pool["state"] == "IDLE" for pool in self.answer("pools")) == len(drawn_job.POOLS), 30, "all pools")
 
+    def start_coordinator(self):
+        self.cluster.start_coordinator()
+
     def start(self, node):
+        pool, number = self.nodes[node]
+        self.cluster.start_worker(pool, drawn_job.POOLS[pool][number], *self.worker_flags(node), name=node)
+
+    def worker_flags(self, node):
         pool, number = self.nodes[node]
         nodes = drawn_job.POOLS[pool]
         flags = ["--update-rates", self.cluster.folder / "rates", "--work-dir", self.cluster.folder / "work"]
@@ -111,7 +122,7 @@ class Search:
             flags += ["--state-dir", self.cluster.folder / f"state-{pool}", "--state-every", "1s"]
         if len(nodes) > 1:
             flags += ["--nodes", str(len(nodes)), "--node", str(number), "--in-pool-address", f"127.0.0.{2 + number}"]
-        self.cluster.start_worker(pool, nodes[number], *flags, name=node)
+        return flags
 
     def call(self, *arguments, code=0):
         if arguments[0] in ("eval", "sample"):  # They know no server.
@@ -189,7 +200,8 @@ class Search:
         self.outcomes["completed" + what] += 1
         return job
 
-    def check(self, spec, job, alone):
+    def check(self, spec, job, alone, evaluated=True):
+        """`evaluated`: nothing kept its pools from evaluating its end in time."""
         def need(holds, words):
             if not holds:
                 raise Broken(words)
@@ -217,7 +229,7 @@ class Search:
         need(len(checkpoints) <= int(whole["checkpoint"]["keep"]), f"keeps {len(checkpoints)} checkpoints")
         losses = [job["eval_loss"][key] for key in ("first", "last", "best")] + [pool["train_loss"] for pool in job["pools"]]
         need(all(loss is not None and math.isfinite(loss) for loss in losses), f"has losses {losses}")
-        need(job["eval_loss"]["last_step"] == steps or not whole["sync"]["final_round"], f"has no evaluation of its end: {job['eval_loss']}")
+        need(not evaluated or job["eval_loss"]["last_step"] == steps or not whole["sync"]["final_round"], f"has no evaluation of its end: {job['eval_loss']}")
 
     def use(self, spec, drawing):
         """Whoever gets the checkpoint can read it, and another job begins with it."""
@@ -313,7 +325,7 @@ class Search:
     def search(self, seed):
         begun, words, draw = time.monotonic(), "ok", random.Random(seed)
         drawing = drawn_job.Drawing(draw, self.files)
-        spec, kind = drawing.job(f"s{seed}"), draw.choices(list(KINDS), list(KINDS.values()))[0]
+        spec, kind = drawing.job(f"s{seed}"), draw.choices(list(self.KINDS), list(self.KINDS.values()))[0]
         self.new_lines()
         try:
             self.one(spec, kind, drawing)
@@ -343,6 +355,9 @@ class Search:
             if process.poll() is not None:
                 self.start(node)
 
+    def close(self):
+        self.cluster.close()
+
     def summary(self):
         for title, counts in (("jobs", self.outcomes), ("refused", self.refusals), ("set aside", self.set_aside), ("said", self.said), ("no effect", self.no_effect)):
             print(f"{title}:", *(f"{count:5} {text}" for text, count in counts.most_common(60)), sep="\n  ")
@@ -353,8 +368,8 @@ def digests(job):
     return job and [fragment["digest"] for fragment in job["fragments"]]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(kind_of_search, words):
+    parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", help="folder of the programs")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
@@ -362,7 +377,7 @@ def main():
     options = parser.parse_args()
     assert BIN is not None, "the programs' folder comes first"
     end = time.monotonic() + 60 * (options.minutes or 0)
-    search = Search()
+    search = kind_of_search()
     try:
         seed = options.seed
         while time.monotonic() < end if options.minutes else seed < options.seed + options.jobs:
@@ -370,9 +385,9 @@ def main():
             seed += 1
     finally:
         search.summary()
-        search.cluster.close()
+        search.close()
     return 1 if search.failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Search, __doc__))

@@ -97,6 +97,14 @@ class LogsTest(ClusterTest):
             self.assertTrue([line for line in lines if line.get("job") == "tiny" and line.get("job_id")])
             self.check_ends(lines)
 
+    def test_the_end_of_a_job_is_no_lost_connection(self):
+        self.cluster.start_worker("site-a", 1)
+        self.assertEqual(self.cluster.submit("tiny", steps=3000, pools=1).returncode, 0)
+        self.cluster.wait_step(100)
+        self.assertEqual(self.cluster.cli("cancel", "tiny").returncode, 0)
+        wait_until(lambda: not children(self.cluster.workers["site-a"].pid), 30, "the rank to end")
+        self.assertNotIn("connection lost", self.cluster.log("site-a"))
+
     def test_a_wrong_command_line_is_json_too(self):
         """Where JSON is asked for, by a flag anywhere in it or by the environment."""
         json_log = {**os.environ, "LONGHAUL_LOG_FORMAT": "json"}

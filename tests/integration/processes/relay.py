@@ -8,7 +8,7 @@ import threading
 class Link:
     """Connections to `address` are connections to `server` ("HOST:PORT"). Threads carry the bytes. Every method may be called from any thread."""
 
-    def __init__(self, server):
+    def __init__(self, server, own_port=0):
         host, port = server.rsplit(":", 1)
         self._server = (host, int(port))
         self._lock = threading.Lock()
@@ -19,7 +19,7 @@ class Link:
         self._sockets = set()
         # Of these, those to which nothing is sent any more.
         self._silent = set()
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", own_port))
         self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -57,9 +57,19 @@ TEST(StatusConversionTest, GrpcsMessagesAboutConnectionsBecomePlainWords) {
             "cannot find the address of hub:7070: Domain name not found");
   EXPECT_EQ(words("DNS resolution failed for "), "cannot find the address of ");
   EXPECT_EQ(words("Socket closed"), "the connection broke");
+  EXPECT_EQ(words("recvmsg:Connection reset by peer"), "Connection reset by peer");
+  EXPECT_EQ(words("failed to connect to all addresses; last error: UNAVAILABLE: ipv4:10.0.0.7:1: "
+                  "recvmsg:Connection reset by peer"),
+            "cannot connect to 10.0.0.7:1: Connection reset by peer");
   EXPECT_EQ(words("the coordinator is going down"), "the coordinator is going down");
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::INTERNAL, "Socket closed")).message(),
             "Socket closed");
+  const auto late = [](const char* message) {
+    return std::string(
+        FromGrpcStatus(grpc::Status(grpc::StatusCode::DEADLINE_EXCEEDED, message)).message());
+  };
+  EXPECT_EQ(late("Deadline Exceeded"), "no answer in time");
+  EXPECT_EQ(late("the stream made no progress"), "the stream made no progress");
 }
 
 TEST(StatusConversionTest, TellsASilentConnectionFromOneThatBroke) {
