@@ -46,6 +46,7 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
     }
     return error;
   }
+  environment.before_client();
   Client client(connection->server, arguments.timeout, *std::move(access));
   return RunCommand(arguments, client, environment);
 }

@@ -32,7 +32,8 @@ int Main(int argc, char** argv) {
         const char* value = std::getenv(name);
         return value == nullptr ? std::nullopt : std::optional<std::string>(value);
       },
-      .terminal = terminal.get()};
+      .terminal = terminal.get(),
+      .before_client = longhaul::KeepGrpcLibrary};
   return static_cast<int>(
       longhaul::cli::Run(std::vector<std::string>(argv + 1, argv + argc), environment));
 }
@@ -42,6 +43,5 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
-  longhaul::KeepGrpcLibrary();
   longhaul::EndProgram(Main(argc, argv));
 }
