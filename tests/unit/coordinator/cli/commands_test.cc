@@ -318,6 +318,17 @@ TEST_F(CommandsTest, ColoursAreForTerminalsThatWantThem) {
   EXPECT_THAT(run_({"sumbit"}).err, StartsWith("error:"));
 }
 
+TEST_F(CommandsTest, TextThatCannotBeSentIsAWrongArgument) {
+  fake_.Start();
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"get", "\xff"}, {"cancel", "a", "--reason", "\xff"},
+        {"submit", "-f", "deploy/examples/quickstart.yaml", "--token", "\xff"}}) {
+    const CliResult result = RunCli(args);
+    EXPECT_EQ(result.exit, 4);
+    EXPECT_THAT(result.err, HasSubstr("not UTF-8"));
+  }
+}
+
 TEST_F(CommandsTest, OnlyACommandThatCallsKeepsTheLibraryOfCalls) {
   fake_.Start();
   int kept = 0;
