@@ -8,6 +8,7 @@
 
 #include "common/base/mutex_checks.h"
 #include "common/command_line/output_end.h"
+#include "common/command_line/standard_files.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/grpc_library.h"
 #include "coordinator/cli/cli.h"
@@ -41,6 +42,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  longhaul::KeepStandardFiles();
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::EndProgram(Main(argc, argv));

@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/stop_signals.h"
 #include "common/command_line/output_end.h"
+#include "common/command_line/standard_files.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/logging/flag_error.h"
@@ -136,6 +137,7 @@ int Main(int argc, char** argv) {
 }  // namespace longhaul::coordinator
 
 int main(int argc, char** argv) {
+  longhaul::KeepStandardFiles();
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::EndProgram(
