@@ -106,10 +106,12 @@ void ValidateTrain(const v1::JobSpec& spec, ViolationList& violations) {
   } else {
     RequireInteger(violations, "train.steps", train.steps(), 1, kStepsMax);
   }
-  if (train.batch() == 0 && spec.model().has_transformer()) {
+  // The synthetic model has no examples.
+  const int least = spec.model().has_transformer() ? 1 : 0;
+  if (train.batch() == 0 && least > 0) {
     violations.Invalid("train.batch", "is required");
   } else {
-    RequireInteger(violations, "train.batch", train.batch(), 0, kBatchMax);
+    RequireInteger(violations, "train.batch", train.batch(), least, kBatchMax);
   }
   RequireInteger(violations, "train.accumulation", train.accumulation(), 1,
                  std::max(1, train.batch()), "at most train.batch");
@@ -288,7 +290,8 @@ void ValidateOffload(const v1::JobSpec& spec, ViolationList& violations) {
         "the host's memory is all that a device CPU has",
         "use inner.adamw, or leave it out");
   }
-  RequireInteger(violations, "offload.stride", offload.stride(), 0, kStrideMax);
+  RequireInteger(violations, "offload.stride", offload.stride(), 0, kStrideMax,
+                 "0: none on the device; 1: all");
   RequireNumber(violations, "offload.device_share", offload.device_share(), {.low = 0, .high = 1});
   RequireInteger(violations, "offload.subgroup_elements", offload.subgroup_elements(),
                  kSubgroupGrain, kSubgroupMax);

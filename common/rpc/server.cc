@@ -1,6 +1,8 @@
 #include "common/rpc/server.h"
 
 #include <chrono>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -9,6 +11,7 @@
 #include "common/base/listen_fault.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/deadline.h"
+#include "common/rpc/retry.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "grpc/compression.h"
@@ -62,6 +65,9 @@ void Configure(const ServerOptions& options, grpc::ServerBuilder& builder) {
                              milliseconds(PingsPermitted(keepalive)));
 }
 
+// For the clients' answers to the end of their connections.
+constexpr absl::Duration kGoodbye = absl::Milliseconds(500);
+
 // gRPC's own answer to a call of a method that it does not know has no words.
 class UnknownMethods final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(
@@ -110,7 +116,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   Configure(options, builder);
-  if (options.interceptors) builder.experimental().SetInterceptorCreators(options.interceptors());
+  auto calls = std::make_unique<CallCount>();
+  ServerOptions::Interceptors interceptors;
+  if (options.interceptors) interceptors = options.interceptors();
+  interceptors.push_back(calls->MakeCounter());
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   const std::shared_ptr<grpc::ServerCredentials> credentials =
       options.tls ? options.tls->MakeServer(options.client_certificates)
                   : grpc::InsecureServerCredentials();
@@ -125,8 +135,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   // Not the address: the listener has that.
   if (!server) return absl::InternalError("gRPC makes no server of these services: see its log");
-  auto result = absl::WrapUnique(new Server(std::move(unknown_methods), std::move(server),
-                                            std::move(acceptor), std::move(listener)));
+  auto result = absl::WrapUnique(new Server(std::move(calls), std::move(unknown_methods),
+                                            std::move(server), std::move(acceptor),
+                                            std::move(listener)));
   result->tls_ = options.tls;
   result->address_ = HostPortText(listen.host, result->port());
   result->listener_->Start([acceptor = result->acceptor_.get()](int connection) {
@@ -137,10 +148,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   return result;
 }
 
-Server::Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
+Server::Server(std::unique_ptr<CallCount> calls,
+               std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
                std::unique_ptr<grpc::Server> server, std::unique_ptr<Acceptor> acceptor,
                std::unique_ptr<Listener> listener)
-    : unknown_methods_(std::move(unknown_methods)),
+    : calls_(std::move(calls)),
+      unknown_methods_(std::move(unknown_methods)),
       server_(std::move(server)),
       acceptor_(std::move(acceptor)),
       listener_(std::move(listener)) {}
@@ -154,6 +167,12 @@ void Server::SetServing(bool serving) {
 void Server::Shutdown(absl::Duration grace) {
   listener_->Stop();
   server_->GetHealthCheckService()->Shutdown();
+  // gRPC waits for each connection until its client has answered, or 20 s.
+  std::jthread hurry([this](const std::stop_token& stop) {
+    calls_->AwaitNone();
+    WaitUnlessStopped(kGoodbye, stop);
+    if (!stop.stop_requested()) grpc_server_cancel_all_calls(server_->c_server());
+  });
   server_->Shutdown(GrpcDeadline(SteadyTime() + grace));
 }
 

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/rpc/call_count.h"
 #include "common/rpc/listener.h"
 #include "common/rpc/tls.h"
 #include "common/rpc/transport_options.h"
@@ -76,19 +77,21 @@ class Server {
   void SetServing(bool serving);
 
   // Health becomes NOT_SERVING, and new calls are refused. Calls in progress have `grace` to end,
-  // then they are cancelled. Blocks until the last handler has finished. Later calls return at
-  // once.
+  // then they are cancelled. Blocks until the last handler has finished; once there is no call, no
+  // client that is silent is awaited for long. Later calls return at once.
   void Shutdown(absl::Duration grace);
 
  private:
-  Server(std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
+  Server(std::unique_ptr<CallCount> calls,
+         std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
          std::unique_ptr<grpc::Server> server,
          std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor,
          std::unique_ptr<Listener> listener);
 
   // New connections use what it finds in its files.
   std::shared_ptr<const Tls> tls_;
-  // Outlives server_.
+  // Both outlive server_.
+  const std::unique_ptr<CallCount> calls_;
   const std::unique_ptr<grpc::CallbackGenericService> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
   // The listener gives it connections.

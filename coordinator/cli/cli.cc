@@ -1,12 +1,15 @@
 #include "coordinator/cli/cli.h"
 
 #include <exception>
+#include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
+#include "common/base/utf8.h"
 #include "common/command_line/output_end.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
@@ -27,6 +30,17 @@ Outcome Version() {
           absl::StrCat("longhaul ", LONGHAUL_VERSION, "\n")};
 }
 
+// What a request names. gRPC would fail without words.
+std::optional<CliError> CannotBeSent(const Arguments& arguments) {
+  for (const auto& [what, text] : {std::pair{"JOB", &arguments.job},
+                                   {"--reason", &arguments.reason},
+                                   {"--token", &arguments.token}}) {
+    if (Utf8Prefix(*text) < text->size())
+      return UsageError(absl::StrCat(what, ": found text that is not UTF-8"));
+  }
+  return std::nullopt;
+}
+
 Outcome Execute(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
   if (arguments.command == "data check") return CheckDataFiles(arguments);
@@ -35,6 +49,7 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
     return Export(arguments, nullptr, environment);
   if (std::optional<Outcome> outcome = RunLocalCommand(arguments, environment))
     return *std::move(outcome);
+  if (std::optional<CliError> error = CannotBeSent(arguments)) return *std::move(error);
   const absl::StatusOr<Connection> connection = ConnectionOf(arguments, environment);
   if (!connection.ok()) return UsageError(std::string(connection.status().message()));
   absl::StatusOr<ClientAccess> access = AccessOf(*connection);
@@ -46,6 +61,7 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
     }
     return error;
   }
+  environment.before_client();
   Client client(connection->server, arguments.timeout, *std::move(access));
   return RunCommand(arguments, client, environment);
 }

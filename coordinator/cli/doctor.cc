@@ -149,6 +149,7 @@ class Examination {
   void CheckCoordinator() {
     const absl::Duration timeout =
         arguments_.timeout_given ? arguments_.timeout : absl::Seconds(10);
+    environment_.before_client();
     Client client(connection_.server, timeout, access_);
     const absl::StatusOr<LinkFacts> link = MeasureLink(client, environment_.clock);
     if (absl::IsUnimplemented(link.status())) {

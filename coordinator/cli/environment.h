@@ -35,6 +35,8 @@ struct Environment {
   std::function<std::optional<std::string>(const char* name)> variable;
   // Null: there is none, or it cannot move its cursor.
   Terminal* terminal = nullptr;
+  // Called before a client is made. Many commands make none. Not empty.
+  std::function<void()> before_client = [] {};
 
   // The width of the terminal, or 80.
   int columns() const { return terminal == nullptr ? 80 : terminal->columns(); }

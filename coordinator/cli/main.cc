@@ -8,6 +8,7 @@
 
 #include "common/base/mutex_checks.h"
 #include "common/command_line/output_end.h"
+#include "common/command_line/standard_files.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/grpc_library.h"
 #include "coordinator/cli/cli.h"
@@ -32,7 +33,8 @@ int Main(int argc, char** argv) {
         const char* value = std::getenv(name);
         return value == nullptr ? std::nullopt : std::optional<std::string>(value);
       },
-      .terminal = terminal.get()};
+      .terminal = terminal.get(),
+      .before_client = longhaul::KeepGrpcLibrary};
   return static_cast<int>(
       longhaul::cli::Run(std::vector<std::string>(argv + 1, argv + argc), environment));
 }
@@ -40,8 +42,8 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  longhaul::KeepStandardFiles();
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
-  longhaul::KeepGrpcLibrary();
   longhaul::EndProgram(Main(argc, argv));
 }

@@ -80,7 +80,8 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
                "when a user deletes it")
       ->check(TimeSpan(absl::Seconds(1), absl::InfiniteDuration()));
   config.Setting("ready-file", "FILE", flags.ready_file,
-                 "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT");
+                 "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT; removed "
+                 "when it is asked to stop");
   config
       .Setting("lease", "TIME", words.lease, "A pool that is silent for so long is lost; 1s to 1h")
       ->check(TimeSpan(absl::Seconds(1), absl::Hours(1)));

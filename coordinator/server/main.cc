@@ -14,8 +14,10 @@
 #include "common/base/status_macros.h"
 #include "common/base/stop_signals.h"
 #include "common/command_line/output_end.h"
+#include "common/command_line/standard_files.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
+#include "common/logging/flag_error.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/grpc_library.h"
 #include "common/rpc/grpc_log.h"
@@ -23,6 +25,7 @@
 #include "common/rpc/tls.h"
 #include "coordinator/server/flags.h"
 #include "coordinator/server/server.h"
+#include "coordinator/server/start_checks.h"
 #include "coordinator/store/check.h"
 #include "coordinator/store/data_folder.h"
 #include "coordinator/store/sqlite_database.h"
@@ -85,6 +88,10 @@ int Run(Flags flags) {
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
   KeepGrpcLibrary();
+  if (!flags.ready_file.empty()) {
+    if (const absl::Status ready = CheckReadyFile(flags.ready_file); !ready.ok())
+      return Refuse(log, ready);
+  }
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files, log);
   if (!tls.ok()) {
     log.Error(tls.status().message());
@@ -103,8 +110,8 @@ int Run(Flags flags) {
   if (!flags.ready_file.empty()) {
     const absl::Status written = WriteFileAtomically(
         *fs, flags.ready_file,
-        absl::StrCat("grpc=", (*server)->address(), "\nhttp=", (*server)->http_address(), "\n"));
-    if (!written.ok()) return Refuse(log, written);
+        absl::StrCat(kReadyMark, (*server)->address(), "\nhttp=", (*server)->http_address(), "\n"));
+    if (!written.ok()) return Refuse(log, OfFlag("--ready-file", written));
   }
   log.Info(absl::StrCat("serving at ", (*server)->address()));
   WaitForSignal(signals);
@@ -130,6 +137,7 @@ int Main(int argc, char** argv) {
 }  // namespace longhaul::coordinator
 
 int main(int argc, char** argv) {
+  longhaul::KeepStandardFiles();
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::EndProgram(

@@ -1,6 +1,7 @@
 #include "coordinator/server/start_checks.h"
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -101,10 +102,30 @@ absl::Status CheckOptions(const CoordinatorServerOptions& options, const Logger&
         OfFlag("--http-listen", HttpServer::OptionsFrom(options.http_listen).status()));
   if (std::error_code error;
       !options.import_dir.empty() && !std::filesystem::is_directory(options.import_dir, error)) {
-    return absl::InvalidArgumentError(
+    return absl::NotFoundError(
         absl::StrCat("--import-dir: ", options.import_dir, " is no folder on this machine"));
   }
   return CheckOpenness(options, log);
+}
+
+absl::Status CheckReadyFile(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::file_status found = fs::status(path, error);
+  if (!fs::exists(found)) {
+    const std::string folder = fs::path(path).parent_path().string();
+    if (folder.empty() || fs::is_directory(folder, error)) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat("--ready-file: ", path, ": its folder is not there"));
+  }
+  if (!fs::is_regular_file(found))
+    return absl::InvalidArgumentError(absl::StrCat("--ready-file: ", path, " is no file"));
+  std::string begin(sizeof(kReadyMark) - 1, '\0');
+  std::ifstream file(path);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(file.gcount());
+  if (begin.empty() || begin == kReadyMark) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--ready-file: ", path, " holds something else, which would be lost: name a file of its own"));
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenDatabase(FileSystem& fs, const std::string& data_dir,

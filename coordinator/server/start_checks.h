@@ -15,8 +15,15 @@
 namespace longhaul::coordinator {
 
 // INVALID_ARGUMENT: a flag at fault, named in the message; also what would be open to other
-// machines and is not allowed explicitly. Logs what is open.
+// machines and is not allowed explicitly. NOT_FOUND: --import-dir is no folder now. Logs what is
+// open.
 absl::Status CheckOptions(const CoordinatorServerOptions& options, const Logger& log);
+
+// What --ready-file begins with.
+inline constexpr char kReadyMark[] = "grpc=";
+// The file is replaced, and removed at the end, so it must be one of an earlier start, or empty.
+// INVALID_ARGUMENT: it holds something else, or is no file. NOT_FOUND: its folder is not there.
+absl::Status CheckReadyFile(const std::string& path);
 
 // Opens the database of the data folder, or makes both. Logs jobs' folders that the database does
 // not know, or lacks. Blocks on the disk. PERMISSION_DENIED or another error of the folder;

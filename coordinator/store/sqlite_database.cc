@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -40,6 +41,12 @@ constexpr int64_t kPendingByte = 0x40000000, kLockBytes = 512;
 // Checks a file before SQLite opens it, since SQLite repairs a file without telling.
 absl::Status CheckFiles(const std::string& path) {
   const std::string wal_path = absl::StrCat(path, "-wal");
+  // SQLite would open it read-only, and then speak of the disk.
+  for (const std::string& file : {path, wal_path}) {
+    if (faccessat(AT_FDCWD, file.c_str(), W_OK, AT_EACCESS) == 0 || errno == ENOENT) continue;
+    if (errno == EACCES || errno == EROFS || errno == EPERM)
+      return absl::PermissionDeniedError(absl::StrCat(file, ": ", std::strerror(errno)));
+  }
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const absl::StatusOr<std::string> wal = ReadFile(*fs, wal_path, kWalBytesMax);
   if (absl::IsNotFound(wal.status())) return absl::OkStatus();

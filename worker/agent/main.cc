@@ -12,6 +12,7 @@
 #include "common/base/mutex_checks.h"
 #include "common/base/stop_signals.h"
 #include "common/command_line/output_end.h"
+#include "common/command_line/standard_files.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/grpc_library.h"
 #include "common/rpc/grpc_log.h"
@@ -89,6 +90,7 @@ int RunWorker(WorkerFlags flags) {
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
+  longhaul::KeepStandardFiles();
   int exit_code = 0;
   std::optional<longhaul::WorkerFlags> flags = longhaul::ParseWorkerFlags(argc, argv, &exit_code);
   if (!flags.has_value()) return longhaul::ExitAfterOutput(exit_code, std::cout, std::cerr);

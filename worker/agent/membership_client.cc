@@ -26,6 +26,8 @@ namespace longhaul {
 namespace {
 
 constexpr absl::Duration kCallDeadline = absl::Seconds(5);
+// Of one look at the link, which a stop has to await.
+constexpr absl::Duration kProbeMax = absl::Seconds(2);
 // The assumed lease of another agent, if the coordinator does not tell it.
 constexpr absl::Duration kLeaseIfUnknown = absl::Seconds(10);
 constexpr absl::Duration kBetweenReminders = absl::Minutes(1);
@@ -84,7 +86,7 @@ void MembershipClient::Run(const std::stop_token& stop) {
       WaitUnlessStopped(rejoin->delay, stop);
       continue;
     }
-    const absl::StatusOr<absl::Duration> lease = joined() ? Beat() : Join();
+    const absl::StatusOr<absl::Duration> lease = joined() ? Beat() : Join(stop);
     if (lease.ok()) {
       if (!trouble_.empty()) options_.log.Info("the coordinator answers again");
       trouble_.clear();
@@ -94,6 +96,7 @@ void MembershipClient::Run(const std::stop_token& stop) {
       Pause(std::min(Period(), *lease / 3), stop);
       continue;
     }
+    if (stop.stop_requested()) continue;
     if (const absl::Status final = WhetherFinal(lease.status()); !final.ok()) {
       if (on_refused_) on_refused_(final);
       return;
@@ -174,13 +177,13 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
   // Checks whether both sides use the same kind of link, and accept each other's certificate.
   if (probes_-- > 0) return absl::OkStatus();
   probes_ = kFailuresBetweenProbes;
-  const absl::StatusOr<bool> tls = SpeaksTls(options_.coordinator, SteadyTime() + kCallDeadline);
+  const absl::StatusOr<bool> tls = SpeaksTls(options_.coordinator, SteadyTime() + kProbeMax);
   link_trouble_.clear();
   if (!tls.ok()) return absl::OkStatus();
   if (*tls == (options_.tls != nullptr)) {
     // Not final, since files may be replaced while the worker waits.
     link_trouble_ = std::string(
-        ExplainConnection(options_.coordinator, options_.tls_files, SteadyTime() + kCallDeadline)
+        ExplainConnection(options_.coordinator, options_.tls_files, SteadyTime() + kProbeMax)
             .message());
     return absl::OkStatus();
   }
@@ -251,9 +254,13 @@ void MembershipClient::Complain(const absl::Status& trouble) {
                          " now")));
 }
 
-absl::StatusOr<absl::Duration> MembershipClient::Join() {
+absl::StatusOr<absl::Duration> MembershipClient::Join(const std::stop_token& stop) {
   grpc::ClientContext context;
   SetDeadline(context, kCallDeadline);
+  // Once there is a connection the coordinator may have taken the pool, which then has to leave.
+  const std::stop_callback give_up(stop, [&] {
+    if (channel_->GetState(/*try_to_connect=*/false) != GRPC_CHANNEL_READY) context.TryCancel();
+  });
   v1::JoinRequest request = options_.join;
   {
     absl::MutexLock lock(&mutex_);

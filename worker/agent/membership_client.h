@@ -131,7 +131,7 @@ class MembershipClient {
   void Run(const std::stop_token& stop);
   // Reports the last progress of a pool that drains, and leaves with the farewell.
   void Depart();
-  absl::StatusOr<absl::Duration> Join();
+  absl::StatusOr<absl::Duration> Join(const std::stop_token& stop);
   void Hear(const v1::JoinResponse& response) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<absl::Duration> Beat();
   // The jobs that the coordinator is asked about now.

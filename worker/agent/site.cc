@@ -78,6 +78,12 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
   if (choice.work_dir_in_temp) LH_RETURN_IF_ERROR(CheckOwn(options.work_dir));
   LH_RETURN_IF_ERROR(MakeWritable("--state-dir", options.state_dir));
   LH_RETURN_IF_ERROR(MakeWritable("--track-dir", options.track_dir));
+  // It would be replaced, also a device.
+  if (std::filesystem::exists(options.update_rates, error) &&
+      !std::filesystem::is_regular_file(options.update_rates, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--update-rates: ", options.update_rates, " is no file"));
+  }
   if (!options.trace.empty()) {
     const std::string folder = std::filesystem::path(options.trace).parent_path().string();
     LH_RETURN_IF_ERROR(CheckWritable("--trace", folder.empty() ? "." : folder));

@@ -15,6 +15,7 @@
 #include "common/base/jsonl_line.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/output_end.h"
+#include "common/command_line/standard_files.h"
 #include "common/command_line/usage_fault.h"
 #include "common/command_line/value_checks.h"
 #include "worker/lm/commands.h"
@@ -276,6 +277,7 @@ int Main(int argc, char** argv) {
 }  // namespace longhaul
 
 int main(int argc, char** argv) {
+  longhaul::KeepStandardFiles();
   longhaul::EndOnStopSignals();
   // Each file of its data stays open.
   longhaul::RaiseFileLimit();

@@ -22,6 +22,7 @@ namespace longhaul {
 namespace {
 
 constexpr absl::string_view kMagic = "longhaul update rates 1";
+constexpr absl::string_view kMagicOfAll = "longhaul update rates ";
 constexpr int64_t kFileBytesMax = 4096;
 // p, m, v, g.
 constexpr int kArrays = 4;
@@ -196,6 +197,10 @@ absl::StatusOr<UpdateRates> LoadUpdateRates(FileSystem& fs, const std::string& p
 
 absl::Status SaveUpdateRates(FileSystem& fs, const std::string& path, absl::string_view fingerprint,
                              const UpdateRates& rates) {
+  const absl::StatusOr<std::string> held = ReadFile(fs, path, kFileBytesMax);
+  const bool replaces = held.ok() && (held->empty() || absl::StartsWith(*held, kMagicOfAll));
+  if (!replaces && !absl::IsNotFound(held.status()))
+    return absl::FailedPreconditionError(absl::StrCat(path, " holds something else"));
   return WriteFileAtomically(
       fs, path,
       absl::StrFormat("%s\n%s\n%.17g %.17g %.17g %.17g %.17g %.17g\n", kMagic, fingerprint,

@@ -34,6 +34,7 @@ std::string MachineFingerprint(absl::string_view of, const std::string& root = "
 // NOT_FOUND: the file has no rates for this fingerprint. Others: those of the file system.
 absl::StatusOr<UpdateRates> LoadUpdateRates(FileSystem& fs, const std::string& path,
                                             absl::string_view fingerprint);
+// FAILED_PRECONDITION: the file holds something else, and stays as it is.
 absl::Status SaveUpdateRates(FileSystem& fs, const std::string& path, absl::string_view fingerprint,
                              const UpdateRates& rates);
 

@@ -131,6 +131,8 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
                                     Failures& failures, StreamLimit& streams, Call&& call) {
   Random random(std::hash<std::string>()(options_.incarnation), calls_++);
   absl::Time begun;
+  // By the server, after the last failure.
+  absl::Duration asked;
   const RetryOptions options{
       .backoff = options_.backoff,
       .deadline = absl::InfiniteFuture(),
@@ -139,12 +141,12 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
       .random = &random,
       .wait =
           [&](absl::Duration wait, const std::stop_token& stopped) {
-            AwaitNextAttempt(channels, failures.TakeProgress() ? absl::ZeroDuration() : wait,
-                             stopped);
+            AwaitNextAttempt(channels, failures.TakeProgress() ? asked : wait, stopped);
           },
       .retriable =
           [&](const absl::Status& failure) {
             const absl::Duration took = clock_->Now() - begun;
+            asked = RetryDelayOf(failure).value_or(absl::ZeroDuration());
             // The server ends a stream on which no whole chunk passed for long, and what passed of
             // that chunk is lost. On a link that is too slow for all streams together, none would
             // ever bring one.

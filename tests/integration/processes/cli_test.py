@@ -253,6 +253,9 @@ class CliTest(ClusterTest):
             self.assertIn(words, page)
 
     def test_every_program_explains_a_wrong_command_line(self):
+        notes = self.cluster.folder / "notes"
+        notes.write_text("mine\n")
+        os.mkfifo(self.cluster.folder / "pipe")
         for command, *words in (
                 ("longhaul-worker --pool a --rank 2", "no such option: --rank", "did you mean '--ranks'?"),
                 ("longhaul-worker --pool a --coordinator http://hub:7070", "--coordinator", "http://hub:7070"),
@@ -260,7 +263,9 @@ class CliTest(ClusterTest):
                 ("longhaul-worker --pool a --http-listen 7072", "--http-listen", "expected host:port"),
                 ("longhaul-coordinator --data_dir x", "no such option: --data_dir", "did you mean '--data-dir'?"),
                 ("longhaul-coordinator --listen 7070 --data-dir new", "--listen", "expected host:port"),
-                ("longhaul-coordinator --import-dir /nowhere --data-dir new", "--import-dir: /nowhere is no folder"),
+                ("longhaul-coordinator --ready-file notes --data-dir new", "--ready-file: notes holds something else", "a file of its own"),
+                ("longhaul-coordinator --ready-file pipe --data-dir new", "--ready-file: pipe is no file"),
+                ("longhaul-worker --pool a --update-rates pipe", "--update-rates: pipe is no file"),
                 ("longhaul-rank", "--coordinator is required"),
                 ("longhaul-lm", "a command is required"),
                 ("longhaul sample x --tokens 3", "no such option: --tokens", "did you mean '--max-tokens'?")):
@@ -268,6 +273,13 @@ class CliTest(ClusterTest):
             self.assertEqual(result.returncode, 4, f"{command}: {result.stderr}")
             for word in words:
                 self.assertIn(word, result.stderr, command)
+        self.assertEqual(notes.read_text(), "mine\n")
+        # They may come, with a folder that is mounted later.
+        for command, words in (("--import-dir /nowhere", "--import-dir: /nowhere is no folder"),
+                               ("--ready-file /nowhere/ready", "--ready-file: /nowhere/ready: its folder is not there")):
+            result = self.shell(f"longhaul-coordinator --data-dir new {command}")
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(words, result.stderr)
         self.assertFalse((self.cluster.folder / "new").exists())
         result = self.shell("LONGHAUL_TOKEN=f longhaul-coordinator --print-config")
         self.assertIn("LONGHAUL_TOKEN is no variable of this program; did you mean LONGHAUL_TOKENS?", result.stderr)

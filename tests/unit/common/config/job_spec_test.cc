@@ -199,6 +199,14 @@ TEST(JobSpecTest, ReportsEveryFieldOutOfRange) {
                            "inner.schedule.final_fraction", "data.text.path"));
 }
 
+// 0 is refused with other words.
+TEST(JobSpecTest, TheLeastBatchIsNamed) {
+  std::vector<SpecViolation> violations;
+  (void)ResolveJobSpec(Small({"train.batch=-1"}), &violations);
+  ASSERT_EQ(violations.size(), 1);
+  EXPECT_THAT(Describe(violations[0]), HasSubstr("found -1, expected 1 to "));
+}
+
 TEST(JobSpecTest, RefusesAbsurdNumbers) {
   const std::pair<const char*, const char*> cases[] = {{"pools.min", "1000000000"},
                                                        {"pools.max", "1000000000"},

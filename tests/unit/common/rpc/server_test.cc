@@ -8,11 +8,13 @@
 
 #include <atomic>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
@@ -48,7 +50,15 @@ class RefusingPools : public v1::PoolService::CallbackService {
     inside.Notify();
     return reactor;
   }
+  // Ends when the test says so.
+  grpc::ServerUnaryReactor* Join(grpc::CallbackServerContext* context, const v1::JoinRequest*,
+                                 v1::JoinResponse*) override {
+    joining = context->DefaultReactor();
+    inside.Notify();
+    return joining;
+  }
   absl::Notification inside;
+  grpc::ServerUnaryReactor* joining = nullptr;
 };
 
 std::unique_ptr<Server> StartServer(grpc::Service* service) {
@@ -146,6 +156,44 @@ TEST(ServerTest, ShutdownCancelsWhatIsStillInFlightAfterItsGrace) {
   server->Shutdown(absl::Milliseconds(1));
   done.WaitForNotification();
   server->Shutdown(absl::ZeroDuration());
+}
+
+// One peer has vanished: it answers no ping.
+TEST(ServerTest, ShutdownWaitsForCallsAndNotForConnections) {
+  RefusingPools service;
+  const auto server = *Server::Start(
+      {.address = "127.0.0.1:0", .keepalive = {.time = absl::Hours(1)}}, {&service});
+  const int silent = ConnectTcp(server->port());
+  ASSERT_GE(silent, 0);
+  // The beginning of HTTP/2 and a frame of settings: now it is a client.
+  const std::string preface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
+  ASSERT_EQ(write(silent, preface.data(), preface.size()), 33);
+  // It is accepted after the other one.
+  const auto stub = v1::PoolService::NewStub(MakeChannel({.address = server->address()}));
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::JoinRequest request;
+  v1::JoinResponse response;
+  absl::Notification done;
+  grpc::Status joined;
+  stub->async()->Join(&context, &request, &response, [&](const grpc::Status& status) {
+    joined = status;
+    done.Notify();
+  });
+  service.inside.WaitForNotification();
+  std::thread shutdown([&] {
+    const absl::Time begin = SteadyTime();
+    server->Shutdown(absl::Hours(1));
+    // gRPC gives it up after 20 s.
+    EXPECT_LT(SteadyTime() - begin, absl::Seconds(19));
+  });
+  absl::SleepFor(absl::Milliseconds(300));
+  EXPECT_FALSE(done.HasBeenNotified());
+  service.joining->Finish(grpc::Status::OK);
+  done.WaitForNotification();
+  EXPECT_TRUE(joined.ok()) << joined.error_message();
+  shutdown.join();
+  close(silent);
 }
 
 TEST(ServerTest, APortInUseIsAnError) {

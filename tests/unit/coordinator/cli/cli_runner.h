@@ -1,6 +1,7 @@
 // Runs the CLI within the test's process.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <sstream>
 #include <string>
@@ -37,6 +38,7 @@ struct CliRunner {
   Terminal* screen = nullptr;  // Where bars and live tables are drawn.
   Clock* time = nullptr;       // Null: the system's.
   bool broken_output = false;  // Nothing can be written to it.
+  std::function<void()> before_client = [] {};
 
   CliResult operator()(const std::vector<std::string>& args) const {
     std::istringstream in(input);
@@ -54,7 +56,8 @@ struct CliRunner {
           const auto found = variables.find(name);
           return found == variables.end() ? std::nullopt : std::optional(found->second);
         },
-        .terminal = screen};
+        .terminal = screen,
+        .before_client = before_client};
     const ExitCode exit = Run(args, environment);
     return {static_cast<int>(exit), out.str(), err.str()};
   }

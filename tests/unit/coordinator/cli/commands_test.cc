@@ -318,6 +318,31 @@ TEST_F(CommandsTest, ColoursAreForTerminalsThatWantThem) {
   EXPECT_THAT(run_({"sumbit"}).err, StartsWith("error:"));
 }
 
+TEST_F(CommandsTest, TextThatCannotBeSentIsAWrongArgument) {
+  fake_.Start();
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"get", "\xff"}, {"cancel", "a", "--reason", "\xff"},
+        {"submit", "-f", "deploy/examples/quickstart.yaml", "--token", "\xff"}}) {
+    const CliResult result = RunCli(args);
+    EXPECT_EQ(result.exit, 4);
+    EXPECT_THAT(result.err, HasSubstr("not UTF-8"));
+  }
+}
+
+TEST_F(CommandsTest, OnlyACommandThatCallsKeepsTheLibraryOfCalls) {
+  fake_.Start();
+  int kept = 0;
+  run_.before_client = [&kept] { ++kept; };
+  EXPECT_EQ(run_({"--version"}).exit, 0);
+  EXPECT_EQ(run_({"get", "--help"}).exit, 0);
+  EXPECT_EQ(run_({"contexts"}).exit, 0);
+  EXPECT_EQ(kept, 0);
+  RunCli({"list"});
+  EXPECT_EQ(kept, 1);
+  RunCli({"doctor"});
+  EXPECT_EQ(kept, 2);
+}
+
 TEST_F(CommandsTest, ADoctorSaysWhatToDo) {
   const std::string nobody = NobodyListensAt();
   const CliResult gone = run_({"doctor", "--server", nobody, "-o", "json"});

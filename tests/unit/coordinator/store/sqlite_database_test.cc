@@ -1,8 +1,10 @@
 #include "coordinator/store/sqlite_database.h"
 
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <vector>
@@ -117,6 +119,24 @@ TEST_F(SqliteDatabaseTest, ADamagedFileIsFatal) {
   const auto opened = SqliteDatabase::Open(dir_.Join("a.db"));
   EXPECT_TRUE(absl::IsDataLoss(opened.status())) << opened.status();
   EXPECT_TRUE(IsFatal(opened.status()));
+}
+
+// As after a backup was restored by another user. SQLite would call it a disk I/O error.
+TEST_F(SqliteDatabaseTest, SaysWhichFileIsOfAnotherUser) {
+  database_.reset();
+  std::filesystem::permissions(dir_.path(), std::filesystem::perms::all);
+  for (const char* name : {"a.db", "a.db-wal"}) {
+    std::ofstream(dir_.Join(name), std::ios::app).close();
+    std::filesystem::permissions(dir_.Join(name), std::filesystem::perms(0444));
+    // Root may write to everything.
+    const bool root = geteuid() == 0;
+    ASSERT_TRUE(!root || seteuid(65534) == 0);
+    const absl::Status opened = SqliteDatabase::Open(dir_.Join("a.db")).status();
+    ASSERT_TRUE(!root || seteuid(0) == 0);
+    EXPECT_TRUE(absl::IsPermissionDenied(opened)) << opened;
+    EXPECT_THAT(opened.message(), testing::HasSubstr(dir_.Join(name) + ": Permission denied"));
+    std::filesystem::permissions(dir_.Join(name), std::filesystem::perms(0666));
+  }
 }
 
 TEST_F(SqliteDatabaseTest, SaysThatAFolderIsMissing) {

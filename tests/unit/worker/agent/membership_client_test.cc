@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 #include <sstream>
@@ -12,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "common/rpc/status_details.h"
 #include "tests/testing/certificates.h"
+#include "tests/testing/tcp.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/agent/pool_server.h"
 
@@ -342,6 +344,18 @@ TEST_F(MembershipClientTest, ComesBackToACoordinatorThatWasAway) {
   server_.Open(server_.address);
   server_.Until([&] { return !server_.joins.empty(); });
   EXPECT_FALSE(ended_.HasBeenNotified());
+}
+
+// It accepts connections, and says nothing.
+TEST_F(MembershipClientTest, AStopDoesNotWaitForACoordinatorThatHasNotHeardOfThePool) {
+  const TcpListener silent = ListenTcp(/*backlog=*/8);
+  server_.address = absl::StrCat(kLoopback, ":", silent.port);
+  Start();
+  absl::SleepFor(absl::Milliseconds(300));
+  client_.reset();
+  // A Join that lasts to its deadline has failed.
+  EXPECT_EQ(log_.str(), "");
+  close(silent.socket);
 }
 
 // A coordinator that does not name the capability takes every evaluation for one of the outer

@@ -109,6 +109,21 @@ TEST(UpdateRatesTest, AFileThatIsNoneIsNotRead) {
   }
 }
 
+TEST(UpdateRatesTest, WhatHoldsSomethingElseIsNotReplaced) {
+  MemoryFileSystem fs;
+  ASSERT_TRUE(CreateDirs(fs, "/cache").ok());
+  ASSERT_TRUE(WriteFileAtomically(fs, "/cache/rates", "").ok());
+  EXPECT_TRUE(SaveUpdateRates(fs, "/cache/rates", "a", {}).ok());
+  // Of another version.
+  ASSERT_TRUE(WriteFileAtomically(fs, "/cache/rates", "longhaul update rates 2\n").ok());
+  EXPECT_TRUE(SaveUpdateRates(fs, "/cache/rates", "a", {}).ok());
+  for (const std::string& text : {std::string("thesis"), std::string(1 << 20, 'x')}) {
+    ASSERT_TRUE(WriteFileAtomically(fs, "/cache/rates", text).ok());
+    EXPECT_FALSE(SaveUpdateRates(fs, "/cache/rates", "a", {}).ok());
+    EXPECT_EQ(*ReadFile(fs, "/cache/rates", 2 << 20), text);
+  }
+}
+
 TEST(UpdateRatesTest, TheFingerprintNamesTheProcessor) {
   const TempDir root;
   EXPECT_EQ(MachineFingerprint("2 threads", root.path()), "unknown processor x 0, 2 threads");

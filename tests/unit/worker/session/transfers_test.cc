@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <stop_token>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,8 @@
 #include "common/io/digest.h"
 #include "common/rpc/block_proto.h"
 #include "common/rpc/server.h"
+#include "common/rpc/status_conversion.h"
+#include "common/rpc/status_details.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "longhaul/v1/sync.grpc.pb.h"
@@ -421,6 +425,28 @@ TEST_F(ManyStreamsTest, AFastWayDownSaysNothingAboutTheWayUp) {
   ASSERT_TRUE(Pull(transfers).ok());
   ASSERT_TRUE(PushMany(transfers, 2).ok());
   EXPECT_EQ(Streams(2), 2);
+}
+
+TEST_F(TransfersTest, AServerThatAsksForTimeGetsItAlsoAfterProgress) {
+  {
+    absl::MutexLock lock(&server_.mutex_);
+    const absl::Status full = absl::ResourceExhaustedError("too many streams");
+    for (const absl::Duration wait : {absl::ZeroDuration(), absl::Hours(1)})
+      server_.answers.push_back(ToGrpcStatus(WithRetryDelay(full, wait)));
+    server_.held_each = 1;
+  }
+  const auto pushes = [&] {
+    absl::MutexLock lock(&server_.mutex_);
+    return server_.pushes;
+  };
+  std::stop_source stop;
+  std::jthread pushing(
+      [&] { EXPECT_TRUE(absl::IsCancelled(Push(transfers_, 0, stop.get_token()))); });
+  while (pushes() < 2) absl::SleepFor(absl::Milliseconds(1));
+  // Another attempt would begin at once.
+  absl::SleepFor(absl::Milliseconds(300));
+  EXPECT_EQ(pushes(), 2);
+  stop.request_stop();
 }
 
 TEST_F(TransfersTest, AFragmentIsExchangedWithTheEndpointThatItsPlanNames) {
