@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/cuda/cuda_codec_module.h"
+#include "tests/testing/cuda_streams.h"
+#include "tests/testing/stream_communicator.h"
 #include "tests/testing/temp_dir.h"
-#include "worker/collective/cuda_module.h"
-#include "worker/collective/stream_communicator.h"
 #include "worker/collective/thread_communicator.h"
 #include "worker/trainer/torch_replica.h"
 
