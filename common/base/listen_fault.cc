@@ -1,6 +1,5 @@
 #include "common/base/listen_fault.h"
 
-#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/resolved_address.h"
 
 namespace longhaul {
 namespace {
@@ -46,20 +46,14 @@ std::string WhatToDo(int error) {
 absl::Status ListenFault(const HostPort& address) {
   const std::string cannot =
       absl::StrCat("cannot listen on ", HostPortText(address.host, address.port), ": ");
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int unknown =
-      getaddrinfo(address.host.c_str(), absl::StrCat(address.port).c_str(), &hints, &found);
-  if (unknown != 0) {
+  const absl::StatusOr<ResolvedAddress> found = Resolve(address);
+  if (!found.ok()) {
     return absl::UnavailableError(
-        absl::StrCat(cannot, gai_strerror(unknown), "; name an address of this machine"));
+        absl::StrCat(cannot, found.status().message(), "; name an address of this machine"));
   }
   int error = 0;
-  for (const addrinfo* one = found; one != nullptr && error == 0; one = one->ai_next)
+  for (const addrinfo* one = found->get(); one != nullptr && error == 0; one = one->ai_next)
     error = TryToListen(*one);
-  freeaddrinfo(found);
   if (error == 0)
     return absl::UnavailableError(absl::StrCat(cannot, "nothing prevents it now; try again"));
   return absl::UnavailableError(

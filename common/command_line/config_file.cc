@@ -1,6 +1,9 @@
 #include "common/command_line/config_file.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <iostream>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -15,6 +18,7 @@
 #include "common/config/yaml_document.h"
 #include "common/config/yaml_settings.h"
 #include "common/io/read_only_file.h"
+#include "common/logging/flag_error.h"
 #include "nlohmann/json.hpp"
 
 namespace longhaul {
@@ -121,6 +125,20 @@ std::string ConfigFile::SourceOf(const CLI::Option& option,
   if (option.count() == 0) return "default";
   // CLI11 does not name an option that help pages do not show.
   return IsAmong(args, option) ? "--" + option.get_single_name() : option.get_envname();
+}
+
+std::optional<int> ConfigFile::Parse(int argc, const char* const* argv,
+                                     std::vector<std::string>& misspelt) {
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  const std::optional<int> exit = ParseOrTell(app_, args, [&](const UsageFault& fault) {
+    SayFlagError(app_.get_name(), argc, argv, fault.message, fault.hint);
+  });
+  if (exit.has_value()) return exit;
+  misspelt = MisspeltVariables(app_, environ);
+  if (!print_) return std::nullopt;
+  std::cout << Text(args);
+  for (const std::string& line : misspelt) std::cerr << "warning: " << line << "\n";
+  return 0;
 }
 
 std::string ConfigFile::Text(const std::vector<std::string>& args) const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,11 @@ class ConfigFile {
   CLI::Option* Switch(absl::string_view names, bool& value, const std::string& help) {
     return Named(app_.add_flag("--" + std::string(names), value, help));
   }
+
+  // Parses the command line of the daemon, of which `argv` is the process's. If the program is to
+  // end here, its exit code: what was asked for (also by --print-config) was shown, or
+  // SayFlagError said what is wrong. Otherwise `misspelt` has the lines of MisspeltVariables.
+  std::optional<int> Parse(int argc, const char* const* argv, std::vector<std::string>& misspelt);
 
   // Whether --print-config was given.
   bool print() const { return print_; }

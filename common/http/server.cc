@@ -19,6 +19,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/host_port.h"
 #include "common/base/listen_fault.h"
+#include "common/base/resolved_address.h"
 #include "common/base/token_size.h"
 
 namespace longhaul {
@@ -108,17 +109,14 @@ class HttpServer::Impl {
 
   // False: it cannot listen there.
   bool Start(const Options& options) {
-    addrinfo hints{};
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    const std::string port = absl::StrCat(options.port);
-    if (getaddrinfo(options.address.c_str(), port.c_str(), &hints, &found) != 0) return false;
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> address(found, freeaddrinfo);
+    const absl::StatusOr<ResolvedAddress> found =
+        Resolve({options.address, options.port}, {.flags = AI_NUMERICHOST});
+    if (!found.ok()) return false;
+    const addrinfo& address = **found;
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
-            (found->ai_family == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG),
-        0, nullptr, nullptr, &Impl::OnRequest, this, MHD_OPTION_SOCK_ADDR, found->ai_addr,
+            (address.ai_family == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG),
+        0, nullptr, nullptr, &Impl::OnRequest, this, MHD_OPTION_SOCK_ADDR, address.ai_addr,
         // More than are kept: one that OnConnection closes still counts for a moment.
         MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(2 * connections_max_),
         MHD_OPTION_CONNECTION_TIMEOUT, kRequestSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,

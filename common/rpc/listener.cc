@@ -18,6 +18,7 @@
 #include "absl/memory/memory.h"
 #include "absl/time/time.h"
 #include "common/base/listen_fault.h"
+#include "common/base/resolved_address.h"
 #include "grpc/support/log.h"
 
 namespace longhaul {
@@ -71,17 +72,13 @@ void CloseAll(std::vector<int>& sockets) {
 std::vector<int> ListenAtAll(const HostPort& address, absl::Duration silence_max) {
   const bool all = address.host == "0.0.0.0" || address.host == "::";
   std::vector<int> sockets;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
   int port = address.port;
   // One socket serves both families, where the machine has IPv6.
   for (const std::string& host :
        all ? std::vector<std::string>{"::", "0.0.0.0"} : std::vector<std::string>{address.host}) {
-    if (getaddrinfo(host.c_str(), "0", &hints, &found) != 0) continue;
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
-    for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+    const absl::StatusOr<ResolvedAddress> found = Resolve({host, 0});
+    if (!found.ok()) continue;
+    for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
       const int socket = Listen(*one, port, all, silence_max);
       if (socket >= 0) {
         sockets.push_back(socket);
@@ -108,13 +105,9 @@ int FirstReservedFile() {
 
 bool IsReachedFromHereAlone(const std::string& host) {
   if (IsLoopback(host)) return true;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), "0", &hints, &found) != 0) return false;
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
-  for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
+  const absl::StatusOr<ResolvedAddress> found = Resolve({host, 0});
+  if (!found.ok()) return false;
+  for (const addrinfo* one = found->get(); one != nullptr; one = one->ai_next) {
     char numeric[NI_MAXHOST];
     if (getnameinfo(one->ai_addr, one->ai_addrlen, numeric, sizeof(numeric), nullptr, 0,
                     NI_NUMERICHOST) != 0 ||

@@ -1,7 +1,6 @@
 #include "common/rpc/tls_probe.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -17,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/clock.h"
 #include "common/base/host_port.h"
+#include "common/base/resolved_address.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/pem_file.h"
 
@@ -101,18 +101,12 @@ absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socke
   const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (!parsed.ok()) return absl::UnavailableError(parsed.status().message());
   host = parsed->host;
-  const std::string port = absl::StrCat(parsed->port);
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) {
-    return absl::UnavailableError(absl::StrCat("the name ", host, " is not known"));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, freeaddrinfo);
+  const absl::StatusOr<ResolvedAddress> found = Resolve(*parsed);
+  if (!found.ok()) return absl::UnavailableError(absl::StrCat("the name ", host, " is not known"));
   int left = 0;
-  for (const addrinfo* to = found; to != nullptr; to = to->ai_next) ++left;
+  for (const addrinfo* to = found->get(); to != nullptr; to = to->ai_next) ++left;
   absl::Status status = absl::UnavailableError("nobody listens there");
-  for (const addrinfo* to = found; to != nullptr; to = to->ai_next, --left) {
+  for (const addrinfo* to = found->get(); to != nullptr; to = to->ai_next, --left) {
     if (socket.fd >= 0) close(socket.fd);
     // One that does not answer leaves time for those after it.
     const absl::Time now = SteadyTime();

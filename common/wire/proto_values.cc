@@ -42,6 +42,23 @@ std::optional<RoundKind> RoundKindFromProto(v1::RoundKind kind) {
   }
 }
 
+google::protobuf::RepeatedPtrField<v1::Metric> ToProto(absl::Span<const NamedValue> metrics) {
+  google::protobuf::RepeatedPtrField<v1::Metric> messages;
+  for (const NamedValue& metric : metrics) {
+    v1::Metric* const message = messages.Add();
+    message->set_name(metric.name);
+    message->set_value(metric.value);
+  }
+  return messages;
+}
+
+std::vector<NamedValue> MetricsFromProto(
+    const google::protobuf::RepeatedPtrField<v1::Metric>& metrics) {
+  std::vector<NamedValue> values;
+  for (const v1::Metric& metric : metrics) values.push_back({metric.name(), metric.value()});
+  return values;
+}
+
 google::protobuf::Timestamp ToProto(absl::Time time) {
   google::protobuf::Timestamp message;
   const int64_t seconds = absl::ToUnixSeconds(time);

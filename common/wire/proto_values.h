@@ -3,13 +3,18 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "common/base/named_value.h"
 #include "common/io/digest.h"
 #include "common/schedule/round_kind.h"
 #include "google/protobuf/duration.pb.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "longhaul/v1/fragment.pb.h"
+#include "longhaul/v1/job.pb.h"
 
 namespace longhaul {
 
@@ -19,6 +24,10 @@ Digest128 DigestFromProto(const v1::Digest& digest);
 v1::RoundKind ToProto(RoundKind kind);
 // Empty if it is unspecified, or a kind of a newer version.
 std::optional<RoundKind> RoundKindFromProto(v1::RoundKind kind);
+
+google::protobuf::RepeatedPtrField<v1::Metric> ToProto(absl::Span<const NamedValue> metrics);
+std::vector<NamedValue> MetricsFromProto(
+    const google::protobuf::RepeatedPtrField<v1::Metric>& metrics);
 
 // Requires a finite time.
 google::protobuf::Timestamp ToProto(absl::Time time);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/checked_math.h"
+#include "common/wire/proto_values.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -183,11 +184,7 @@ v1::EvalLoss JobProgress::EvaluationLoss() const {
   result.set_best(best);
   result.set_last_step(losses_.rbegin()->first.first);
   result.set_evaluations(static_cast<int64_t>(losses_.size()));
-  for (const NamedValue& metric : metrics_) {
-    v1::Metric* const message = result.add_metrics();
-    message->set_name(metric.name);
-    message->set_value(metric.value);
-  }
+  *result.mutable_metrics() = ToProto(metrics_);
   return result;
 }
 

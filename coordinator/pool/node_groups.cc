@@ -28,7 +28,7 @@ std::string DeviceWord(const PoolTraits& traits) { return traits.cuda ? "cuda" :
 NodeGroups::NodeGroups(const Options& options)
     : options_(options),
       leases_({.lease = options.lease,
-               .members_max = options.pools_max * options.ranks_max,
+               .members_max = options.pools_max * kRanksMax,
                .lost_max = 0}) {}
 
 bool NodeGroups::Pool::complete() const {
@@ -48,9 +48,9 @@ std::string NodeGroups::Pool::Missing() const {
 absl::Status NodeGroups::Join(std::string_view name, std::string_view incarnation,
                               const NodeTraits& traits, std::string_view running,
                               std::string_view fresh, absl::Time now) {
-  if (traits.nodes < 1 || traits.nodes > options_.ranks_max) {
+  if (traits.nodes < 1 || traits.nodes > kRanksMax) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("%d nodes are not within 1 to %d", traits.nodes, options_.ranks_max));
+        absl::StrFormat("%d nodes are not within 1 to %d", traits.nodes, kRanksMax));
   }
   if (traits.number.has_value() && (*traits.number < 0 || *traits.number >= traits.nodes)) {
     return absl::InvalidArgumentError(
@@ -271,9 +271,9 @@ absl::Status NodeGroups::CheckAgrees(std::string_view name, const Pool& pool, in
     if (other.traits.version != traits.version)
       return differ("the version", other.traits.version, traits.version);
   }
-  if (ranks > options_.ranks_max) {
+  if (ranks > kRanksMax) {
     return absl::ResourceExhaustedError(absl::StrFormat(
-        "pool %s would have %d ranks, at most %d are possible", name, ranks, options_.ranks_max));
+        "pool %s would have %d ranks, at most %d are possible", name, ranks, kRanksMax));
   }
   return absl::OkStatus();
 }

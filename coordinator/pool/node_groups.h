@@ -76,8 +76,6 @@ class NodeGroups {
   struct Options {
     absl::Duration lease;
     int pools_max = 1;
-    // The limit for a group.
-    int ranks_max = kRanksMax;
   };
   explicit NodeGroups(const Options& options);
 
@@ -90,7 +88,7 @@ class NodeGroups {
   //   INVALID_ARGUMENT     its number is not one of the pool's
   //   FAILED_PRECONDITION  it disagrees with the nodes that are here; the message names both
   //   ALREADY_EXISTS       another agent has that number, or all numbers, and a lease
-  //   RESOURCE_EXHAUSTED   pools_max pools, or ranks_max ranks
+  //   RESOURCE_EXHAUSTED   pools_max pools, or kRanksMax ranks of one
   absl::Status Join(std::string_view pool, std::string_view incarnation, const NodeTraits& traits,
                     std::string_view running, std::string_view fresh, absl::Time now);
   // NOT_FOUND: the node has no lease. ABORTED: another incarnation has its number.

@@ -20,10 +20,9 @@ struct Turn {
   absl::Duration left = absl::InfiniteDuration();
 };
 
-Turn TurnOf(absl::Duration waited, absl::Duration keep_after) {
-  if (keep_after <= absl::ZeroDuration()) return {.keeps = true};
+Turn TurnOf(absl::Duration waited) {
   Turn turn;
-  absl::Duration end = keep_after;
+  absl::Duration end = kKeepAfter;
   for (; end <= waited && end < absl::InfiniteDuration(); end *= 2) turn.keeps = !turn.keeps;
   turn.left = end - waited;
   return turn;
@@ -60,9 +59,7 @@ class Capabilities {
 // are left out.
 class Placer {
  public:
-  Placer(const std::vector<PoolOffer>& pools, const std::vector<JobDemand>& jobs,
-         const PlacementOptions& options)
-      : options_(options) {
+  Placer(const std::vector<PoolOffer>& pools, const std::vector<JobDemand>& jobs) {
     TakePools(pools);
     TakeJobs(jobs);
     for (BoardJob& job : jobs_) Compare(job);
@@ -165,7 +162,7 @@ class Placer {
     }
     job.lacks = true;
     if (Connected(job) < missing) return;
-    const Turn turn = TurnOf(job.demand->waited, options_.keep_after);
+    const Turn turn = TurnOf(job.demand->waited);
     reconsider_in_ = std::min(reconsider_in_, turn.left);
     if (!turn.keeps) return;
     for (const int i : set) board_.pools[i].kept_for = job.number;
@@ -229,7 +226,6 @@ class Placer {
     return result;
   }
 
-  const PlacementOptions options_;
   PlacementBoard board_;
   std::vector<BoardJob> jobs_;
   std::unordered_map<std::string_view, int> numbers_;
@@ -242,9 +238,8 @@ class Placer {
 
 }  // namespace
 
-Placement Place(const std::vector<PoolOffer>& pools, const std::vector<JobDemand>& jobs,
-                const PlacementOptions& options) {
-  return Placer(pools, jobs, options).Run();
+Placement Place(const std::vector<PoolOffer>& pools, const std::vector<JobDemand>& jobs) {
+  return Placer(pools, jobs).Run();
 }
 
 }  // namespace longhaul

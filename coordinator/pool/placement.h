@@ -6,10 +6,11 @@
 //   2. The remaining pools go, one by one, to the job with the fewest pools that has room (of
 //      equal ones to the older), whether it runs or begins now.
 //   3. A large job must not wait for ever behind small ones whose pools become idle one by one. So
-//      it keeps idle pools, in turns: after it waited for T, until 2 T; again from 4 T to 8 T, from
-//      16 T to 32 T. The turns become longer than any other job, so in some turn it collects all
-//      its pools. In the turns between, which are as long, the others get them. Only a job that the
-//      connected pools could satisfy keeps any; of several such jobs the oldest keeps a pool.
+//      it keeps idle pools, in turns: after it waited for T (kKeepAfter), until 2 T; again from 4 T
+//      to 8 T, from 16 T to 32 T. The turns become longer than any other job, so in some turn it
+//      collects all its pools. In the turns between, which are as long, the others get them. Only a
+//      job that the connected pools could satisfy keeps any; of several such jobs the oldest keeps
+//      a pool.
 //   4. A job chooses first the pools that the fewest jobs could use, then those without a GPU, then
 //      those that have been idle for the longest time.
 //
@@ -138,12 +139,9 @@ struct Placement {
   absl::Duration reconsider_in = absl::InfiniteDuration();
 };
 
-struct PlacementOptions {
-  // T in the rules above.
-  absl::Duration keep_after = absl::Minutes(1);
-};
+// T in the rules above.
+inline constexpr absl::Duration kKeepAfter = absl::Minutes(1);
 
-Placement Place(const std::vector<PoolOffer>& pools, const std::vector<JobDemand>& jobs,
-                const PlacementOptions& options = {});
+Placement Place(const std::vector<PoolOffer>& pools, const std::vector<JobDemand>& jobs);
 
 }  // namespace longhaul

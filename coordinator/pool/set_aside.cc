@@ -16,21 +16,19 @@ bool SetAsides::Add(std::string_view pool, JobFault fault, absl::Time now) {
   if (Blocked(pool, now)) return false;
   auto it = pools_.find(pool);
   if (it == pools_.end()) {
-    if (static_cast<int>(pools_.size()) >= std::max(options_.pools_max, 1)) {
-      Clear(std::string(retries_.begin()->second));
-    }
+    if (pools_.size() >= kPoolsMax) Clear(std::string(retries_.begin()->second));
     it = pools_.emplace(pool, SetAside()).first;
   } else {
     retries_.erase({it->second.retry_at, it->first});
   }
   SetAside& entry = it->second;
-  absl::Duration delay = options_.delay;
-  for (int i = 0; i < entry.failures && delay < options_.delay_max; ++i) delay *= 2;
+  absl::Duration delay = kDelay;
+  for (int i = 0; i < entry.failures && delay < kDelayMax; ++i) delay *= 2;
   entry.alike = entry.failures > 0 && Alike(entry.fault, fault) ? entry.alike + 1 : 1;
   ++entry.failures;
   entry.fault = std::move(fault);
   entry.fault.pool = pool;
-  entry.retry_at = now + std::min(delay, options_.delay_max);
+  entry.retry_at = now + std::min(delay, kDelayMax);
   retries_.insert({entry.retry_at, it->first});
   return true;
 }

@@ -4,6 +4,7 @@
 // Externally synchronised. `now` must not go backwards.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
@@ -29,17 +30,13 @@ struct SetAside {
 
 class SetAsides {
  public:
-  struct Options {
-    // The delay after the first failure. Each further failure doubles it.
-    absl::Duration delay = absl::Seconds(5);
-    absl::Duration delay_max = absl::Minutes(10);
-    int pools_max = 4096;
-  };
-  explicit SetAsides(const Options& options) : options_(options) {}
-  SetAsides() : SetAsides(Options()) {}
+  // The delay after the first failure. Each further failure doubles it.
+  static constexpr absl::Duration kDelay = absl::Seconds(5);
+  static constexpr absl::Duration kDelayMax = absl::Minutes(10);
+  static constexpr size_t kPoolsMax = 4096;
 
   // Adds a failure of the pool. Returns false if the pool is set aside already: then it is a
-  // repeated report and does not count. Beyond pools_max, the pool that may try again first is
+  // repeated report and does not count. Beyond kPoolsMax, the pool that may try again first is
   // cleared.
   bool Add(std::string_view pool, JobFault fault, absl::Time now);
   // The pool did the job for a while, so its failures do not count any more.
@@ -60,7 +57,6 @@ class SetAsides {
   std::optional<JobFault> Verdict(const std::vector<std::string>& eligible, absl::Time now) const;
 
  private:
-  Options options_;
   std::map<std::string, SetAside, std::less<>> pools_;
   // The retry times of all pools_.
   std::set<std::pair<absl::Time, std::string>> retries_;

@@ -1,17 +1,12 @@
 #include "coordinator/server/flags.h"
 
-#include <unistd.h>
-
-#include <iostream>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/command_line/config_file.h"
 #include "common/command_line/help_page.h"
-#include "common/command_line/usage_fault.h"
 #include "common/command_line/value_checks.h"
-#include "common/logging/flag_error.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -134,22 +129,11 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   SetHelpPage(app);
   ConfigFile config(app);
   DefineFlags(app, config, flags, words);
-  const std::vector<std::string> args(argv + 1, argv + argc);
-  const std::optional<int> exit = ParseOrTell(app, args, [&](const UsageFault& fault) {
-    SayFlagError(server.log.program, argc, argv, fault.message, fault.hint);
-  });
-  if (exit.has_value()) {
+  if (const std::optional<int> exit = config.Parse(argc, argv, flags.misspelt)) {
     *exit_code = *exit;
     return std::nullopt;
   }
   Convert(words, flags);
-  flags.misspelt = MisspeltVariables(app, environ);
-  if (config.print()) {
-    std::cout << config.Text(args);
-    for (const std::string& line : flags.misspelt) std::cerr << "warning: " << line << "\n";
-    *exit_code = 0;
-    return std::nullopt;
-  }
   return flags;
 }
 

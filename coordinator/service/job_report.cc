@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/rpc/status_details.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/effects/refusal.h"
 #include "coordinator/service/message_size.h"
 #include "coordinator/service/messages.h"
@@ -119,11 +120,7 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
     pool->set_late_rounds_in_a_row(place.late_in_a_row);
     if (const EvaluationRecord* evaluation = job.progress.PoolEvaluation(name)) {
       pool->set_evaluation_step(evaluation->step);
-      for (const NamedValue& metric : evaluation->metrics) {
-        v1::Metric* const message = pool->add_evaluation();
-        message->set_name(metric.name);
-        message->set_value(metric.value);
-      }
+      *pool->mutable_evaluation() = ToProto(evaluation->metrics);
     }
     tokens += pool->tokens();
     contributed += pool->contributed_tokens();

@@ -23,4 +23,9 @@ absl::Status CheckPool(const PoolCaller& caller, absl::string_view pool,
   return caller.MayActFor(pool);
 }
 
+absl::Status CheckRanks(int ranks) {
+  if (ranks >= 1 && ranks <= kRanksMax) return absl::OkStatus();
+  return BadRequestError({{"ranks", absl::StrCat(ranks, " is not within 1 to ", kRanksMax)}});
+}
+
 }  // namespace longhaul::coordinator

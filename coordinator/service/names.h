@@ -1,4 +1,5 @@
-// Checks the name of a pool (common/base/names.h), and whether the caller may use it. Pure.
+// Checks what a request says of its pool: its name (common/base/names.h), whether the caller may
+// use it, its ranks. Pure.
 #pragma once
 
 #include "absl/status/status.h"
@@ -15,5 +16,8 @@ absl::Status CheckPool(absl::string_view pool, absl::string_view incarnation);
 // pool calls it.
 absl::Status CheckPool(const PoolCaller& caller, absl::string_view pool,
                        absl::string_view incarnation);
+
+// INVALID_ARGUMENT with a violation of `ranks`, unless it is 1 to kRanksMax.
+absl::Status CheckRanks(int ranks);
 
 }  // namespace longhaul::coordinator

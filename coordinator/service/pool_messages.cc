@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/capabilities.h"
 #include "common/rpc/status_details.h"
+#include "common/wire/proto_values.h"
 #include "coordinator/service/messages.h"
 
 namespace longhaul::coordinator {
@@ -79,10 +80,7 @@ absl::Status CheckMetrics(const v1::Evaluation& evaluation) {
 
 absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request) {
   LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
-  if (request.ranks() < 1 || request.ranks() > kRanksMax) {
-    return BadRequestError(
-        {{"ranks", absl::StrCat(request.ranks(), " is not within 1 to ", kRanksMax)}});
-  }
+  LH_RETURN_IF_ERROR(CheckRanks(request.ranks()));
   if (request.capabilities_size() > kCapabilitiesMax) {
     return BadRequestError({{"capabilities", absl::StrCat("has more than ", kCapabilitiesMax)}});
   }
@@ -156,10 +154,8 @@ Heartbeat EventOf(const v1::HeartbeatRequest& request) {
                   .stopped = request.stopped(),
                   .running = request.running()};
   for (const v1::Evaluation& e : request.evaluations()) {
-    Evaluation& evaluation = event.evaluations.emplace_back();
-    evaluation = {e.step(), e.version(), e.loss(), e.tokens(), e.final(), e.of_pool()};
-    for (const v1::Metric& metric : e.metrics())
-      evaluation.metrics.push_back({metric.name(), metric.value()});
+    event.evaluations.push_back({e.step(), e.version(), e.loss(), e.tokens(), e.final(),
+                                 e.of_pool(), MetricsFromProto(e.metrics())});
   }
   if (request.has_failure()) event.fault = FromProto(request.failure());
   return event;

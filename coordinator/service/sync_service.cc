@@ -15,10 +15,7 @@ namespace {
 
 absl::Status CheckRequest(const PoolCaller& caller, const v1::WatchPlanRequest& request) {
   LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
-  if (request.ranks() < 1 || request.ranks() > kRanksMax) {
-    return BadRequestError(
-        {{"ranks", absl::StrCat(request.ranks(), " is not within 1 to ", kRanksMax)}});
-  }
+  LH_RETURN_IF_ERROR(CheckRanks(request.ranks()));
   if (request.rank() < 0 || request.rank() >= request.ranks()) {
     return BadRequestError(
         {{"rank", absl::StrCat(request.rank(), " is not within the pool's ", request.ranks())}});

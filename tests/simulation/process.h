@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/time/time.h"
-#include "common/sim/event_loop.h"
+#include "tests/simulation/event_loop.h"
 
 namespace longhaul::simulation {
 

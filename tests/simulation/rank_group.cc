@@ -10,6 +10,28 @@ namespace {
 // Until the agent notices the end of a process.
 constexpr absl::Duration kNoticedByAgent = absl::Milliseconds(300);
 
+const char* NameOf(session::SessionState state) {
+  switch (state) {
+    case session::SessionState::kConnecting:
+      return "connecting";
+    case session::SessionState::kStarting:
+      return "starting";
+    case session::SessionState::kAgreeing:
+      return "agreeing";
+    case session::SessionState::kTraining:
+      return "training";
+    case session::SessionState::kBlocked:
+      return "blocked";
+    case session::SessionState::kMerging:
+      return "merging";
+    case session::SessionState::kDraining:
+      return "draining";
+    case session::SessionState::kEnded:
+      return "ended";
+  }
+  return "unknown";
+}
+
 }  // namespace
 
 RankGroup::RankGroup(World* world, CoordinatorNode* coordinator, Site* site, const Options& options,
@@ -59,8 +81,7 @@ void RankGroup::LosePower() {
 std::string RankGroup::Describe() const {
   std::string text;
   for (const auto& rank : ranks_) {
-    absl::StrAppendFormat(&text, " [%s step %d%s]",
-                          session::SessionStateName(rank->session().state()),
+    absl::StrAppendFormat(&text, " [%s step %d%s]", NameOf(rank->session().state()),
                           rank->session().step(), rank->session().connected() ? "" : " offline");
   }
   return text;

@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_format.h"
 #include "common/base/random.h"
-#include "common/sim/event_loop.h"
-#include "common/sim/network.h"
 #include "tests/simulation/checker.h"
+#include "tests/simulation/event_loop.h"
 #include "tests/simulation/group_checker.h"
+#include "tests/simulation/network.h"
 
 namespace longhaul::simulation {
 

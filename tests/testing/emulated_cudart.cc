@@ -12,9 +12,9 @@
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "cuda_runtime_api.h"
-#include "worker/collective/emulated_streams.h"
+#include "tests/testing/emulated_streams.h"
+#include "tests/testing/rank_order_sum_cuda.h"
 #include "worker/collective/rank_order_sum.h"
-#include "worker/collective/rank_order_sum_cuda.h"
 
 struct CUevent_st {
   // Null: it was never recorded.

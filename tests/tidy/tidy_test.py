@@ -12,7 +12,7 @@ import sys
 ALLOWED = {
     "common/base": [],
     "common/command_line": ["common/base", "common/config/violation_list.h", "common/config/yaml_document.h", "common/config/yaml_settings.h",
-                            "common/io"],
+                            "common/io", "common/logging/flag_error.h"],
     "common/layout": ["common/base"],
     "common/blocks": ["common/base", "common/layout"],
     "common/safetensors": ["common/base", "common/io"],
@@ -24,7 +24,6 @@ ALLOWED = {
     "common/http": ["common/base"],
     "common/metrics": ["common/base", "common/http", "proto"],
     "common/logging": ["common/base"],
-    "common/sim": ["common/base"],
     "common/codec": ["common/base", "common/layout"],
     "common/codec/cuda": ["common/base", "common/codec", "common/device", "common/layout"],
     "common/config": ["common/base", "common/hf/hf_config.h", "common/io", "common/layout", "common/partition", "common/schedule", "proto"],
@@ -71,7 +70,7 @@ ALLOWED = {
     "worker/session/core": ["common/base", "common/schedule"],
     "worker/session": ["common/base", "common/blocks", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
                        "common/rpc", "common/schedule", "common/wire", "worker/replica", "worker/session/core", "worker/state", "proto"],
-    "worker/agent": ["common/base", "common/command_line", "common/config/capabilities.h", "common/device", "common/http", "common/io", "common/logging", "common/metrics", "common/rpc", "common/track", "worker/cores", "worker/rank", "worker/rendezvous",
+    "worker/agent": ["common/base", "common/command_line", "common/config/capabilities.h", "common/device", "common/http", "common/io", "common/logging", "common/metrics", "common/rpc", "common/track", "common/wire", "worker/cores", "worker/rank", "worker/rendezvous",
                      "worker/state/state_folders.h", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }

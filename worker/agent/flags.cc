@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <iostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,9 +11,7 @@
 #include "common/base/program_beside.h"
 #include "common/command_line/config_file.h"
 #include "common/command_line/help_page.h"
-#include "common/command_line/usage_fault.h"
 #include "common/command_line/value_checks.h"
-#include "common/logging/flag_error.h"
 
 namespace longhaul {
 namespace {
@@ -210,22 +207,11 @@ std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_cod
   AddPageFlags(config, agent);
   AddTimeFlags(config, agent, words);
   AddProgramFlags(config, agent, words);
-  const std::vector<std::string> args(argv + 1, argv + argc);
-  const std::optional<int> exit = ParseOrTell(app, args, [&](const UsageFault& fault) {
-    SayFlagError(kProgram, argc, argv, fault.message, fault.hint);
-  });
-  if (exit.has_value()) {
+  if (const std::optional<int> exit = config.Parse(argc, argv, flags.misspelt)) {
     *exit_code = *exit;
     return std::nullopt;
   }
   Convert(words, flags);
-  flags.misspelt = MisspeltVariables(app, environ);
-  if (config.print()) {
-    std::cout << config.Text(args);
-    for (const std::string& line : flags.misspelt) std::cerr << "warning: " << line << "\n";
-    *exit_code = 0;
-    return std::nullopt;
-  }
   return flags;
 }
 

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/host_port.h"
+#include "common/base/resolved_address.h"
 #include "common/base/status_macros.h"
 
 namespace longhaul {
@@ -66,16 +66,10 @@ absl::StatusOr<std::string> AddressTowards(const addrinfo& peer) {
 
 absl::StatusOr<std::string> AddressTowards(absl::string_view address) {
   LH_ASSIGN_OR_RETURN(const HostPort peer, ParseHostPort(address));
-  const addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
-  addrinfo* found = nullptr;
-  if (const int error =
-          getaddrinfo(peer.host.c_str(), std::to_string(peer.port).c_str(), &hints, &found);
-      error != 0) {
-    return absl::UnavailableError(absl::StrCat(address, ": ", gai_strerror(error)));
-  }
-  const absl::Cleanup free = [found] { freeaddrinfo(found); };
-  absl::Status failed;
-  for (const addrinfo* next = found; next != nullptr; next = next->ai_next) {
+  const absl::StatusOr<ResolvedAddress> found = Resolve(peer, {.type = SOCK_DGRAM});
+  absl::Status failed = found.status();
+  for (const addrinfo* next = found.ok() ? found->get() : nullptr; next != nullptr;
+       next = next->ai_next) {
     absl::StatusOr<std::string> own = AddressTowards(*next);
     if (own.ok()) return own;
     failed = own.status();

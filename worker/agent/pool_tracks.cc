@@ -9,6 +9,7 @@
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/track/pool_scalars.h"
+#include "common/wire/proto_values.h"
 
 namespace longhaul {
 namespace {
@@ -48,12 +49,10 @@ void PoolTracks::Progressed(const v1::Assignment& job, const std::string& sessio
 
 void PoolTracks::Evaluated(const v1::Assignment& job, const v1::Evaluation& evaluation) {
   if (tracker_ == nullptr) return;
-  std::vector<NamedValue> metrics;
-  for (const v1::Metric& metric : evaluation.metrics())
-    metrics.push_back({metric.name(), metric.value()});
   tracker_->Add(RunFolder(job, evaluation.of_pool() ? run_ : "outer"),
                 {evaluation.step(), absl::Now(),
-                 EvaluationScalars(evaluation.loss(), metrics, evaluation.final())});
+                 EvaluationScalars(evaluation.loss(), MetricsFromProto(evaluation.metrics()),
+                                   evaluation.final())});
 }
 
 void PoolTracks::Close() {

@@ -11,11 +11,4 @@ absl::StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicatorFromModule(
   return reinterpret_cast<LonghaulMakeNcclCommunicator*>(make)(options);
 }
 
-absl::StatusOr<std::shared_ptr<DeviceStreams>> LoadCudaStreams(int device,
-                                                               const std::string& folder) {
-  LH_ASSIGN_OR_RETURN(
-      void* make, LoadCudaFunction("longhaul_cuda_collective", kLonghaulMakeCudaStreams, folder));
-  return reinterpret_cast<LonghaulMakeCudaStreams*>(make)(device);
-}
-
 }  // namespace longhaul

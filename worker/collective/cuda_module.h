@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "common/device/cuda_module.h"
 #include "worker/collective/communicator.h"
-#include "worker/collective/cuda_streams.h"
 #include "worker/collective/nccl_communicator.h"
 
 namespace longhaul {
@@ -18,10 +17,6 @@ namespace longhaul {
 // beside it. FAILED_PRECONDITION: no device, or no such module (this build has LONGHAUL_CUDA off).
 // Others: as MakeNcclCommunicator.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeNcclCommunicatorFromModule(
-    const NcclCommunicatorOptions& options, const std::string& folder);
-
-// MakeCudaStreams of the same module, with the same errors.
-absl::StatusOr<std::shared_ptr<DeviceStreams>> LoadCudaStreams(int device,
-                                                               const std::string& folder = "");
+    const NcclCommunicatorOptions& options, const std::string& folder = "");
 
 }  // namespace longhaul

@@ -104,19 +104,25 @@ absl::Status CheckOffload(const Engine::Options& options, const PoolExchange& ex
                             RanksOfNode(exchange.topology(), exchange.rank()));
 }
 
+// The outcome of a work that each rank did by itself: this rank's fault, or the first other rank's.
+// `codes`: gathered, the code of each. `failed` goes on after "rank 3 ".
+absl::Status OutcomeOfAll(const absl::Status& mine, const std::vector<std::vector<int64_t>>& codes,
+                          absl::string_view failed) {
+  LH_RETURN_IF_ERROR(mine);
+  for (size_t rank = 0; rank < codes.size(); ++rank) {
+    if (codes[rank][0] != 0)
+      return MarkPeerFault(absl::UnavailableError(absl::StrCat("rank ", rank, " ", failed)));
+  }
+  return absl::OkStatus();
+}
+
 // All ranks look at the memory before any of them takes some: a rank of the same node that came
 // later would count that as missing. A rank for which there is too little tells the others, so that
 // none waits for it.
 absl::Status CheckOffloadTogether(const Engine::Options& options, PoolExchange& exchange) {
   const absl::Status mine = CheckOffload(options, exchange);
   LH_ASSIGN_OR_RETURN(const auto codes, exchange.Gather({static_cast<int64_t>(mine.code())}));
-  LH_RETURN_IF_ERROR(mine);
-  for (size_t rank = 0; rank < codes.size(); ++rank) {
-    if (codes[rank][0] == 0) continue;
-    return MarkPeerFault(
-        absl::UnavailableError(absl::StrCat("rank ", rank, " cannot offload its state")));
-  }
-  return absl::OkStatus();
+  return OutcomeOfAll(mine, codes, "cannot offload its state");
 }
 
 // A rank that is alone gathers its weights, too, if they come from host memory: beside what the
@@ -276,12 +282,7 @@ absl::Status Engine::Initialize(const InitialParameters& initial) {
   };
   const absl::Status mine = read();
   LH_ASSIGN_OR_RETURN(const auto codes, GatherNumbers({static_cast<int64_t>(mine.code())}));
-  LH_RETURN_IF_ERROR(mine);
-  for (size_t rank = 0; rank < codes.size(); ++rank) {
-    if (codes[rank][0] == 0) continue;
-    return MarkPeerFault(absl::UnavailableError(
-        absl::StrCat("rank ", rank, " could not read its initial parameters")));
-  }
+  LH_RETURN_IF_ERROR(OutcomeOfAll(mine, codes, "could not read its initial parameters"));
   return Publish(units);
 }
 

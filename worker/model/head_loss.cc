@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ATen/TensorOperators.h"
 #include "ATen/core/grad_mode.h"
 #include "ATen/ops/empty_like.h"
 #include "ATen/ops/full.h"

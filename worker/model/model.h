@@ -4,8 +4,8 @@
 //
 // Units run in the order of the layout. The first reads the batch's inputs, every other one the
 // output of the unit before it, and the last also the batch's targets. Implementations:
-// TransformerLm, BigramModel. Immutable, so thread-safe. Forward is differentiable by autograd, and
-// throws c10::Error as torch does; the engine converts it.
+// TransformerLm; in tests BigramModel. Immutable, so thread-safe. Forward is differentiable by
+// autograd, and throws c10::Error as torch does; the engine converts it.
 #pragma once
 
 #include <memory>

@@ -120,20 +120,6 @@ double LinkSeconds(const UpdateLoad& load, const UpdateSchedule& schedule) {
 
 }  // namespace
 
-double BoundSeconds(const UpdateLoad& load, const UpdateSchedule& schedule) {
-  const auto host = static_cast<double>(schedule.host_elements);
-  const auto interleaved = static_cast<double>(schedule.interleaved_elements);
-  const auto resident = static_cast<double>(schedule.resident_elements);
-  const UpdateRates& rates = load.rates;
-  const UpdateTraffic& traffic = load.traffic;
-  return std::max({host / rates.host_elements,
-                   (interleaved * traffic.state + host * traffic.shadow_up) / rates.up_bytes,
-                   (interleaved * traffic.state + resident * traffic.masters_down +
-                    host * traffic.gradients_down) /
-                       rates.down_bytes,
-                   (interleaved + resident) / rates.device_elements, DramSeconds(load, schedule)});
-}
-
 double PredictSeconds(const UpdateLoad& load, absl::Span<const int64_t> elements,
                       const UpdateSchedule& schedule) {
   LH_CHECK(load.slots > 0 && elements.size() == schedule.places.size(), "another schedule");
@@ -164,15 +150,6 @@ int ChooseStride(const UpdateLoad& load, absl::Span<const int64_t> elements, dou
     }
   }
   return best;
-}
-
-StrideLaw StrideLaw::Through(int stride, double seconds, int other_stride, double other_seconds) {
-  LH_CHECK(stride > 0 && other_stride > 0 && stride != other_stride, "two strides");
-  // With x = 1/k: T = A + (B - A) x.
-  const double x = 1.0 / stride, other = 1.0 / other_stride;
-  const double slope = (seconds - other_seconds) / (x - other);
-  const double a = seconds - slope * x;
-  return {.a = a, .b = a + slope};
 }
 
 }  // namespace longhaul

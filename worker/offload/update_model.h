@@ -1,7 +1,6 @@
 // Predicts how long an interleaved update takes, after the performance model of Deep Optimizer
-// States (arXiv 2410.21316): as a lower bound, max(host, up, down, device, DRAM), and as a timeline
-// of the schedule, which includes the beginning and end of the pipeline. Rates are measured
-// (update_rates.h). Pure.
+// States (arXiv 2410.21316): as a timeline of the schedule, which includes the beginning and end of
+// the pipeline. Rates are measured (update_rates.h). Pure.
 #pragma once
 
 #include "absl/types/span.h"
@@ -45,22 +44,11 @@ struct UpdateLoad {
   bool prefetched = true;
 };
 
-// The lower bound, in seconds: all five resources work at the same time, and the slowest one
-// decides.
-double BoundSeconds(const UpdateLoad& load, const UpdateSchedule& schedule);
 // The timeline's prediction, in seconds. It follows the queues of InterleavedAdamW subgroup by
 // subgroup.
 double PredictSeconds(const UpdateLoad& load, absl::Span<const int64_t> elements,
                       const UpdateSchedule& schedule);
 // The stride, 0 or 1 to 16, with the least prediction. Of equal ones, the one that copies least.
 int ChooseStride(const UpdateLoad& load, absl::Span<const int64_t> elements, double device_share);
-
-// The time as a function of the stride k, T(k) = A (1 - 1/k) + B / k. The measurements in the paper
-// follow it.
-struct StrideLaw {
-  double a = 0, b = 0;
-  static StrideLaw Through(int stride, double seconds, int other_stride, double other_seconds);
-  double At(int stride) const { return a * (1 - 1.0 / stride) + b / stride; }
-};
 
 }  // namespace longhaul

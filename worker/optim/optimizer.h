@@ -6,10 +6,9 @@
 // subgroup is updated. Until it is settled, the optimizer alone may use the memory of the update.
 //
 // Implementations: AdamW (host, fused, SIMD), OneBitAdam (host), InterleavedAdamW (worker/offload:
-// host and device), TorchAdamW and TorchMuon (worker/engine: any device). References in plain
-// loops, for tests: ReferenceAdamW, ReferenceMuon. Called from one thread. Spans lie in the memory
-// where the implementation computes. On a device "settled" means: for work that is enqueued later.
-// Only Finish waits for a device.
+// host and device), TorchAdamW and TorchMuon (worker/engine: any device). Called from one thread.
+// Spans lie in the memory where the implementation computes. On a device "settled" means: for work
+// that is enqueued later. Only Finish waits for a device.
 #pragma once
 
 #include <cstdint>

@@ -142,7 +142,7 @@ int EndWith(const session::Outcome& outcome, const v1::JobSpec& spec, const Logg
 // The codec of the device that trains. Null: the host codes.
 std::shared_ptr<DeviceCodec> DeviceCodecOf(const v1::JobSpec& spec, int device, const Logger& log) {
   if (spec.train().device() != v1::CUDA) return nullptr;
-  absl::StatusOr<std::shared_ptr<DeviceCodec>> codec = LoadCudaCodec({.device = device});
+  absl::StatusOr<std::shared_ptr<DeviceCodec>> codec = LoadCudaCodec(device);
   if (codec.ok()) return *std::move(codec);
   log.Warning(absl::StrCat("contributions are coded on the host: ",
                            codec.status().ToString(absl::StatusToStringMode::kWithNoExtraData)));

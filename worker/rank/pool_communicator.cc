@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "common/base/status_macros.h"
-#include "worker/collective/communicator_factory.h"
+#include "worker/collective/cuda_module.h"
+#include "worker/collective/gloo_communicator.h"
 #include "worker/rank/rendezvous_token.h"
 #include "worker/rendezvous/rendezvous_client.h"
 
@@ -30,16 +31,18 @@ absl::StatusOr<PoolCommunicator> MakePoolCommunicator(const PoolCommunicatorOpti
                                .generation = options.generation,
                                .size = options.ranks});
   const bool cuda = options.device == v1::CUDA;
-  LH_ASSIGN_OR_RETURN(
-      std::unique_ptr<Communicator> communicator,
-      MakeCommunicator({.kind = cuda ? CommunicatorKind::kNccl : CommunicatorKind::kGloo,
-                        .rank = options.rank,
-                        .size = options.ranks,
-                        .rendezvous = &rendezvous,
-                        .timeout = kMeetingTimeout,
-                        .hostname = options.address,
-                        .device = options.local_rank,
-                        .team = options.team}));
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> communicator,
+                      cuda ? MakeNcclCommunicatorFromModule({.rank = options.rank,
+                                                             .size = options.ranks,
+                                                             .device = options.local_rank,
+                                                             .rendezvous = &rendezvous,
+                                                             .timeout = kMeetingTimeout})
+                           : MakeGlooCommunicator({.rank = options.rank,
+                                                   .size = options.ranks,
+                                                   .hostname = options.address,
+                                                   .rendezvous = &rendezvous,
+                                                   .timeout = kMeetingTimeout,
+                                                   .team = options.team}));
   return PoolCommunicator{std::move(communicator), cuda};
 }
 

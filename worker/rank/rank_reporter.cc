@@ -12,6 +12,7 @@
 
 #include "common/base/clock.h"
 #include "common/rpc/retry.h"
+#include "common/wire/proto_values.h"
 #include "google/protobuf/util/json_util.h"
 #include "worker/agent/pool_supervisor.h"
 #include "worker/agent/rank_report.h"
@@ -139,11 +140,7 @@ void RankReporter::Evaluation(const session::EvaluationResult& result) {
   out->set_tokens(result.tokens);
   out->set_final(result.final);
   out->set_of_pool(result.of_pool);
-  for (const NamedValue& metric : result.metrics) {
-    v1::Metric* const message = out->add_metrics();
-    message->set_name(metric.name);
-    message->set_value(metric.value);
-  }
+  *out->mutable_metrics() = ToProto(result.metrics);
   Write(report, /*may_drop=*/false);
 }
 

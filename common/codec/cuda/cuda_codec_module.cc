@@ -8,12 +8,11 @@
 
 namespace longhaul {
 
-absl::StatusOr<std::shared_ptr<DeviceCodec>> LoadCudaCodec(const CudaRuntimeOptions& options,
-                                                           const std::string& folder) {
+absl::StatusOr<std::shared_ptr<DeviceCodec>> LoadCudaCodec(int device, const std::string& folder) {
   LH_ASSIGN_OR_RETURN(void* make,
                       LoadCudaFunction("longhaul_cuda_codec", kLonghaulMakeCudaRuntime, folder));
   LH_ASSIGN_OR_RETURN(std::shared_ptr<DeviceRuntime> runtime,
-                      reinterpret_cast<LonghaulMakeCudaRuntime*>(make)(options));
+                      reinterpret_cast<LonghaulMakeCudaRuntime*>(make)(device));
   return std::make_shared<DeviceCodec>(std::move(runtime));
 }
 

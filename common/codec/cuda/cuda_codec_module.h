@@ -13,7 +13,7 @@ namespace longhaul {
 // A DeviceCodec on MakeCudaDeviceRuntime of the module longhaul_cuda_codec. `folder`: see
 // LoadCudaFunction. FAILED_PRECONDITION: no device ("no CUDA device ..."), or no such module.
 // Others: as MakeCudaDeviceRuntime.
-absl::StatusOr<std::shared_ptr<DeviceCodec>> LoadCudaCodec(const CudaRuntimeOptions& options,
+absl::StatusOr<std::shared_ptr<DeviceCodec>> LoadCudaCodec(int device,
                                                            const std::string& folder = "");
 
 }  // namespace longhaul

@@ -11,8 +11,7 @@ namespace {
 
 class CudaDeviceRuntime : public DeviceRuntime {
  public:
-  explicit CudaDeviceRuntime(const CudaRuntimeOptions& options)
-      : device_(options.device), training_(static_cast<cudaStream_t>(options.training_stream)) {}
+  explicit CudaDeviceRuntime(int device) : device_(device) {}
   ~CudaDeviceRuntime() override {
     cudaSetDevice(device_);
     if (followed_ != nullptr) cudaEventDestroy(followed_);
@@ -54,7 +53,7 @@ class CudaDeviceRuntime : public DeviceRuntime {
   }
   absl::Status FollowTraining() override {
     LH_RETURN_IF_ERROR(OnDevice());
-    LH_RETURN_IF_ERROR(CudaStatus(cudaEventRecord(followed_, training_), "cudaEventRecord"));
+    LH_RETURN_IF_ERROR(CudaStatus(cudaEventRecord(followed_, kTraining), "cudaEventRecord"));
     return CudaStatus(cudaStreamWaitEvent(codec_, followed_, 0), "cudaStreamWaitEvent");
   }
 
@@ -79,21 +78,21 @@ class CudaDeviceRuntime : public DeviceRuntime {
  private:
   absl::Status OnDevice() const { return UseCudaDevice(device_); }
   cudaStream_t StreamOf(Queue queue) const {
-    return queue == Queue::kTraining ? training_ : codec_;
+    return queue == Queue::kTraining ? kTraining : codec_;
   }
 
   const int device_;
-  const cudaStream_t training_;
+  // The default stream.
+  static constexpr cudaStream_t kTraining = nullptr;
   cudaStream_t codec_ = nullptr;
   cudaEvent_t followed_ = nullptr, done_ = nullptr;
 };
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<DeviceRuntime>> MakeCudaDeviceRuntime(
-    const CudaRuntimeOptions& options) {
-  LH_RETURN_IF_ERROR(CheckCudaDevice(options.device));
-  auto runtime = std::make_shared<CudaDeviceRuntime>(options);
+absl::StatusOr<std::shared_ptr<DeviceRuntime>> MakeCudaDeviceRuntime(int device) {
+  LH_RETURN_IF_ERROR(CheckCudaDevice(device));
+  auto runtime = std::make_shared<CudaDeviceRuntime>(device);
   LH_RETURN_IF_ERROR(runtime->Start());
   return runtime;
 }
@@ -102,6 +101,6 @@ absl::StatusOr<std::shared_ptr<DeviceRuntime>> MakeCudaDeviceRuntime(
 
 extern "C" __attribute__((visibility("default")))
 absl::StatusOr<std::shared_ptr<longhaul::DeviceRuntime>>
-longhaul_make_cuda_runtime(const longhaul::CudaRuntimeOptions& options) {
-  return longhaul::MakeCudaDeviceRuntime(options);
+longhaul_make_cuda_runtime(int device) {
+  return longhaul::MakeCudaDeviceRuntime(device);
 }

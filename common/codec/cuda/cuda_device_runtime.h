@@ -9,21 +9,15 @@
 
 namespace longhaul {
 
-struct CudaRuntimeOptions {
-  int device = 0;
-  // The cudaStream_t on which training runs. Null: the default stream.
-  void* training_stream = nullptr;
-};
-
-// FAILED_PRECONDITION: no CUDA driver or device. RESOURCE_EXHAUSTED, INTERNAL.
-absl::StatusOr<std::shared_ptr<DeviceRuntime>> MakeCudaDeviceRuntime(
-    const CudaRuntimeOptions& options);
+// For training on the device's default stream. FAILED_PRECONDITION: no CUDA driver or device.
+// RESOURCE_EXHAUSTED, INTERNAL.
+absl::StatusOr<std::shared_ptr<DeviceRuntime>> MakeCudaDeviceRuntime(int device);
 
 }  // namespace longhaul
 
 // The only symbol of this file that is looked up in the module.
 extern "C" {
 using LonghaulMakeCudaRuntime =
-    absl::StatusOr<std::shared_ptr<longhaul::DeviceRuntime>>(const longhaul::CudaRuntimeOptions&);
+    absl::StatusOr<std::shared_ptr<longhaul::DeviceRuntime>>(int device);
 }
 inline constexpr char kLonghaulMakeCudaRuntime[] = "longhaul_make_cuda_runtime";

@@ -274,7 +274,7 @@ class CudaCodecBenchmark {
 };
 
 int Main(bool smoke) {
-  const auto device = LoadCudaCodec({});
+  const auto device = LoadCudaCodec(0);
   if (!device.ok()) {
     std::fprintf(stderr, "%s\n", std::string(device.status().message()).c_str());
     return absl::IsFailedPrecondition(device.status()) ? 0 : 1;

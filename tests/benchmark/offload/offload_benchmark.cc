@@ -16,6 +16,7 @@
 #include "tests/benchmark/harness/buffer.h"
 #include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
+#include "tests/testing/update_bounds.h"
 #include "worker/movement/emulated_movement.h"
 #include "worker/offload/interleaved_adamw.h"
 #include "worker/offload/update_rates.h"

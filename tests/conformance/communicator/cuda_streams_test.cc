@@ -1,8 +1,9 @@
 // Ranks of one process that share a GPU.
+#include "tests/testing/cuda_streams.h"
+
 #include "cuda_runtime_api.h"
 #include "tests/conformance/communicator_suite.h"
-#include "worker/collective/cuda_module.h"
-#include "worker/collective/stream_communicator.h"
+#include "tests/testing/stream_communicator.h"
 
 namespace longhaul {
 namespace {

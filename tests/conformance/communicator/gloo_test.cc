@@ -1,8 +1,8 @@
 #include <signal.h>
 
 #include "tests/conformance/communicator_suite.h"
+#include "tests/testing/in_process_rendezvous.h"
 #include "worker/collective/gloo_communicator.h"
-#include "worker/collective/in_process_rendezvous.h"
 
 namespace longhaul {
 namespace {

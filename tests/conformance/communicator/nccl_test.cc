@@ -2,9 +2,8 @@
 // their checks, the waits and the counters, but not that peers talk.
 #include "cuda_runtime_api.h"
 #include "tests/conformance/communicator_suite.h"
-#include "worker/collective/communicator_factory.h"
+#include "tests/testing/in_process_rendezvous.h"
 #include "worker/collective/cuda_module.h"
-#include "worker/collective/in_process_rendezvous.h"
 
 namespace longhaul {
 namespace {
@@ -17,10 +16,8 @@ struct NcclBackend {
   }
   static std::vector<std::unique_ptr<Communicator>> MakeGroup(int size) {
     InProcessRendezvous rendezvous(size);
-    auto communicator = MakeCommunicator({.kind = CommunicatorKind::kNccl,
-                                          .size = size,
-                                          .rendezvous = &rendezvous,
-                                          .timeout = kAmple});
+    auto communicator = MakeNcclCommunicatorFromModule(
+        {.size = size, .rendezvous = &rendezvous, .timeout = kAmple});
     EXPECT_EQ(communicator.status(), absl::OkStatus());
     std::vector<std::unique_ptr<Communicator>> group(1);
     if (communicator.ok()) group[0] = *std::move(communicator);

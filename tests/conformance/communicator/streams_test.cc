@@ -1,6 +1,6 @@
 #include "tests/conformance/communicator_suite.h"
-#include "worker/collective/emulated_streams.h"
-#include "worker/collective/stream_communicator.h"
+#include "tests/testing/emulated_streams.h"
+#include "tests/testing/stream_communicator.h"
 
 namespace longhaul {
 namespace {

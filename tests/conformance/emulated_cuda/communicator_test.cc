@@ -1,8 +1,8 @@
 // Ranks that share a GPU, on an emulated runtime.
 #include "cuda_runtime_api.h"
 #include "tests/conformance/communicator_suite.h"
-#include "worker/collective/cuda_streams.h"
-#include "worker/collective/stream_communicator.h"
+#include "tests/testing/cuda_streams.h"
+#include "tests/testing/stream_communicator.h"
 
 namespace longhaul {
 namespace {

@@ -7,7 +7,7 @@ namespace {
 
 const absl::StatusOr<std::shared_ptr<DeviceCodec>>& Device() {
   static const auto* const device =
-      new absl::StatusOr<std::shared_ptr<DeviceCodec>>(LoadCudaCodec({}));
+      new absl::StatusOr<std::shared_ptr<DeviceCodec>>(LoadCudaCodec(0));
   return *device;
 }
 

@@ -1,6 +1,6 @@
 #include "tests/conformance/model/model_suite.h"
+#include "tests/testing/bigram_model.h"
 #include "tests/testing/emulated_block_kernels.h"
-#include "worker/model/bigram_model.h"
 #include "worker/model/transformer_lm.h"
 
 namespace longhaul {

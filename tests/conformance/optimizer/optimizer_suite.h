@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "common/base/random.h"
+#include "tests/testing/reference_adamw.h"
 #include "worker/optim/bfloat16.h"
-#include "worker/optim/reference_adamw.h"
 
 namespace longhaul {
 

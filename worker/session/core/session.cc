@@ -8,28 +8,6 @@
 
 namespace longhaul::session {
 
-const char* SessionStateName(SessionState state) {
-  switch (state) {
-    case SessionState::kConnecting:
-      return "connecting";
-    case SessionState::kStarting:
-      return "starting";
-    case SessionState::kAgreeing:
-      return "agreeing";
-    case SessionState::kTraining:
-      return "training";
-    case SessionState::kBlocked:
-      return "blocked";
-    case SessionState::kMerging:
-      return "merging";
-    case SessionState::kDraining:
-      return "draining";
-    case SessionState::kEnded:
-      return "ended";
-  }
-  return "unknown";
-}
-
 std::vector<Action> Session::Step(const Event& event, absl::Time now) {
   now_ = now;
   Actions out;

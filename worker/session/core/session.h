@@ -52,7 +52,6 @@ enum class SessionState {
   // Finish or Restart was returned; later events are ignored.
   kEnded,
 };
-const char* SessionStateName(SessionState state);
 
 struct Waiting {
   std::string what;

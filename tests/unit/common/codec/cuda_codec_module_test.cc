@@ -15,13 +15,13 @@ TEST(CudaCodecModuleTest, LoadsWithoutADriverAndRefusesADeviceThatIsNotThere) {
   const auto make =
       reinterpret_cast<LonghaulMakeCudaRuntime*>(dlsym(module, kLonghaulMakeCudaRuntime));
   ASSERT_NE(make, nullptr);
-  const auto runtime = make({.device = 1 << 20});
+  const auto runtime = make(1 << 20);
   EXPECT_TRUE(absl::IsFailedPrecondition(runtime.status())) << runtime.status();
   EXPECT_THAT(std::string(runtime.status().message()), testing::StartsWith("no CUDA device"));
 }
 
 TEST(CudaCodecModuleTest, SaysWhatItCouldNotLoad) {
-  const auto codec = LoadCudaCodec({}, "/nonexistent");
+  const auto codec = LoadCudaCodec(0, "/nonexistent");
   ASSERT_TRUE(absl::IsFailedPrecondition(codec.status())) << codec.status();
   EXPECT_THAT(std::string(codec.status().message()),
               testing::AnyOf(testing::HasSubstr("no CUDA device"),

@@ -19,7 +19,7 @@ class NodeGroupsTest : public testing::Test {
   static NodeTraits Of(int nodes, int ranks = 1) { return {.nodes = nodes, .traits = {ranks}}; }
 
   absl::Time now_ = absl::FromUnixSeconds(1000);
-  NodeGroups groups_{{.lease = absl::Seconds(10), .pools_max = 2, .ranks_max = 8}};
+  NodeGroups groups_{{.lease = absl::Seconds(10), .pools_max = 2}};
 };
 
 TEST_F(NodeGroupsTest, CountsRanksThroughTheNodes) {
@@ -175,12 +175,12 @@ TEST_F(NodeGroupsTest, NamesBothThatDisagree) {
 
 TEST_F(NodeGroupsTest, RefusesWhatIsOutOfRange) {
   EXPECT_TRUE(absl::IsInvalidArgument(Join("n0", Of(0))));
-  EXPECT_TRUE(absl::IsInvalidArgument(Join("n0", Of(9))));
+  EXPECT_TRUE(absl::IsInvalidArgument(Join("n0", Of(kRanksMax + 1))));
   EXPECT_TRUE(absl::IsInvalidArgument(Join("n0", {.nodes = 2, .number = 2})));
   EXPECT_TRUE(absl::IsInvalidArgument(Join("n0", {.nodes = 2, .number = -1})));
-  EXPECT_TRUE(absl::IsResourceExhausted(Join("n0", Of(2, 9))));
+  EXPECT_TRUE(absl::IsResourceExhausted(Join("n0", Of(2, kRanksMax + 1))));
   EXPECT_THAT(groups_.forming(), IsEmpty()) << "nothing is kept of them";
-  ASSERT_TRUE(Join("n0", Of(2, 7)).ok());
+  ASSERT_TRUE(Join("n0", Of(2, kRanksMax - 1)).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(Join("n1", Of(2, 2))));
   ASSERT_TRUE(groups_.Join("b", "n", Of(2), "", "", now_).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(groups_.Join("c", "n", Of(2), "", "", now_)));

@@ -190,7 +190,6 @@ TEST(PlacementTest, TheOlderOfJobsWithEquallyManyPoolsIsFirst) {
 // --- Keeping pools.
 
 TEST(PlacementTest, AJobThatWaitsForLongKeepsPoolsInTurns) {
-  const PlacementOptions options{.keep_after = absl::Seconds(60)};
   const std::vector<PoolOffer> pools = {Cpu("a"), Cpu("b"), Busy(Cpu("c"), "other")};
   JobDemand large = Waits("large", 3);
   const JobDemand small = Waits("small", 2);
@@ -209,7 +208,7 @@ TEST(PlacementTest, AJobThatWaitsForLongKeepsPoolsInTurns) {
                         {480, false, 480},
                         {960, true, 960}}) {
     large.waited = absl::Seconds(c.waited_s);
-    const Placement p = Place(pools, {large, small}, options);
+    const Placement p = Place(pools, {large, small});
     // If `small` waits too, its own first turn begins in a minute.
     EXPECT_EQ(p.reconsider_in, absl::Seconds(c.keeps ? std::min(c.left_s, 60) : c.left_s))
         << c.waited_s;
@@ -262,9 +261,6 @@ TEST(PlacementTest, AnEndlessWaitIsATurnToo) {
   large.waited = absl::InfiniteDuration();
   EXPECT_EQ(Place({Cpu("a"), Busy(Cpu("b"), "x")}, {large}).reconsider_in,
             absl::InfiniteDuration());
-  large.waited = absl::ZeroDuration();
-  EXPECT_THAT(Kept(Place({Cpu("a"), Busy(Cpu("b"), "x")}, {large}, {absl::ZeroDuration()})),
-              ElementsAre("large:a"));
 }
 
 // Younger jobs of one pool come without end, and each works for `length`. Returns when the job that

@@ -81,16 +81,17 @@ TEST(SetAsidesTest, TellsTheNextRetryOfThoseThatWait) {
 }
 
 TEST(SetAsidesTest, KeepsNoMoreThanItsMost) {
-  SetAsides s({.pools_max = 2});
-  s.Add("a", MissingData(), kBegin);
-  s.Add("b", MissingData(), kBegin + absl::Seconds(1));
-  s.Add("c", MissingData(), kBegin + absl::Seconds(2));
-  EXPECT_EQ(s.all().size(), 2);
-  EXPECT_FALSE(s.all().contains("a"));
+  SetAsides s;
+  for (size_t i = 0; i < SetAsides::kPoolsMax; ++i)
+    s.Add(absl::StrCat("p", i), MissingData(), kBegin + absl::Milliseconds(i));
+  EXPECT_TRUE(s.all().contains("p0"));
+  s.Add("new", MissingData(), kBegin + absl::Milliseconds(SetAsides::kPoolsMax));
+  EXPECT_EQ(s.all().size(), SetAsides::kPoolsMax);
+  EXPECT_FALSE(s.all().contains("p0"));
   // The pool is known, so it needs no room.
-  s.Add("b", MissingData(), kBegin + absl::Seconds(6));
-  EXPECT_TRUE(s.all().contains("c"));
-  EXPECT_EQ(s.all().at("b").failures, 2);
+  s.Add("p1", MissingData(), kBegin + absl::Seconds(6));
+  EXPECT_TRUE(s.all().contains("p2"));
+  EXPECT_EQ(s.all().at("p1").failures, 2);
 }
 
 TEST(SetAsidesTest, ExcludesTheBlockedWithTheirReason) {

@@ -83,8 +83,8 @@ TEST(MessagesTest, TimesBelowASecondAndBeforeTheEpoch) {
 // Its comments have these numbers.
 TEST(MessagesTest, TheContractSaysHowLongIsWaited) {
   EXPECT_EQ(CoordinatorOptions().finish, absl::Seconds(60)) << "EvaluationSpec.every_cycles";
-  EXPECT_EQ(SetAsides::Options().delay, absl::Seconds(5)) << "SetAside";
-  EXPECT_EQ(SetAsides::Options().delay_max, absl::Minutes(10)) << "SetAside";
+  EXPECT_EQ(SetAsides::kDelay, absl::Seconds(5)) << "SetAside";
+  EXPECT_EQ(SetAsides::kDelayMax, absl::Minutes(10)) << "SetAside";
 }
 
 }  // namespace

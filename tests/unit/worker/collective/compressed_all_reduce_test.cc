@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "common/base/random.h"
+#include "tests/testing/in_process_rendezvous.h"
 #include "worker/collective/gloo_communicator.h"
-#include "worker/collective/in_process_rendezvous.h"
 #include "worker/collective/thread_communicator.h"
 
 namespace longhaul {

@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "worker/collective/in_process_rendezvous.h"
+#include "tests/testing/in_process_rendezvous.h"
 
 namespace longhaul {
 namespace {

@@ -10,8 +10,8 @@
 #include "ATen/ops/allclose.h"
 #include "ATen/ops/arange.h"
 #include "ATen/ops/equal.h"
+#include "tests/testing/bigram_model.h"
 #include "tests/unit/worker/engine/run_ranks.h"
-#include "worker/model/bigram_model.h"
 
 namespace longhaul {
 namespace {

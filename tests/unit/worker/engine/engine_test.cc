@@ -13,10 +13,10 @@
 #include "ATen/Parallel.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
+#include "tests/testing/bigram_model.h"
 #include "tests/testing/emulated_cuda_runtime.h"
 #include "tests/unit/worker/engine/engine_training.h"
 #include "worker/data/windows.h"
-#include "worker/model/bigram_model.h"
 #include "worker/model/transformer_lm.h"
 
 namespace longhaul {

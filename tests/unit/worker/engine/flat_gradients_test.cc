@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ATen/ops/full.h"
-#include "worker/model/bigram_model.h"
+#include "tests/testing/bigram_model.h"
 
 namespace longhaul {
 namespace {

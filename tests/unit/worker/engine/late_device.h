@@ -9,7 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "c10/core/Device.h"
-#include "worker/collective/emulated_streams.h"
+#include "tests/testing/emulated_streams.h"
 
 namespace longhaul {
 

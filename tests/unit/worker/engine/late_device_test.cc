@@ -14,9 +14,9 @@
 #include "common/base/random.h"
 #include "common/base/status_marks.h"
 #include "tests/testing/emulated_cuda_runtime.h"
+#include "tests/testing/stream_communicator.h"
 #include "tests/unit/worker/engine/late_graphs.h"
 #include "tests/unit/worker/engine/run_ranks.h"
-#include "worker/collective/stream_communicator.h"
 #include "worker/engine/engine.h"
 #include "worker/model/transformer_lm.h"
 

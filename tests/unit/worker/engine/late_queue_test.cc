@@ -5,10 +5,10 @@
 
 #include "ATen/Parallel.h"
 #include "common/base/random.h"
+#include "tests/testing/emulated_streams.h"
+#include "tests/testing/stream_communicator.h"
 #include "tests/unit/worker/engine/run_ranks.h"
-#include "worker/collective/emulated_streams.h"
 #include "worker/collective/parts.h"
-#include "worker/collective/stream_communicator.h"
 #include "worker/engine/engine.h"
 #include "worker/model/transformer_lm.h"
 

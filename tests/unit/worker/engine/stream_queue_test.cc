@@ -7,9 +7,9 @@
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/status_marks.h"
+#include "tests/testing/stream_communicator.h"
 #include "tests/unit/worker/engine/late_device.h"
 #include "tests/unit/worker/engine/run_ranks.h"
-#include "worker/collective/stream_communicator.h"
 #include "worker/engine/collective_queue.h"
 
 namespace longhaul {

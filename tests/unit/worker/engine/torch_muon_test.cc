@@ -6,10 +6,10 @@
 
 #include "ATen/Parallel.h"
 #include "common/base/random.h"
+#include "tests/testing/reference_muon.h"
 #include "worker/engine/optimizer_factory.h"
 #include "worker/optim/adamw.h"
 #include "worker/optim/bfloat16.h"
-#include "worker/optim/reference_muon.h"
 
 namespace longhaul {
 namespace {

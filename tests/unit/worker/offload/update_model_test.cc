@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "tests/testing/update_bounds.h"
+
 namespace longhaul {
 namespace {
 

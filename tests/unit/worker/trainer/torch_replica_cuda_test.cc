@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/codec/cuda/cuda_codec_module.h"
+#include "tests/testing/cuda_streams.h"
+#include "tests/testing/stream_communicator.h"
 #include "tests/testing/temp_dir.h"
-#include "worker/collective/cuda_module.h"
-#include "worker/collective/stream_communicator.h"
 #include "worker/collective/thread_communicator.h"
 #include "worker/trainer/torch_replica.h"
 
@@ -174,7 +174,7 @@ TEST_F(TorchReplicaCudaTest, ReadsWhatWasWritten) {
 // What a fragment's coder relies on: a copy that is enqueued on the training's stream is of the
 // steps so far, though nobody waited for them.
 TEST_F(TorchReplicaCudaTest, ACopyOnItsStreamIsOfTheStepsSoFar) {
-  const auto codec = LoadCudaCodec({});
+  const auto codec = LoadCudaCodec(0);
   ASSERT_TRUE(codec.ok()) << codec.status();
   const auto replica =
       TorchReplica::Create(TinyOptions(DeviceKind::kCuda, ComputePrecision::kBfloat16)).value();

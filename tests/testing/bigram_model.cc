@@ -1,4 +1,4 @@
-#include "worker/model/bigram_model.h"
+#include "tests/testing/bigram_model.h"
 
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/embedding.h"

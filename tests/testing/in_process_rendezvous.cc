@@ -1,4 +1,4 @@
-#include "worker/collective/in_process_rendezvous.h"
+#include "tests/testing/in_process_rendezvous.h"
 
 #include <utility>
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "common/sim/event_loop.h"
-#include "common/sim/network.h"
+#include "tests/simulation/event_loop.h"
+#include "tests/simulation/network.h"
 
 namespace longhaul::sim {
 namespace {

@@ -2,7 +2,7 @@
 // runs its works in the order in which it got them. Only events order the works of different
 // streams.
 //
-// Implementations: EmulatedStreams (host memory), CUDA (the module longhaul_cuda_collective).
+// Implementations: EmulatedStreams (host memory), CUDA (the module longhaul_test_cuda_streams).
 // Thread-safe. Only Wait blocks. Errors: UNAVAILABLE (the device failed), RESOURCE_EXHAUSTED.
 #pragma once
 

@@ -1,14 +1,14 @@
 // Ranks share an emulated device, whose streams run as late as events allow. In each step,
 // computation and collectives have separate streams. The tests show the right results, and the
 // wrong ones if a wait is missing.
-#include "worker/collective/stream_communicator.h"
+#include "tests/testing/stream_communicator.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "common/base/clock.h"
-#include "worker/collective/emulated_streams.h"
+#include "tests/testing/emulated_streams.h"
 
 namespace longhaul {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tests/testing/device_streams.h"
 #include "worker/collective/communicator.h"
-#include "worker/collective/device_streams.h"
 
 namespace longhaul {
 

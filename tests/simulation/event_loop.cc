@@ -1,4 +1,4 @@
-#include "common/sim/event_loop.h"
+#include "tests/simulation/event_loop.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "worker/collective/stream_communicator.h"
+#include "tests/testing/stream_communicator.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-// Emulates the streams of a device in host memory, for tests. Works run on the threads that wait.
+// Emulates the streams of a device in host memory. Works run on the threads that wait.
 // They run as late as their events allow, and out of order by seeded chance. So a forgotten wait
 // gives wrong bytes.
 #pragma once
@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/random.h"
-#include "worker/collective/device_streams.h"
+#include "tests/testing/device_streams.h"
 
 namespace longhaul {
 

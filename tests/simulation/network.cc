@@ -1,4 +1,4 @@
-#include "common/sim/network.h"
+#include "tests/simulation/network.h"
 
 #include <algorithm>
 #include <cmath>

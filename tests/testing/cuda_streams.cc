@@ -1,4 +1,4 @@
-#include "worker/collective/cuda_streams.h"
+#include "tests/testing/cuda_streams.h"
 
 #include <algorithm>
 
@@ -6,8 +6,8 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "cuda_runtime_api.h"
+#include "tests/testing/rank_order_sum_cuda.h"
 #include "worker/collective/collective_cuda_status.h"
-#include "worker/collective/rank_order_sum_cuda.h"
 
 namespace longhaul {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/collective/emulated_streams.h"
+#include "tests/testing/emulated_streams.h"
 
 #include <cstring>
 #include <utility>

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "worker/collective/rank_order_sum_cuda.h"
+#include "tests/testing/rank_order_sum_cuda.h"
 
 namespace longhaul {
 namespace {
@@ -26,8 +26,8 @@ cudaError_t Launch(const CudaSumSources<T>& sources, T* output, int64_t count,
       static_cast<unsigned>(std::min(kBlocksMax, (count + kThreads - 1) / kThreads));
   CudaSumSources<T> by_value = sources;
   void* arguments[] = {&by_value, &output, &count};
-  return cudaLaunchKernel(reinterpret_cast<const void*>(SumKernel<T>), dim3(blocks),
-                          dim3(kThreads), arguments, 0, stream);
+  return cudaLaunchKernel(reinterpret_cast<const void*>(SumKernel<T>), dim3(blocks), dim3(kThreads),
+                          arguments, 0, stream);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/random.h"
-#include "common/sim/event_loop.h"
+#include "tests/simulation/event_loop.h"
 
 namespace longhaul::sim {
 

@@ -1,4 +1,4 @@
-// A Rendezvous of threads of one process, for tests, benchmarks and single-process runs.
+// A Rendezvous of threads of one process.
 #pragma once
 
 #include <string>
