@@ -14,6 +14,8 @@
 namespace longhaul::simulation {
 namespace {
 
+// In the coordinator's memory. The largest fragment takes as much once more.
+constexpr int64_t kBytesPerUnit = 12 * kWords * kBlockElements;
 constexpr absl::Duration kFaultsEnd = absl::Seconds(25), kUsersEnd = absl::Seconds(50),
                          kRunEnd = absl::Minutes(15);
 
@@ -25,6 +27,8 @@ class Cluster {
         users_(&world_, &coordinator_) {
     // No random number, so that other seeds stay what they were.
     if (options.seed % 16 == 5) world_.ended_job_keep = absl::Seconds(15);
+    // Any job fits alone, two only if both are small.
+    if (options.seed % 4 == 2) world_.memory = 4 * kBytesPerUnit;
   }
 
   RunResult Run();

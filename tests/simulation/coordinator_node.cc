@@ -111,7 +111,8 @@ struct CoordinatorNode::Life {
         coordinator::PerformerOptions{
             .core = {.lease = node->world_->lease,
                      .finish = absl::Seconds(60),
-                     .ended_job_keep = node->world_->ended_job_keep},
+                     .ended_job_keep = node->world_->ended_job_keep,
+                     .memory = node->world_->memory},
             .on_fatal =
                 [](const absl::Status& status) { LH_CHECK(false, "no fatal errors here"); }},
         coordinator::PerformerParts{.meta = node->meta_.get(),
@@ -512,10 +513,14 @@ void CoordinatorNode::Tick() {
 }
 
 void CoordinatorNode::Observe() {
+  int64_t memory = 0;
   for (const std::shared_ptr<coordinator::LiveJob>& job : life_->performer->All()) {
     if (!job->fragments || job->fragments->store() == nullptr) continue;
+    if (job->forget_at > world_->loop.now()) memory += coordinator::MemoryOf(*job->resolved);
     for (int f = 0; f < job->fragment_count(); ++f) ObserveFragment(*job->fragments, f);
   }
+  if (memory > world_->memory)
+    world_->checker.Violation("the states of jobs take more memory than they may");
 }
 
 void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int fragment) {

@@ -79,6 +79,8 @@ struct World {
   bool disk_full = false;
   absl::Duration lease = absl::Seconds(3);
   absl::Duration ended_job_keep = absl::InfiniteDuration();
+  // What the states of all jobs may take.
+  int64_t memory = std::numeric_limits<int64_t>::max();
 };
 
 inline constexpr int kCoordinatorNode = 0;

@@ -9,6 +9,8 @@
 namespace longhaul::fuzz::submission_fuzz {
 namespace {
 
+constexpr int64_t kMemory = int64_t{64} << 30;
+
 v1::SubmitJobRequest Request() {
   v1::SubmitJobRequest request;
   request.set_idempotency_token("once");
@@ -41,13 +43,13 @@ std::vector<Seed> Seeds() {
 int TestOneInput(const uint8_t* data, size_t size) {
   v1::SubmitJobRequest request;
   if (!request.ParseFromArray(data, static_cast<int>(size))) return 0;
-  const absl::StatusOr<ResolvedJob> job = coordinator::ResolveSubmission(request);
+  const absl::StatusOr<ResolvedJob> job = coordinator::ResolveSubmission(request, kMemory);
   CheckDocumented(job.status(),
                   {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented});
   (void)ToGrpcStatus(job.status());
   if (!job.ok()) return 0;
   *request.mutable_spec() = job->spec;
-  const absl::StatusOr<ResolvedJob> again = coordinator::ResolveSubmission(request);
+  const absl::StatusOr<ResolvedJob> again = coordinator::ResolveSubmission(request, kMemory);
   LH_CHECK(again.ok() && again->spec.SerializeAsString() == job->spec.SerializeAsString(),
            "a resolved spec stays as it is");
   return 0;
