@@ -47,7 +47,7 @@ def fill(build, folder):
         if str(relative) not in BENCHMARKS:
             steps.append({"name": name, "command": [str(relative), *arguments]})
     steps += [{"name": pathlib.Path(name).name, "command": [name]} for name in BENCHMARKS]
-    modules = sorted((build / "lib").glob("liblonghaul_cuda_*.so"))
+    modules = sorted((build / "lib").glob("*.so"))
     for file in {*files, *modules}:
         copy_stripped(file, folder / file.relative_to(build))
     for file in {library for program in files for library in libraries(program)}:

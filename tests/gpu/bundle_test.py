@@ -20,6 +20,8 @@ class BundleTest(unittest.TestCase):
                                   capture_output=True, text=True, check=False)
             self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
             subprocess.run(["tar", "-C", scratch, "-xf", archive], check=True)
+            for module in (BUILD / "lib").glob("*.so"):
+                self.assertTrue(pathlib.Path(scratch, "longhaul-gpu/lib", module.name).exists(), module.name)
             ran = subprocess.run([f"{scratch}/longhaul-gpu/run.sh", "--device", "cpu", "--torch", torch,
                                   "--report", f"{scratch}/out/report.txt"], capture_output=True, text=True,
                                  env={"PATH": os.environ["PATH"], "HOME": scratch}, check=False)

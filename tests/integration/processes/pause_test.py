@@ -150,7 +150,7 @@ class PauseTest(ClusterTest):
         self.cluster.start_worker("site-b")
         self.cluster.submit(steps=STEPS, pools=1, sets=["pools.max=1"])
         self.cluster.wait_step(60)
-        self.cluster.submit("other", steps=60, pools=1, sets=["pools.max=1"])
+        self.cluster.submit("other", steps=STEPS, pools=1, sets=["pools.max=1"])
         self.assertRegex(self.cluster.job("other")["waiting_for"], r"[\d.e-]+ GB of the coordinator's memory: [\d.e-]+ of [\d.e-]+ GB are left")
         self.assertEqual(sorted(self.pools().values()), ["IDLE", "PARTICIPATING"])
         huge = json.loads(self.cluster.submit("huge", sets=["model.transformer.layers=60"]).stdout)["error"]
