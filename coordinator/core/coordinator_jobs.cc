@@ -176,10 +176,8 @@ void Coordinator::Retire() {
     }
     ended_order_.push_back(id);
     Keep({id, ended.state, found->second->changed_at});
-    if (found->second->store != StoreState::kClosed) {
+    if (found->second->store != StoreState::kClosed)
       lingering_.emplace_back(now_ + options_.linger, found->second->options.memory);
-      placement_at_ = std::min(placement_at_, lingering_.front().first);
-    }
     Reschedule(*found->second);
     in_order_.erase(found->second->order);
     jobs_.erase(found);

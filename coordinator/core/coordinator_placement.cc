@@ -156,7 +156,6 @@ void Coordinator::Explain(const Placement& placement) {
   placement_at_ = absl::InfiniteFuture();
   if (placement.reconsider_in != absl::InfiniteDuration())
     placement_at_ = now_ + placement.reconsider_in;
-  if (!lingering_.empty()) placement_at_ = std::min(placement_at_, lingering_.front().first);
   const int64_t memory_left = MemoryLeft();
   std::map<std::string, std::string> words;
   for (const Lack& lack : placement.lacks) words[lack.job] = Sentence(lack);
