@@ -17,7 +17,8 @@ JobStoreOptions JobStoreOptionsOf(const ResolvedJob& resolved) {
   JobStoreOptions options{.down = CodecOptionsOf(sync.down()),
                           .outer_lr = sync.outer().lr(),
                           .outer_momentum = sync.outer().momentum(),
-                          .checkpoints_keep = resolved.spec.checkpoint().keep()};
+                          .checkpoints_keep = resolved.spec.checkpoint().keep(),
+                          .noise_seed = resolved.spec.train().seed()};
   int64_t elements = 0;
   for (const FragmentLayout& fragment : resolved.fragments) {
     options.fragment_elements.push_back(fragment.elements);

@@ -42,6 +42,7 @@ store::v1::JobManifest ProtoOf(const JobManifest& manifest) {
   proto.set_checkpoints_keep(options.checkpoints_keep);
   proto.set_log_file_bytes(options.log_file_bytes);
   proto.set_log_salt(options.log_salt);
+  proto.set_noise_seed(options.noise_seed);
   proto.set_owner(manifest.owner);
   return proto;
 }
@@ -67,6 +68,7 @@ JobManifest ManifestOf(const store::v1::JobManifest& proto) {
       std::clamp<int64_t>(proto.checkpoints_keep(), 0, std::numeric_limits<int>::max()));
   options.log_file_bytes = proto.log_file_bytes();
   options.log_salt = proto.log_salt();
+  options.noise_seed = proto.has_noise_seed() ? proto.noise_seed() : proto.log_salt();
   manifest.owner = proto.owner();
   return manifest;
 }

@@ -26,6 +26,8 @@ struct JobStoreOptions {
   int64_t log_file_bytes = 64 << 20;
   // A number that pools cannot guess. It keeps their bytes from being taken for frames of the log.
   uint64_t log_salt = 0;
+  // Selects the random numbers of a downlink that rounds stochastically.
+  uint64_t noise_seed = 0;
 };
 
 // A size for the log's files of a job with so many elements in all: 1 to 64 MiB. So many small jobs

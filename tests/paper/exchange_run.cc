@@ -215,6 +215,7 @@ class Pool {
             .job = assignment.job_id(),
             .pool = name_,
             .incarnation = incarnation,
+            .noise_seed = assignment.spec().train().seed(),
             .log = log_};
   }
 

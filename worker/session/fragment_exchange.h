@@ -41,6 +41,8 @@ class FragmentExchange {
  public:
   struct Options {
     Transfers::Options transfers;
+    // train.seed: it selects the random numbers of stochastic rounding.
+    uint64_t noise_seed = 0;
     // See OuterFragment::Options.
     std::shared_ptr<DeviceCodec> device_codec = nullptr;
     ThreadTeam* team = nullptr;

@@ -65,6 +65,7 @@ class RankSession::Impl {
                                  .push_bytes_per_second = options_.push_bytes_per_second,
                                  .log = log_,
                                  .on_damaged_pull = options_.observer.on_damaged_pull},
+                   .noise_seed = options_.noise_seed,
                    .device_codec = options_.device_codec,
                    .team = options_.team,
                    .log = log_},

@@ -47,6 +47,8 @@ class RankSession {
     // host:port
     std::string coordinator;
     std::string job, pool, incarnation;
+    // See FragmentExchange.
+    uint64_t noise_seed = 0;
     // Null: plaintext.
     std::shared_ptr<const Tls> tls;
     int bulk_channels = 1;

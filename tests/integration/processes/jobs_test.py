@@ -125,12 +125,16 @@ class JobsTest(ClusterTest):
 
     def test_the_same_job_twice_gives_the_same_bytes(self):
         self.cluster.start_worker("site-a", 2)
-        digests = []
-        for name in ("once", "again"):
-            self.cluster.submit(name=name, steps=60, pools=1)
-            job = self.cluster.wait_job(name)
-            digests.append([f["digest"] for f in job["fragments"]])
-        self.assertEqual(digests[0], digests[1])
+        at_random = ["sync.up.stochastic_rounding=true", "sync.down.stochastic_rounding=true"]
+        digests = {}
+        for name, sets in (("once", []), ("again", []), ("at-random", at_random), ("at-random-again", at_random),
+                           ("of-another-seed", [*at_random, "train.seed=8"])):
+            self.cluster.submit(name=name, steps=60, pools=1, sets=sets)
+            digests[name] = [f["digest"] for f in self.cluster.wait_job(name)["fragments"]]
+        self.assertEqual(digests["once"], digests["again"])
+        self.assertEqual(digests["at-random"], digests["at-random-again"])
+        self.assertNotEqual(digests["at-random"], digests["once"])
+        self.assertNotEqual(digests["at-random"], digests["of-another-seed"])
 
 
 main()

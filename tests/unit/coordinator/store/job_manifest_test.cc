@@ -18,6 +18,7 @@ TEST(JobManifestTest, EveryOptionSurvivesARoundTrip) {
   options.outer_momentum = 0.9;
   options.snapshot_every = 7;
   options.checkpoints_keep = 5;
+  options.noise_seed = 9;
   JobManifest manifest = ManifestWith(options);
   manifest.created = absl::FromUnixMicros(1700000000123456);
   manifest.idempotency_token = std::string("\0t", 2);
@@ -39,6 +40,7 @@ TEST(JobManifestTest, EveryOptionSurvivesARoundTrip) {
   EXPECT_EQ(read->checkpoints_keep, 5);
   EXPECT_EQ(read->log_file_bytes, options.log_file_bytes);
   EXPECT_EQ(read->log_salt, 42u);
+  EXPECT_EQ(read->noise_seed, options.noise_seed);
 }
 
 TEST(JobManifestTest, DistinguishesMissingDamagedAndNewerManifests) {

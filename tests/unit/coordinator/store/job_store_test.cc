@@ -193,6 +193,30 @@ TEST_F(JobStoreTest, TheBytesDoNotDependOnTheNumberOfThreads) {
   for (const int threads : {2, 3, 8, 64}) EXPECT_TRUE(FilesWith(threads) == files) << threads;
 }
 
+// The outer parameters after two rounds whose downlinks are rounded stochastically.
+Digest128 RoundedWith(uint64_t noise_seed, uint64_t log_salt) {
+  JobStoreOptions options = SmallOptions();
+  options.fragment_elements = {1000};
+  options.down = {.kind = CodecKind::kInt8, .stochastic = true};
+  options.noise_seed = noise_seed;
+  options.log_salt = log_salt;
+  MemoryFileSystem fs;
+  const auto store = *JobStore::Create(&fs, "j", ManifestWith(options), 1);
+  EXPECT_TRUE(Round(*store, 0, RoundKind::kSeed, {NoiseOf(1000, 1)}).ok());
+  for (const uint64_t seed : {2, 3})
+    EXPECT_TRUE(Round(*store, 0, RoundKind::kOuter, {NoiseOf(1000, seed)}).ok());
+  const Digest128 digest = store->LastCommit(0)->digest;
+  const auto recovered = JobStore::Recover(&fs, "j", 1);
+  EXPECT_TRUE(recovered.ok()) << recovered.status();
+  if (recovered.ok()) EXPECT_EQ((*recovered)->LastCommit(0)->digest, digest);
+  return digest;
+}
+
+TEST_F(JobStoreTest, TheSeedAloneSelectsHowADownlinkIsRounded) {
+  EXPECT_EQ(RoundedWith(1, 42), RoundedWith(1, 43));
+  EXPECT_NE(RoundedWith(1, 42), RoundedWith(2, 42));
+}
+
 TEST_F(JobStoreTest, AnOlderFragmentsDownlinkComesFromTheLog) {
   JobStoreOptions options = SmallOptions();
   options.fragment_elements = {1000, 1000};

@@ -44,7 +44,8 @@ class FragmentExchangeTest : public ::testing::Test {
     // Nobody listens there: transfers are tried again until they are stopped.
     exchange_ = std::make_unique<FragmentExchange>(
         FragmentExchange::Options{
-            .transfers = {.coordinator = "127.0.0.1:1", .job = "job", .pool = "site-a"}},
+            .transfers = {.coordinator = "127.0.0.1:1", .job = "job", .pool = "site-a"},
+            .noise_seed = 7},
         FragmentExchange::Handler{
             .on_event =
                 [this](const FragmentExchange::Connection&, const Event& event) {
@@ -133,7 +134,7 @@ TEST_F(FragmentExchangeTest, ALatePushDoesNotCodeTheNextVersion) {
   ASSERT_TRUE(replica_->Write(0, 0, values).ok());
   OuterFragment& outer = *exchange_->fragments()[0];
   const auto coded_with = [&](int64_t version) {
-    const uint64_t key = NoiseKeyOf("job", "site-a", 0, version);
+    const uint64_t key = NoiseKeyOf(7, "site-a", 0, version);
     EXPECT_TRUE(outer.TakeSnapshot(*replica_, {.version = version, .noise_key = key}).ok());
     const auto bytes = (*outer.Encode(version))->blocks.payload.span();
     return std::vector<uint8_t>(bytes.begin(), bytes.end());
