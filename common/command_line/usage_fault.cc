@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/base/escaped_text.h"
 #include "common/base/exit_code.h"
 #include "common/base/nearest_name.h"
 
@@ -187,7 +188,9 @@ std::vector<std::string> WithEmptyValues(const CLI::App& app,
 
 }  // namespace
 
-std::string UsageFault::Text() const { return absl::StrCat("error: ", message, "\nhint: ", hint); }
+std::string UsageFault::Text() const {
+  return absl::StrCat("error: ", EscapedLine(message), "\nhint: ", EscapedLine(hint));
+}
 
 UsageFault ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
                         const std::vector<std::string>& args) {

@@ -17,7 +17,8 @@ struct UsageFault {
   std::string message;  // "--ranks: 'x' is no whole number from 1 to 256 (LONGHAUL_RANKS)"
   std::string hint;     // "did you mean '--ranks'?", or which help page shows more. Never empty.
 
-  // Two lines, "error: ..." and "hint: ...", without a newline at the end.
+  // Two lines, "error: ..." and "hint: ...", without a newline at the end; as EscapedLine makes
+  // them.
   std::string Text() const;
 };
 

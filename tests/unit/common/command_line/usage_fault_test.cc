@@ -117,6 +117,11 @@ TEST(UsageFaultTest, AWrongValueIsQuotedWithWhatIsPossible) {
             "error: --file is required\nhint: `sample submit --help` shows what it takes");
 }
 
+TEST(UsageFaultTest, AWordCannotDriveTheTerminal) {
+  EXPECT_EQ(FaultOf({"get", "j", "--\x1b[2J"}).Text(),
+            "error: no such option: --\\x1b[2J\nhint: `sample get --help` shows what it takes");
+}
+
 TEST(UsageFaultTest, AnEmptyValueIsGivenInEitherForm) {
   const std::vector<std::vector<std::string>> forms = {{"--server="}, {"--server", ""}};
   for (const std::vector<std::string>& form : forms) {
