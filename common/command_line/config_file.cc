@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/escaped_text.h"
 #include "common/base/exit_code.h"
 #include "common/base/nearest_name.h"
 #include "common/command_line/usage_fault.h"
@@ -137,7 +138,7 @@ std::optional<int> ConfigFile::Parse(int argc, const char* const* argv,
   misspelt = MisspeltVariables(app_, environ);
   if (!print_) return std::nullopt;
   std::cout << Text(args);
-  for (const std::string& line : misspelt) std::cerr << "warning: " << line << "\n";
+  for (const std::string& line : misspelt) std::cerr << "warning: " << EscapedLine(line) << "\n";
   return 0;
 }
 

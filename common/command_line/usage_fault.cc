@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "common/base/escaped_text.h"
 #include "common/base/exit_code.h"
 #include "common/base/nearest_name.h"
 
@@ -148,9 +150,47 @@ std::string ConversionText(const std::string& message) {
   return absl::StrCat(parts[0], ": '", parts[1], "' is neither true nor false");
 }
 
+// Whether all options of this long name, of any command, take a value.
+bool TakesValue(const CLI::App& app, const std::string& name) {
+  bool found = false, all = true;
+  const std::function<void(const CLI::App&)> look = [&](const CLI::App& at) {
+    if (const CLI::Option* const option = at.get_option_no_throw(name); option != nullptr) {
+      found = true;
+      all = all && option->get_items_expected_min() > 0;
+    }
+    for (const CLI::App* const command : at.get_subcommands({})) look(*command);
+  };
+  look(app);
+  return found && all;
+}
+
+// Makes "--name=" the two words that CLI11 understands: it would take the next word for the value.
+std::vector<std::string> WithEmptyValues(const CLI::App& app,
+                                         const std::vector<std::string>& args) {
+  std::vector<std::string> words;
+  bool is_value = false, is_rest = false;
+  for (const std::string& arg : args) {
+    const size_t equals = arg.find('=');
+    const std::string name = arg.substr(0, equals);
+    const bool takes_value = !is_value && !is_rest && absl::StartsWith(arg, "--") &&
+                             arg.size() > 2 && TakesValue(app, name);
+    is_rest = is_rest || (arg == "--" && !is_value);
+    is_value = takes_value && equals == std::string::npos;
+    if (takes_value && equals + 1 == arg.size()) {
+      words.push_back(name);
+      words.push_back("");
+    } else {
+      words.push_back(arg);
+    }
+  }
+  return words;
+}
+
 }  // namespace
 
-std::string UsageFault::Text() const { return absl::StrCat("error: ", message, "\nhint: ", hint); }
+std::string UsageFault::Text() const {
+  return absl::StrCat("error: ", EscapedLine(message), "\nhint: ", EscapedLine(hint));
+}
 
 UsageFault ExplainUsage(const CLI::App& app, const CLI::ParseError& error,
                         const std::vector<std::string>& args) {
@@ -230,7 +270,7 @@ std::vector<std::string> MisspeltVariables(const CLI::App& app, const char* cons
 }
 
 void ParseCommandLine(CLI::App& app, const std::vector<std::string>& args) {
-  std::vector<std::string> words = WithCommonWords(app, args);
+  std::vector<std::string> words = WithEmptyValues(app, WithCommonWords(app, args));
   std::reverse(words.begin(), words.end());  // As CLI11 wants it.
   app.parse(std::move(words));
 }

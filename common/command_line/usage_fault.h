@@ -17,7 +17,8 @@ struct UsageFault {
   std::string message;  // "--ranks: 'x' is no whole number from 1 to 256 (LONGHAUL_RANKS)"
   std::string hint;     // "did you mean '--ranks'?", or which help page shows more. Never empty.
 
-  // Two lines, "error: ..." and "hint: ...", without a newline at the end.
+  // Two lines, "error: ..." and "hint: ...", without a newline at the end; as EscapedLine makes
+  // them.
   std::string Text() const;
 };
 
@@ -42,7 +43,8 @@ std::vector<std::string> WithCommonWords(const CLI::App& app, std::vector<std::s
 // near to none of them, or to one that is set, may be another program's. `environment`: as environ.
 std::vector<std::string> MisspeltVariables(const CLI::App& app, const char* const* environment);
 
-// Parses as app.parse does, with the words above; throws what it throws.
+// Parses as app.parse does, with the words above, and with "--name=" as an empty value; throws what
+// it throws.
 void ParseCommandLine(CLI::App& app, const std::vector<std::string>& args);
 
 // Parses. If the program is to end here, its exit code: a help page or the version was shown, or

@@ -1,5 +1,6 @@
 #include "common/config/overrides.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -45,7 +46,11 @@ bool ParseValue(const std::string& path, const std::string& text, Json& value,
     value = text;
     return true;
   }
-  violations.Invalid(path, absl::StrCat("--set: '", text, "' is not one YAML value"));
+  const bool deep = std::any_of(
+      found.all().begin(), found.all().end(),
+      [](const SpecViolation& violation) { return violation.description == NestedTooDeep(); });
+  violations.Invalid(path, deep ? absl::StrCat("--set: ", NestedTooDeep())
+                                : absl::StrCat("--set: '", text, "' is not one YAML value"));
   return false;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/base/utf8.h"
+#include "yaml-cpp/depthguard.h"
 #include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/yaml.h"
 
@@ -68,6 +69,10 @@ bool LineBeginsWithTab(absl::string_view text, int line) {
 
 }  // namespace
 
+std::string NestedTooDeep() {
+  return absl::StrFormat("values are nested more than %d deep", kYamlDepthMax);
+}
+
 bool ReadYaml(absl::string_view text,
               absl::FunctionRef<void(const YAML::Node&, ViolationList&)> use,
               ViolationList& violations) {
@@ -85,6 +90,9 @@ bool ReadYaml(absl::string_view text,
     const std::string owned(text);
     if (HasMoreThanOneDocument(owned)) found.Invalid("", "found several documents, expected one");
     use(YAML::Load(owned), found);
+  } catch (const YAML::DeepRecursion&) {
+    // Its own words are "bad file".
+    found.Invalid("", NestedTooDeep());
   } catch (const YAML::Exception& e) {
     found.Invalid(
         "",

@@ -44,7 +44,7 @@ class Converter {
       return Stop(path, absl::StrFormat("the document has more than %d values", kYamlValuesMax));
     }
     if (depth > kYamlDepthMax) {
-      return Stop(path, absl::StrFormat("values are nested more than %d deep", kYamlDepthMax));
+      return Stop(path, NestedTooDeep());
     }
     if (node.IsScalar())
       return node.Tag() == "!" ? Json(node.Scalar()) : PlainScalar(node.Scalar());

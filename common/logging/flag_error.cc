@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/base/escaped_text.h"
 #include "common/logging/logging.h"
 
 namespace longhaul {
@@ -31,8 +32,8 @@ void SayFlagError(const std::string& program, int argc, const char* const* argv,
     Logger({.program = program, .format = LogFormat::kJson})
         .Error(absl::StrCat(message, hint.empty() ? "" : "; ", hint));
   } else {
-    std::cerr << "error: " << message << "\n";
-    if (!hint.empty()) std::cerr << "hint: " << hint << "\n";
+    std::cerr << "error: " << EscapedLine(message) << "\n";
+    if (!hint.empty()) std::cerr << "hint: " << EscapedLine(hint) << "\n";
     std::cerr << std::flush;
   }
 }

@@ -14,7 +14,8 @@ namespace longhaul {
 // of the command line may be anything.
 bool AsksForJsonLog(int argc, const char* const* argv);
 
-// To standard error: a JSON line if it does, else "error: MESSAGE" and, below it, "hint: HINT".
+// To standard error: a JSON line if it does, else "error: MESSAGE" and, below it, "hint: HINT", as
+// EscapedLine makes them, since they may quote the command line.
 // `hint` may be empty.
 void SayFlagError(const std::string& program, int argc, const char* const* argv,
                   absl::string_view message, absl::string_view hint);

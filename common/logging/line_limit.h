@@ -1,6 +1,7 @@
 // Bounds how many lines of one kind a log gets.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -35,6 +36,35 @@ class LineLimit {
   absl::Duration interval_;
   absl::Time begun_ = absl::InfinitePast();
   int lines_ = 0;
+  int64_t left_out_ = 0;
+};
+
+// A line that says the same again and again: the first one passes, then the next after `first`, and
+// each further one after twice as long, at most `longest`. Once it has not come for as long as the
+// current wait, it begins anew. Externally synchronised.
+class RepeatLimit {
+ public:
+  RepeatLimit(absl::Duration first, absl::Duration longest) : first_(first), longest_(longest) {}
+
+  // As LineLimit::Take.
+  std::optional<int64_t> Take(absl::Time now) {
+    if (now - std::exchange(last_, now) >= wait_) {
+      wait_ = first_;
+    } else if (now - told_ < wait_) {
+      ++left_out_;
+      return std::nullopt;
+    } else {
+      wait_ = std::min(2 * wait_, longest_);
+    }
+    told_ = now;
+    return std::exchange(left_out_, 0);
+  }
+
+ private:
+  absl::Duration first_, longest_;
+  // The time until the next line may pass.
+  absl::Duration wait_;
+  absl::Time last_ = absl::InfinitePast(), told_ = absl::InfinitePast();
   int64_t left_out_ = 0;
 };
 

@@ -1,12 +1,15 @@
 #include "common/rpc/grpc_log.h"
 
 #include <atomic>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
 #include "common/logging/line_limit.h"
@@ -25,9 +28,15 @@ class GrpcLog {
     if (absl::StrContains(line, "No address added out of total")) return log_.Debug(line);
     {
       absl::MutexLock lock(&mutex_);
+      RepeatLimit& of_place =
+          places_.try_emplace({args.file, args.line}, kGrpcLogInterval, kGrpcRepeatsLongest)
+              .first->second;
+      const std::optional<int64_t> repeats = of_place.Take(SteadyTime());
+      if (!repeats.has_value()) return;
       const std::optional<int64_t> dropped = limit_.Take(SteadyTime());
       if (!dropped.has_value()) return;
-      if (*dropped > 0) absl::StrAppend(&line, " (and ", *dropped, " before)");
+      if (*repeats > 0) absl::StrAppend(&line, " (and ", *repeats, " times more before)");
+      if (*dropped > 0) absl::StrAppend(&line, " (and ", *dropped, " others before)");
     }
     log_.Log(args.severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kDebug, line);
   }
@@ -36,6 +45,8 @@ class GrpcLog {
   const Logger log_;
   absl::Mutex mutex_;
   LineLimit limit_ ABSL_GUARDED_BY(mutex_){kGrpcLogLinesMax, kGrpcLogInterval};
+  // By the file and line of gRPC's source, of which there are some thousands at most.
+  std::map<std::pair<absl::string_view, int>, RepeatLimit> places_ ABSL_GUARDED_BY(mutex_);
 };
 
 // gRPC's callback has no argument for our own data. The object is never destroyed, since gRPC's

@@ -7,9 +7,12 @@
 
 namespace longhaul {
 
-// Many broken connections make at most so many lines. The next line says how many were left out.
+// Many broken connections make at most so many lines. What one line of gRPC's source says again
+// and again, as of clients that do not trust a new authority, is told more and more seldom
+// (RepeatLimit). A line says how many were left out before it.
 inline constexpr int kGrpcLogLinesMax = 10;
 inline constexpr absl::Duration kGrpcLogInterval = absl::Seconds(10);
+inline constexpr absl::Duration kGrpcRepeatsLongest = absl::Minutes(10);
 
 // Works for the whole process, since gRPC has only one log function. Call it from main or a
 // function that main calls, before the first channel or server. The logger is kept until the

@@ -40,7 +40,8 @@ absl::Status FileProblem(const std::string& path, int error) {
     return absl::AlreadyExistsError(
         absl::StrCat(path, " is there, and is not overwritten: move it away first"));
   }
-  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
+  if (error == ENOENT) return absl::NotFoundError(message);
+  if (error == ENOTDIR) return absl::InvalidArgumentError(message);
   if (error == EACCES || error == EPERM || error == EROFS)
     return absl::PermissionDeniedError(message);
   return absl::UnavailableError(message);
@@ -138,7 +139,7 @@ absl::StatusOr<BioPtr> OpenOfAuthority(const std::string& path, const std::strin
   if (file != nullptr) return file;
   const int error = errno;
   ERR_clear_error();
-  if (error != ENOENT && error != ENOTDIR) return FileProblem(path, error);
+  if (error != ENOENT) return FileProblem(path, error);
   return absl::NotFoundError(
       absl::StrCat(folder, " has no authority (", path, "): longhaul certs init --dir ", folder));
 }

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/escaped_text.h"
 #include "common/base/exit_code.h"
 #include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
@@ -44,13 +45,13 @@ void WaitForSignal(const sigset_t& signals) {
 int Check(const std::string& data_dir) {
   const absl::Status free = CheckNotOpen(DatabasePath(data_dir));
   if (absl::IsUnavailable(free)) {
-    std::cerr << "longhaul-coordinator: " << free.message() << "\n";
+    std::cerr << "longhaul-coordinator: " << EscapedLine(free.message()) << "\n";
     return kExitFailed;
   }
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const CheckReport report = CheckDataFolder(*fs, data_dir);
-  for (const std::string& note : report.notes) std::cout << "note: " << note << "\n";
-  for (const std::string& finding : report.findings) std::cout << finding << "\n";
+  for (const std::string& note : report.notes) std::cout << "note: " << EscapedLine(note) << "\n";
+  for (const std::string& finding : report.findings) std::cout << EscapedLine(finding) << "\n";
   std::cout << report.Summary() << ": "
             << (report.findings.empty() ? "nothing is wrong"
                                         : absl::StrCat(report.findings.size(), " findings"))

@@ -20,6 +20,7 @@
 #include "common/base/status_macros.h"
 #include "common/io/digest.h"
 #include "common/rpc/channel_count.h"
+#include "common/rpc/tls_files.h"
 #include "google/protobuf/util/json_util.h"
 #include "worker/agent/log_ring.h"
 #include "worker/agent/log_stream.h"
@@ -92,6 +93,12 @@ void NodeRanks::DescribeMeeting(v1::JoinRequest& request) const {
 
 absl::Status NodeRanks::Start(const Work& work) {
   End();
+  // The ranks read them, too, and would end. That would tell nobody else why.
+  if (!options_.tls_files.empty()) {
+    if (const absl::Status files = ReadTlsFiles(options_.tls_files).status(); !files.ok()) {
+      return absl::Status(files.code(), absl::StrCat("the ranks cannot begin: ", files.message()));
+    }
+  }
   ChooseBulkChannels(work.place.ranks());
   LH_ASSIGN_OR_RETURN(const RankProcess::Options meeting, PrepareMeeting(work));
   for (int rank = 0; rank < options_.ranks; ++rank) {

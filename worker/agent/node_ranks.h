@@ -53,7 +53,8 @@ class NodeRanks {
   // this is the only node.
   void DescribeMeeting(v1::JoinRequest& request) const;
 
-  // The ranks end first. Errors: those of the system; of StartGeneration.
+  // The ranks end first. Errors: those of the system; of StartGeneration; of ReadTlsFiles, since
+  // the agent's own connections may still use files that were good.
   absl::Status Start(const Work& work);
   // Kills them, and blocks until they have ended. One that the system does not end within ten
   // seconds is left alone.

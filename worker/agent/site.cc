@@ -16,6 +16,7 @@
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/device/cuda_module.h"
+#include "common/logging/flag_error.h"
 #include "common/rpc/channel.h"
 #include "worker/agent/in_pool_address.h"
 #include "worker/agent/node_identity.h"
@@ -94,7 +95,7 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
         absl::StrCat("--rank-program: ", options.rank_program, " is no program that can be run"));
   }
   if (options.device != v1::CUDA) return absl::OkStatus();
-  LH_ASSIGN_OR_RETURN(const int devices, CudaDeviceCount());
+  LH_ASSIGN_OR_RETURN(const int devices, OfFlag("--device cuda", CudaDeviceCount()));
   if (devices >= options.ranks) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "--device cuda: ", options.ranks, " rank(s) need a GPU each, this machine has ", devices));
@@ -107,18 +108,24 @@ absl::Status PrepareNode(const SiteChoice& choice, AgentOptions& options) {
                                    [](const char* name) { return std::getenv(name); }));
   options.nodes = identity.nodes;
   options.node = identity.node;
-  if (options.nodes == 1) return absl::OkStatus();
-  const auto of_flag = [](const absl::Status& status, absl::string_view hint) {
-    return absl::Status(status.code(), absl::StrCat("--in-pool-address: ", status.message(), hint));
-  };
+  const char* const flag = "--in-pool-address";
+  // Nothing uses it then, but a wrong one is a mistake.
+  if (options.nodes == 1) {
+    return options.in_pool_address.empty()
+               ? absl::OkStatus()
+               : OfFlag(flag, InterfaceOf(options.in_pool_address).status());
+  }
   if (options.in_pool_address.empty()) {
     absl::StatusOr<std::string> address = AddressTowards(options.coordinator);
-    if (!address.ok()) return of_flag(address.status(), "; give the address of this machine");
+    if (!address.ok()) {
+      return OfFlag(flag, absl::Status(address.status().code(),
+                                       absl::StrCat(address.status().message(),
+                                                    "; give the address of this machine")));
+    }
     options.in_pool_address = *std::move(address);
   }
-  absl::StatusOr<std::string> interface = InterfaceOf(options.in_pool_address);
-  if (!interface.ok()) return of_flag(interface.status(), "");
-  options.in_pool_interface = *std::move(interface);
+  LH_ASSIGN_OR_RETURN(options.in_pool_interface,
+                      OfFlag(flag, InterfaceOf(options.in_pool_address)));
   if (!options.allow_plaintext_beyond_localhost && !IsLoopback(options.in_pool_address)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--in-pool-address: ranks talk in plaintext on ", options.in_pool_address,

@@ -270,7 +270,7 @@ class JsonlDocuments : public DocumentReader {
     if (static_cast<int64_t>(line.size()) > line_bytes_max_) {
       return at_line(absl::StrCat("is longer than ", line_bytes_max_ >> 20,
                                   " MiB: split this document, or allow longer lines "
-                                  "(data.jsonl.line_mib_max, --line-mib-max)"));
+                                  "(line_mib_max of this source, --line-mib-max)"));
     }
     absl::StatusOr<std::string> text = TextOfJsonLine(line, field_);
     can_go_on_ = !text.ok();

@@ -54,7 +54,7 @@ absl::StatusOr<TokenPiece> OpenNanoGptFile(const std::string& path) {
   LH_ASSIGN_OR_RETURN(const std::vector<uint8_t> head, HeadOf(*file));
   const int64_t size = file->size();
   if (IsLlmcFile(head))
-    return Wrong(path, "begins as a file of llm.c does (data.tokens.format: llmc)");
+    return Wrong(path, "begins as a file of llm.c does (format: llmc of this source)");
   if (size % 2 != 0) {
     return Wrong(path,
                  absl::StrFormat("%d bytes is an odd size; a nanoGPT file holds 16-bit tokens "

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/escaped_text.h"
 #include "common/base/file_limit.h"
 #include "common/base/jsonl_line.h"
 #include "common/command_line/help_page.h"
@@ -197,8 +198,8 @@ void TellError(bool json, const absl::Status& status, const std::string& hint) {
          {{"code", code}, {"message", message}, {"hint", hint}, {"fields", Json::array()}}}};
     std::cout << envelope.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
   }
-  std::cerr << "error: " << message << " (" << code << ")\n";
-  if (!hint.empty()) std::cerr << "hint: " << hint << "\n";
+  std::cerr << "error: " << EscapedLine(message) << " (" << code << ")\n";
+  if (!hint.empty()) std::cerr << "hint: " << EscapedLine(hint) << "\n";
   std::cerr << std::flush;
 }
 

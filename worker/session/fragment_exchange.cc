@@ -110,10 +110,13 @@ void FragmentExchange::SendNow(const Connection& connection, const Contribution&
   }
   if (status.ok()) return handler_.on_event(connection, PushDone{fragment, version});
   if (connection.stop.stop_requested()) return;
-  options_.log.Warning(absl::StrFormat("push of fragment %d version %d was refused: %s", fragment,
-                                       version, status.message()));
+  const std::string reason = ReasonOf(status);
+  // A job may end at any time, by a user's wish, too.
+  options_.log.Log(reason == "JOB_ENDED" ? LogLevel::kInfo : LogLevel::kWarning,
+                   absl::StrFormat("push of fragment %d version %d was refused: %s", fragment,
+                                   version, status.message()));
   handler_.on_event(connection,
-                    PushRefused{fragment, version, status, ReasonOf(status), HaveVersion(status)});
+                    PushRefused{fragment, version, status, reason, HaveVersion(status)});
 }
 
 void FragmentExchange::PullWholeNow(const Connection& connection, int fragment) {

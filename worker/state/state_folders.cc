@@ -3,12 +3,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/io/file_util.h"
 
@@ -16,6 +18,9 @@ namespace longhaul {
 namespace {
 
 constexpr size_t kStateNameMax = 200;
+// Lines of: seconds, the nanoseconds of the last write, the job.
+constexpr absl::string_view kUnwritten = "unwritten-jobs";
+constexpr int64_t kUnwrittenBytesMax = 1 << 20;
 
 std::string AsName(std::string text) {
   text.resize(std::min(text.size(), kStateNameMax));
@@ -99,6 +104,7 @@ absl::Status RemoveKeptJob(FileSystem& fs, const std::string& pool_folder, const
 
 std::vector<std::string> UnwrittenJobs::Look(FileSystem& fs, const std::string& pool_folder,
                                              const std::vector<std::string>& jobs, absl::Time now) {
+  if (!std::exchange(read_, true)) Read(fs, pool_folder, now);
   std::vector<std::string> forgotten;
   std::map<std::string, Seen> seen;
   for (const std::string& job : jobs) {
@@ -109,8 +115,38 @@ std::vector<std::string> UnwrittenJobs::Look(FileSystem& fs, const std::string& 
     seen[job] = {last_write, since};
     if (now - since >= forgotten_after_) forgotten.push_back(job);
   }
+  const bool changed = !seen.empty() || !seen_.empty();
   seen_ = std::move(seen);
+  if (changed) Write(fs, pool_folder, now);
   return forgotten;
+}
+
+void UnwrittenJobs::Read(FileSystem& fs, const std::string& pool_folder, absl::Time now) {
+  const absl::StatusOr<std::string> text =
+      ReadFile(fs, JoinPath(pool_folder, kUnwritten), kUnwrittenBytesMax);
+  if (!text.ok()) return;
+  for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 2));
+    int64_t seconds = 0, last_write = 0;
+    if (words.size() != 3 || !absl::SimpleAtoi(words[0], &seconds) || seconds < 0 ||
+        !absl::SimpleAtoi(words[1], &last_write))
+      continue;
+    seen_[std::string(words[2])] = {absl::FromUnixNanos(last_write), now - absl::Seconds(seconds)};
+  }
+}
+
+// Without a sync, since the thread that looks keeps the lease. Of what a crash may leave, a line
+// that is cut counts for nothing.
+void UnwrittenJobs::Write(FileSystem& fs, const std::string& pool_folder, absl::Time now) const {
+  std::string text;
+  for (const auto& [job, seen] : seen_) {
+    absl::StrAppend(&text, absl::ToInt64Seconds(now - seen.since), " ",
+                    absl::ToUnixNanos(seen.last_write), " ", job, "\n");
+  }
+  const std::string path = JoinPath(pool_folder, kUnwritten), written = path + ".tmp";
+  const absl::StatusOr<std::unique_ptr<File>> file = fs.Create(written);
+  if (!file.ok() || !(*file)->Append(text).ok()) return;
+  (void)fs.Rename(written, path);
 }
 
 }  // namespace longhaul

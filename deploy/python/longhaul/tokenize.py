@@ -152,7 +152,7 @@ def json_documents(path, stream, field, line_mib_max):
         number += 1
         if len(line) > line_mib_max << 20:
             raise Failure(f"{path}: line {number}: is longer than {line_mib_max} MiB: split this document, or allow longer lines "
-                          "(data.jsonl.line_mib_max, --line-mib-max)")
+                          "(line_mib_max of this source, --line-mib-max)")
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
         if not line.strip():

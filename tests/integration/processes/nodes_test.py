@@ -230,7 +230,7 @@ class NodesTest(ClusterTest):
 
     def test_wrong_flags_end_it_before_it_joins(self):
         for flags, words, code in (
-                (["--node", "2"], "node 2 is not within 0 to 1", 4),
+                (["--node", "2"], "--node: 2 is not within 0 to 1", 4),
                 (["--in-pool-address", "192.0.2.1"], "192.0.2.1 is not an address of this machine", 1),  # It may get it.
                 (["--in-pool-address", "localhost"], "is not a numeric address", 4)):
             worker = self.cluster.start_worker("site-c", 1, "--nodes", "2", *flags)

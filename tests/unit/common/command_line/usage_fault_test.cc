@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/command_line/help_page.h"
@@ -113,6 +115,38 @@ TEST(UsageFaultTest, AWrongValueIsQuotedWithWhatIsPossible) {
             "--share is also given by an earlier name");
   EXPECT_EQ(FaultOf({"submit"}).Text(),
             "error: --file is required\nhint: `sample submit --help` shows what it takes");
+}
+
+TEST(UsageFaultTest, AWordCannotDriveTheTerminal) {
+  EXPECT_EQ(FaultOf({"get", "j", "--\x1b[2J"}).Text(),
+            "error: no such option: --\\x1b[2J\nhint: `sample get --help` shows what it takes");
+}
+
+TEST(UsageFaultTest, AnEmptyValueIsGivenInEitherForm) {
+  const std::vector<std::vector<std::string>> forms = {{"--server="}, {"--server", ""}};
+  for (const std::vector<std::string>& form : forms) {
+    for (const bool before : {true, false}) {
+      Sample sample;
+      sample.text = "a default";
+      std::vector<std::string> args = {"--ranks", "2", "spec", "init"};
+      // CLI11 would take the next word for the value.
+      args.insert(before ? args.begin() : args.end(), form.begin(), form.end());
+      EXPECT_EQ(sample.Parse(args), std::nullopt);
+      EXPECT_EQ(sample.text, "");
+      EXPECT_EQ(sample.number, 2);
+    }
+  }
+  EXPECT_EQ(FaultOf({"--ranks=", "get", "j"}).message,
+            "--ranks: '' is no whole number from 1 to 256");
+  EXPECT_EQ(FaultOf({"get", "j", "--form="}).message, "--form: '' is none of table, json");
+  EXPECT_EQ(FaultOf({"get", "j", "--fomr="}).message, "no such option: --fomr");
+  EXPECT_EQ(FaultOf({"get", "j", "--server"}).message, "--server: its value is missing");
+  // A value, and a word after all options, may have any form.
+  Sample value, last;
+  EXPECT_EQ(value.Parse({"spec", "init", "--server", "--ranks="}), std::nullopt);
+  EXPECT_EQ(value.text, "--ranks=");
+  EXPECT_EQ(last.Parse({"get", "--", "--server="}), std::nullopt);
+  EXPECT_EQ(last.text, "--server=");
 }
 
 TEST(UsageFaultTest, AMisspeltVariableIsNamed) {

@@ -204,7 +204,15 @@ TEST(LoadTest, BoundsSizeDepthAndAliases) {
   EXPECT_THAT(Violations(std::string((1 << 20) + 1, ' ')), ElementsAre(At("", "at most 1048576")));
   EXPECT_THAT(Violations("a: " + std::string(100, '[') + std::string(100, ']')),
               ElementsAre(Field(&SpecViolation::description, HasSubstr("nested"))));
-  EXPECT_THAT(Violations(std::string(100000, '[')), ElementsAre(At("", "not YAML")));
+  // Deeper than the parser goes, also in a value of --set.
+  const std::string words = "values are nested more than 32 deep";
+  for (const int depth : {40, 1000}) {
+    const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+    EXPECT_THAT(Violations("sync: " + deep),
+                ElementsAre(Field(&SpecViolation::description, words)));
+    EXPECT_THAT(Violations("", {"sync.h=" + deep}), ElementsAre(At("sync.h", "--set: " + words)));
+  }
+  EXPECT_THAT(Violations(std::string(100000, '[')), ElementsAre(At("", words)));
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 10; ++i) {
     const std::string alias = "*a" + std::to_string(i - 1);

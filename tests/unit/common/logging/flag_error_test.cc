@@ -47,6 +47,11 @@ TEST(FlagErrorTest, SaysItInThatForm) {
   testing::internal::CaptureStderr();
   SayFlagError("longhaul-test", 1, words, "wrong", "mend it");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "error: wrong\nhint: mend it\n");
+  // An argument may be pasted from anywhere.
+  testing::internal::CaptureStderr();
+  SayFlagError("longhaul-test", 1, words, "--x: '\x1b[2Jö\n\u202e'", "not '\x07'");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "error: --x: '\\x1b[2Jö\\n\\xe2\\x80\\xae'\nhint: not '\\x07'\n");
 }
 
 }  // namespace

@@ -518,6 +518,17 @@ TEST_F(CliTest, BadArgumentsAreUsageErrorsWithAHint) {
   EXPECT_EQ(run_({"get", "a", "--timeout", "soon"}).exit, 4);
   EXPECT_EQ(run_({"submit", "-f", "/does/not/exist.yaml"}).exit, 4);
   EXPECT_EQ(run_({"completion", "fish"}).exit, 4);
+  // A file is no folder, also after another try.
+  const std::string file = ::testing::TempDir() + "/no_folder";
+  std::ofstream(file) << "x";
+  const std::vector<std::vector<std::string>> certs = {{"certs", "init"},
+                                                       {"certs", "issue", "pool", "site-a"}};
+  for (std::vector<std::string> words : certs) {
+    words.insert(words.end(), {"--dir", file});
+    const CliResult result = run_(words);
+    EXPECT_EQ(result.exit, 4);
+    EXPECT_THAT(result.err, AllOf(HasSubstr(file), HasSubstr("Not a directory")));
+  }
   EXPECT_THAT(run_({"sumbit"}).err,
               AllOf(HasSubstr("no such command: sumbit"), HasSubstr("did you mean 'submit'?")));
   EXPECT_THAT(run_({"get", "a", "--tiemout=3s"}).err, HasSubstr("did you mean '--timeout'?"));

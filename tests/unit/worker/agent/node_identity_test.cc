@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "gmock/gmock.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace longhaul {
@@ -46,15 +46,29 @@ TEST(NodeIdentityTest, APodOfAStatefulSetHasItsOrdinal) {
   EXPECT_EQ(Text(Identify(4, std::nullopt, {}, "rack-3")), "4 any") << "no pod";
 }
 
-TEST(NodeIdentityTest, NamesImpossibleValues) {
-  using ::testing::HasSubstr;
-  EXPECT_THAT(Text(Identify(4, 4)), HasSubstr("node 4 is not within 0 to 3"));
-  EXPECT_THAT(Text(Identify(257, std::nullopt)), HasSubstr("not within 1 to 256"));
-  EXPECT_THAT(Text(Identify(std::nullopt, 1)), HasSubstr("needs --nodes"));
-  EXPECT_THAT(Text(Identify(std::nullopt, std::nullopt, {{"NNODES", "1:4"}})),
-              HasSubstr("NNODES is '1:4'"));
-  EXPECT_THAT(Text(Identify(2, std::nullopt, {{"NODE_RANK", "-1"}})),
-              HasSubstr("NODE_RANK is '-1'"));
+std::string Identified(std::optional<int> nodes, std::optional<int> node,
+                       const Variables& variables = {}) {
+  return Text(Identify(nodes, node, variables));
+}
+
+TEST(NodeIdentityTest, NamesImpossibleValuesAndWhoGaveThem) {
+  EXPECT_EQ(Identified(2, 2),
+            "--node: 2 is not within 0 to 1, since the pool has 2 nodes (--nodes)");
+  EXPECT_EQ(Identified(2, std::nullopt, {{"NODE_RANK", "2"}}),
+            "the environment's NODE_RANK: '2' is not within 0 to 1, since the pool has 2 nodes "
+            "(--nodes)");
+  EXPECT_EQ(Identified(std::nullopt, 4, {{"NNODES", "4"}}),
+            "--node: 4 is not within 0 to 3, since the pool has 4 nodes (the environment's "
+            "NNODES)");
+  EXPECT_EQ(Identified(257, std::nullopt), "--nodes: 257 is not within 1 to 256");
+  for (const char* wrong : {"1:4", "0", "257", "-1"}) {
+    EXPECT_EQ(Identified(std::nullopt, std::nullopt, {{"NNODES", wrong}}),
+              absl::StrCat("the environment's NNODES: '", wrong, "' is not within 1 to 256"));
+  }
+  EXPECT_EQ(Identified(2, std::nullopt, {{"NODE_RANK", "-1"}}),
+            "the environment's NODE_RANK: '-1' is not within 0 to 1, since the pool has 2 nodes "
+            "(--nodes)");
+  EXPECT_EQ(Identified(std::nullopt, 1), "--node 1 needs --nodes");
 }
 
 }  // namespace

@@ -104,6 +104,21 @@ TEST_F(NodeRanksTest, EachRankIsToldItsPlaceAndTheJob) {
   EXPECT_EQ(round_trips_, 0) << "the user chose the number of channels";
 }
 
+// They would end at once, and only their own log would say why.
+TEST_F(NodeRanksTest, RanksWithoutFilesOfTlsAreNotStarted) {
+  Prepare(kTell);
+  // Replaced by others since the agent began.
+  std::ofstream(dir_.Join("ca.pem")) << "half a fi";
+  options_.tls_files = {dir_.Join("ca.pem"), dir_.Join("a.pem"), dir_.Join("a.key")};
+  const absl::Status status = ranks_->Start(Work("job-1"));
+  EXPECT_THAT(std::string(status.message()),
+              testing::StartsWith("the ranks cannot begin: --tls-ca " + dir_.Join("ca.pem")));
+  EXPECT_FALSE(std::filesystem::exists(dir_.Join("said-0")));
+  options_.tls_files = {};
+  EXPECT_TRUE(ranks_->Start(Work("job-1")).ok());
+  AwaitExits(2);
+}
+
 TEST_F(NodeRanksTest, NumbersOfAPoolWithSeveralNodes) {
   options_.nodes = 2;
   options_.node = 1;

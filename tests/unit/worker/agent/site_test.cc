@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "tests/testing/temp_dir.h"
@@ -60,6 +62,44 @@ TEST(SiteTest, FoldersForStateAndCurvesAreMade) {
   EXPECT_THAT(prepared("state", "file"), testing::StartsWith("--track-dir: "));
   EXPECT_THAT(prepared("a/state", "b/track"), testing::StartsWith("--rank-program: "));
   EXPECT_TRUE(fs::is_directory(temp.Join("a/state")) && fs::is_directory(temp.Join("b/track")));
+}
+
+// What PrepareSite says of a worker whose folders and program are there.
+std::string WordsOn(const std::function<void(AgentOptions&, SiteChoice&)>& change) {
+  const TempDir temp;
+  // With threads no core is measured.
+  SiteChoice choice{.threads = 1};
+  AgentOptions options;
+  options.pool = "site-a";
+  options.coordinator = "localhost:7070";
+  options.data_dir = options.work_dir = temp.path();
+  options.rank_program = "/bin/true";
+  options.ranks = 1;
+  change(options, choice);
+  return std::string(PrepareSite(choice, options).message());
+}
+
+TEST(SiteTest, AFlagThatCannotBeUsedIsNamed) {
+  using testing::StartsWith;
+  EXPECT_EQ(WordsOn([](AgentOptions&, SiteChoice&) {}), "");
+  // Also one that only several nodes need.
+  for (const int nodes : {1, 2}) {
+    const auto with = [&](const std::string& address) {
+      return WordsOn([&](AgentOptions& options, SiteChoice& choice) {
+        choice.nodes = nodes;
+        options.in_pool_address = address;
+      });
+    };
+    EXPECT_EQ(with("127.0.0.1"), "");
+    EXPECT_THAT(with("nowhere"), StartsWith("--in-pool-address: 'nowhere' is not a numeric"));
+    EXPECT_THAT(with("192.0.2.1"), StartsWith("--in-pool-address: 192.0.2.1 is not an address of"));
+  }
+  // No machine has so many GPUs.
+  EXPECT_THAT(WordsOn([](AgentOptions& options, SiteChoice&) {
+                options.device = v1::CUDA;
+                options.ranks = 256;
+              }),
+              StartsWith("--device cuda: "));
 }
 
 }  // namespace

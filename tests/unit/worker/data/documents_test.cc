@@ -193,7 +193,7 @@ TEST_F(DocumentsTest, RefusesALineThatIsTooLongWithWhatToDo) {
   EXPECT_EQ(Documents(OpenJsonlDocuments(dir_.Join("a"), "text", 2 << 20)).back(),
             absl::StrCat("ERROR ", dir_.Join("a"),
                          ": line 1: is longer than 2 MiB: split this document, or allow longer "
-                         "lines (data.jsonl.line_mib_max, --line-mib-max)"));
+                         "lines (line_mib_max of this source, --line-mib-max)"));
   bytes.append(kLineBytesMax, 'a');
   EXPECT_THAT(Jsonl(bytes + "\"}\n").back(), HasSubstr("line 1: is longer than 64 MiB"));
 }

@@ -4,12 +4,20 @@
 
 #include <limits>
 #include <memory>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "common/rpc/server.h"
+#include "common/rpc/status_conversion.h"
+#include "common/rpc/status_details.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "longhaul/v1/sync.grpc.pb.h"
 #include "worker/replica/synthetic_replica.h"
 #include "worker/session/noise_key.h"
 
@@ -175,6 +183,48 @@ TEST_F(FragmentExchangeTest, PullsDoNotWaitForPushes) {
     EXPECT_TRUE(std::holds_alternative<Pulled>(events_[0]));
   }
   End();
+}
+
+// A coordinator that refuses all contributions.
+class RefusingCoordinator : public v1::SyncService::Service {
+ public:
+  explicit RefusingCoordinator(std::string reason) : reason_(std::move(reason)) {
+    server_ = *Server::Start({.address = "127.0.0.1:0"}, {this});
+  }
+  ~RefusingCoordinator() override { server_.reset(); }
+  const std::string& address() const { return server_->address(); }
+  grpc::Status PushFragment(grpc::ServerContext*, grpc::ServerReader<v1::PushMessage>*,
+                            v1::PushResponse*) override {
+    return ToGrpcStatus(
+        WithErrorInfo(absl::FailedPreconditionError("not any more"), {.reason = reason_}));
+  }
+
+ private:
+  const std::string reason_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(FragmentExchangeTest, TheEndOfTheJobIsNoReasonToWarn) {
+  const auto level_of = [](const std::string& reason) {
+    RefusingCoordinator coordinator(reason);
+    std::ostringstream log;
+    absl::Notification refused;
+    FragmentExchange exchange(
+        {.transfers = {.coordinator = coordinator.address(), .job = "job", .pool = "site-a"},
+         .log = Logger({.format = LogFormat::kText, .stream = &log})},
+        {.on_event = [&](const FragmentExchange::Connection&, const Event&) { refused.Notify(); },
+         .on_fault = [](const absl::Status& status) { ADD_FAILURE() << status; }});
+    const auto replica = SyntheticReplica::Create({.units = 2, .elements = kUnitElements}).value();
+    EXPECT_TRUE(exchange.TakePlan(PlanOf(2), *replica).ok());
+    EXPECT_TRUE(exchange.TakeSnapshot(*replica, 0, 1, RoundKind::kOuter).ok());
+    EXPECT_TRUE(exchange.Push({}, {.fragment = 0, .version = 1}).ok());
+    refused.WaitForNotification();
+    return log.str();
+  };
+  EXPECT_THAT(level_of("ROUND_CLOSED"),
+              testing::ContainsRegex(" warning push of fragment 0 version 1 was refused"));
+  EXPECT_THAT(level_of("JOB_ENDED"),
+              testing::ContainsRegex(" info .*push of fragment 0 version 1 was refused"));
 }
 
 TEST_F(FragmentExchangeTest, AStoppedConnectionEndsItsTransfers) {

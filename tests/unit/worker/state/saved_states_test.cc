@@ -71,6 +71,38 @@ TEST(UnwrittenJobsTest, OnlyTimeBetweenItsLooksCounts) {
   EXPECT_THAT(look(7), UnorderedElementsAre("long-ago", "written"));
 }
 
+TEST(UnwrittenJobsTest, AStartOfTheWorkerGoesOnWhereTheOneBeforeStopped) {
+  TempDir dir;
+  const auto fs = MakePosixFileSystem();
+  const auto write = [&](const std::string& job, int step) {
+    std::filesystem::create_directories(JoinPath(dir.path(), job));
+    std::ofstream(JoinPath(JoinPath(dir.path(), job), StateFileName{step, 0, 1}.Text())) << "bytes";
+  };
+  write("left", 7);
+  write("left too", 7);
+  write("written", 7);
+  // Looks of one start, at these hours of its own time, which begins anew with each.
+  const auto start = [&](const std::vector<int>& hours) {
+    UnwrittenJobs unwritten(absl::Hours(5));
+    std::vector<std::string> found;
+    for (const int hour : hours) {
+      found = unwritten.Look(*fs, dir.path(), KeptJobs(*fs, dir.path()),
+                             absl::UnixEpoch() + absl::Hours(hour));
+    }
+    return found;
+  };
+  EXPECT_THAT(start({100, 102}), IsEmpty());
+  write("written", 8);
+  EXPECT_THAT(start({7, 9}), IsEmpty());
+  // Time between two starts does not count.
+  EXPECT_THAT(start({50}), IsEmpty());
+  EXPECT_THAT(start({3, 4}), UnorderedElementsAre("left", "left too"));
+  // What is no age makes nothing old, and does no harm.
+  std::ofstream(JoinPath(dir.path(), "unwritten-jobs")) << "999999 7 left\n-1 x\n\n9 9\nnan\n";
+  EXPECT_THAT(start({1, 2}), IsEmpty());
+  EXPECT_THAT(start({1, 5}), UnorderedElementsAre("left", "left too", "written"));
+}
+
 class SavedStatesTest : public testing::Test {
  protected:
   void Write(int64_t step, uint64_t life, int rank, int ranks,
