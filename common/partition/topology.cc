@@ -57,11 +57,13 @@ absl::Status Topology::CheckEven(Level level) const {
     const int ranks = first_rank_[n + 1] - first_rank_[n];
     if (level == Level::kPair && ranks % 2 != 0) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("node %d has %d ranks, which are no pairs", n, ranks));
+          ranks == 1 ? absl::StrFormat("node %d has 1 rank, which is no pair", n)
+                     : absl::StrFormat("node %d has %d ranks, which are no pairs", n, ranks));
     }
     if (ranks != first_rank_[1]) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "nodes differ in size: node 0 has %d ranks, node %d has %d", first_rank_[1], n, ranks));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("nodes differ in size: node 0 has %d rank%s, node %d has %d",
+                          first_rank_[1], first_rank_[1] == 1 ? "" : "s", n, ranks));
     }
   }
   return absl::OkStatus();
