@@ -77,11 +77,10 @@ class NodeRanksTest : public testing::Test {
   TempDir dir_;
   AgentOptions options_;
   int round_trips_ = 0;
-  std::unique_ptr<NodeRanks> ranks_;
-
- private:
   absl::Mutex mutex_;
   Exits exits_ ABSL_GUARDED_BY(mutex_);
+  // Its threads use the members above.
+  std::unique_ptr<NodeRanks> ranks_;
 };
 
 // Each rank writes what it is told to a file of its own, and ends.
