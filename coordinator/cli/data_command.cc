@@ -83,6 +83,8 @@ std::string ReportsTable(const std::vector<DataReport>& reports) {
       absl::StrAppend(&notes, "\n", Printable(report.path), ": byte ", *report.not_utf8_at,
                       " is not UTF-8; it trains as a byte, a tokenizer would refuse it\n");
     }
+    if (report.tokens == 0 && report.problem_count == 0)
+      absl::StrAppend(&notes, "\n", Printable(report.path), ": holds no text; jobs pass over it\n");
     if (!report.sample.empty() && samples.empty()) {
       absl::StrAppend(&samples, "\nSample of ", Printable(report.path), ":\n  tokens ",
                       absl::StrJoin(report.sample, " "), "\n");

@@ -352,8 +352,9 @@ TEST_F(CoordinatorTest, AReturningPoolFindsItsPlaceGivenAwayWhenTheJobIsFull) {
   EXPECT_FALSE(Answered<GrantLease>(JoinPool{"a", "2", 1}).assignment.has_value());
 }
 
-TEST_F(CoordinatorTest, AJobThatLostPartOfItsPoolsReleasesTheRest) {
+TEST_F(CoordinatorTest, AJobThatLostPartOfItsPoolsReleasesTheRestForAnotherJob) {
   Do(SubmitJob{"pair", Options("pair", 2)});
+  Do(SubmitJob{"three", Options("three", 3)});
   Do(JoinPool{"a", "1", 1});
   EXPECT_FALSE(core_.pools()[0].assignment.has_value());
   Do(JoinPool{"b", "1", 1});
@@ -370,6 +371,50 @@ TEST_F(CoordinatorTest, AJobThatLostPartOfItsPoolsReleasesTheRest) {
   EXPECT_EQ(Answered<GrantLease>(JoinPool{"b", "2", 1}).assignment->ordinal, 1);
   EXPECT_EQ(core_.place("pair", "a")->ordinal, 0);
   EXPECT_TRUE(core_.place("pair", "a")->live);
+}
+
+TEST_F(CoordinatorTest, AJobThatLostPartOfItsPoolsKeepsTheRestIfNoOtherJobGains) {
+  Do(SubmitJob{"pair", Options("pair", 2)});
+  Do(JoinPool{"a", "1", 1});
+  Do(JoinPool{"b", "1", 1});
+  Do(LeavePool{"b", "1"});
+  EXPECT_TRUE(core_.place("pair", "a")->live);
+  EXPECT_NE(View("pair").waiting->what, "");
+  Do(SubmitJob{"next", Options("next", 1)});
+  EXPECT_EQ(Answered<GrantLease>(Heartbeat{"a", "1"}).assignment->job, "next");
+}
+
+TEST_F(CoordinatorTest, AJobThatLostPartOfItsPoolsReleasesTheRestForTheirMemory) {
+  core_ = Coordinator({.memory = 10}, {}, now_);
+  JobOptions pair = Options("pair", 2), other = Options("other", 1);
+  pair.memory = other.memory = 10;
+  pair.pool_names = {"a", "b"};
+  other.pool_names = {"c"};
+  Do(SubmitJob{"pair", pair});
+  Do(SubmitJob{"other", other});
+  for (const char* pool : {"a", "b", "c"}) Do(JoinPool{pool, "1", 1});
+  EXPECT_FALSE(core_.place("other", "c").has_value());
+  Do(LeavePool{"b", "1"});
+  EXPECT_TRUE(core_.place("other", "c")->live);
+}
+
+// One pool finds the fault later than the other. The first one's must not end the second one's try.
+TEST_F(CoordinatorTest, AFaultThatPoolsReportOneAfterTheOtherIsTheJobs) {
+  Do(SubmitJob{"pair", Options("pair", 2)});
+  for (const char* pool : {"a", "b"}) Do(JoinPool{pool, "1", 1});
+  const auto fails = [&](const char* pool) {
+    Heartbeat heartbeat{pool, "1", "pair"};
+    heartbeat.fault = JobFault{"NOT_FOUND", "no data", "data.path"};
+    return Do(heartbeat);
+  };
+  fails("a");
+  At(2);
+  EXPECT_EQ(One<PoolSetAside>(fails("b").notices).pool, "b");
+  At(8);
+  for (const char* pool : {"a", "b"}) Do(Heartbeat{pool, "1"});
+  fails("a");
+  At(10);
+  EXPECT_EQ(One<EndJob>(fails("b").notices).state, JobState::kFailed);
 }
 
 TEST_F(CoordinatorTest, ARunningJobKeepsItsRemainingPools) {
