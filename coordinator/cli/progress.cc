@@ -44,8 +44,8 @@ std::string Eta(const v1::Job& job, absl::Time now) {
   // The pool that trained longest has taken part from the start, or nearly.
   double trained = 0;
   for (const v1::PoolProgress& pool : job.pools()) {
-    trained = std::max(trained, pool.compute_seconds() + pool.sync_seconds() +
-                                    pool.eval_seconds() + pool.exposed_wait_seconds());
+    trained = std::max(trained, pool.compute_seconds() + pool.sync_seconds() + pool.eval_seconds() +
+                                    pool.exposed_wait_seconds());
   }
   const absl::Duration elapsed = trained > 0
                                      ? absl::Seconds(trained)

@@ -65,8 +65,7 @@ TEST_F(DataCommandTest, SaysThatTextIsNotUtf8) {
 TEST_F(DataCommandTest, TheHintIsThatOfWhatIsMissing) {
   const std::string path = Write("a.txt", "abc");
   const auto hint = [&](const std::string& data, const std::string& tokenizer) {
-    const CliResult result =
-        run_({"data", "check", data, "--tokenizer", tokenizer, "-o", "json"});
+    const CliResult result = run_({"data", "check", data, "--tokenizer", tokenizer, "-o", "json"});
     EXPECT_EQ(result.envelope()["error"]["code"], "NOT_FOUND");
     return result.envelope()["error"].value("hint", "");
   };
