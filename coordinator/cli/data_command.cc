@@ -1,7 +1,9 @@
 #include "coordinator/cli/data_command.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -36,10 +38,13 @@ DataCheckOptions OptionsOf(const Arguments& arguments) {
 CliError ErrorOfPath(const std::string& path, const absl::Status& status) {
   const bool usage = absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
                      absl::IsPermissionDenied(status);
+  // The tokenizer, or its program, may be what is not found.
+  std::error_code ignored;
+  const bool missing = absl::IsNotFound(status) && !std::filesystem::exists(path, ignored);
   return {.exit = usage ? ExitCode::kUsage : ExitCode::kFailed,
           .code = absl::StatusCodeToString(status.code()),
           .message = std::string(status.message()),
-          .hint = absl::IsNotFound(status) ? "give a file, a folder or a pattern" : ""};
+          .hint = missing ? "give a file, a folder or a pattern" : ""};
 }
 
 template <typename Number>
@@ -83,6 +88,8 @@ std::string ReportsTable(const std::vector<DataReport>& reports) {
       absl::StrAppend(&notes, "\n", Printable(report.path), ": byte ", *report.not_utf8_at,
                       " is not UTF-8; it trains as a byte, a tokenizer would refuse it\n");
     }
+    if (report.tokens == 0 && report.problem_count == 0)
+      absl::StrAppend(&notes, "\n", Printable(report.path), ": holds no text; jobs pass over it\n");
     if (!report.sample.empty() && samples.empty()) {
       absl::StrAppend(&samples, "\nSample of ", Printable(report.path), ":\n  tokens ",
                       absl::StrJoin(report.sample, " "), "\n");

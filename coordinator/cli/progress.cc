@@ -41,7 +41,15 @@ double DoneFraction(const v1::Job& job) {
 std::string Eta(const v1::Job& job, absl::Time now) {
   const double done = DoneFraction(job);
   if (job.state() != v1::RUNNING || !job.has_started_at() || done == 0) return "";
-  const absl::Duration elapsed = now - absl::FromUnixSeconds(job.started_at().seconds());
+  // The pool that trained longest has taken part from the start, or nearly.
+  double trained = 0;
+  for (const v1::PoolProgress& pool : job.pools()) {
+    trained = std::max(trained, pool.compute_seconds() + pool.sync_seconds() + pool.eval_seconds() +
+                                    pool.exposed_wait_seconds());
+  }
+  const absl::Duration elapsed = trained > 0
+                                     ? absl::Seconds(trained)
+                                     : now - absl::FromUnixSeconds(job.started_at().seconds());
   return absl::StrCat("ETA ", DurationText(elapsed * ((1 - done) / done)));
 }
 

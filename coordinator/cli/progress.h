@@ -13,7 +13,8 @@ namespace longhaul::cli {
 
 // "RUNNING  step 1200/6000  loss 2.3141  eval 2.4012  42.1k tokens/s  up 12.3 MiB  down 12.3 MiB
 // ETA 3m20s": what is not known yet is left out; while something is awaited it is named. The ETA
-// follows from the steps since the job started. Pools that are set aside are named.
+// follows from the time that the steps so far took, without pauses. Pools that are set aside are
+// named.
 std::string ProgressText(const v1::Job& job, absl::Time now);
 
 // The bar and the most important parts of that text that fit in so many columns. On 20 columns the

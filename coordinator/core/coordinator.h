@@ -199,6 +199,7 @@ class Coordinator {
   JobDemand DemandOf(const Job& job, int64_t memory_left) const;
   std::vector<PoolOffer> Offers() const;
   bool ReleasePartialSets(const std::vector<Lack>& lacks);
+  bool AnotherJobGains(const Job& job, const std::string& pool) const;
   void Explain(const Placement& placement);
   // Whether its state is in memory, or will be without another decision.
   static bool TakesMemory(const Job& job);

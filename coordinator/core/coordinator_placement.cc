@@ -132,15 +132,15 @@ void Coordinator::PlacePools() {
   }
 }
 
-// A job that lost a part of its pools before it could begin releases the others, so that they may
-// work meanwhile.
+// A job that lost a part of its pools before it could begin releases the others if another job may
+// begin by that. Else they go on to prepare, and may report a fault of theirs.
 bool Coordinator::ReleasePartialSets(const std::vector<Lack>& lacks) {
   bool released = false;
   for (const Lack& lack : lacks) {
     Job& job = *Find(lack.job);
     if (job.state() != JobState::kPending) continue;
     for (Participant& p : job.exchange->participants().all()) {
-      if (!p.live()) continue;
+      if (!p.live() || !AnotherJobGains(job, p.pool)) continue;
       Drop(
           job, p, Presence::kLeft,
           absl::FailedPreconditionError(absl::StrCat(
@@ -149,6 +149,19 @@ bool Coordinator::ReleasePartialSets(const std::vector<Lack>& lacks) {
     }
   }
   return released;
+}
+
+// If `job` releases the pool: another one could use it, or waits for the memory that `job` takes.
+bool Coordinator::AnotherJobGains(const Job& job, const std::string& pool) const {
+  const Member& member = *membership_.Find(pool);
+  const int64_t memory_left = MemoryLeft();
+  return std::any_of(in_order_.begin(), in_order_.end(), [&](const auto& entry) {
+    const Job& other = *entry.second;
+    if (&other == &job || !other.exchange.has_value() || !TakesPools(other)) return false;
+    if (MemoryLack(other, memory_left).has_value()) return true;
+    return CouldDo(member, other) && !other.set_asides.Blocked(pool, now_) &&
+           other.exchange->participants().present_count() < other.options.pools_max;
+  });
 }
 
 // Notes what each job lacks, and when placement is asked again.

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -215,6 +217,11 @@ void Coordinator::TakeBack(const std::string& pool, const std::string& incarnati
   }
   // Whether the job takes pools is known once its store is open. The place is kept until then.
   if (place->presence == Presence::kAway && job->store == StoreState::kOpening) return;
+  // Nobody saw the pool lost: another incarnation of it is here already.
+  std::erase_if(out_.notices, [&](const Notice& notice) {
+    const PoolPresence* presence = std::get_if<PoolPresence>(&notice);
+    return presence != nullptr && presence->pool == pool && !presence->live;
+  });
   // If this incarnation replaces a restored one, the restored one has no lease any more.
   Drop(*job, *place, Presence::kLeft);
   const Member& member = *membership_.Find(pool);

@@ -76,8 +76,10 @@ JobWatchers::EventSource EventSourceOf(const Performer& performer) {
 }
 
 std::string InWords(const Waiting& waiting, absl::Time now) {
-  const auto whole = [](absl::Duration d) {
-    return absl::FormatDuration(absl::Trunc(d, absl::Seconds(1)));
+  const auto whole = [](absl::Duration d) -> std::string {
+    const absl::Duration seconds = absl::Trunc(d, absl::Seconds(1));
+    // absl's text of it has no unit.
+    return seconds == absl::ZeroDuration() ? "0s" : absl::FormatDuration(seconds);
   };
   std::string words = waiting.what;
   if (const absl::Duration waited = now - waiting.since; waited >= absl::Seconds(1))

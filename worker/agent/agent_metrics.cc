@@ -120,6 +120,7 @@ void AgentMetrics::RankReported(int rank, pid_t pid, const RankStatus& status) {
 void AgentMetrics::RankExited(int code) {
   exits_.With({{"reason", ReasonOf(code)}}).Increment();
   ranks_.With().Decrement();
+  if (ranks_.With().Value() <= 0) shown_ranks_.Clear();
 }
 
 void AgentMetrics::RanksEnded() {

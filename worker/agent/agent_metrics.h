@@ -37,7 +37,7 @@ class AgentMetrics {
   void CoordinatorAnswered(absl::Time now, absl::Duration lease) ABSL_LOCKS_EXCLUDED(mutex_);
   void RanksStarted(int ranks);
   void RankReported(int rank, pid_t pid, const RankStatus& status);
-  // `code`: RankExit, or 128 + signal.
+  // `code`: RankExit, or 128 + signal. With the last one the ranks' series end.
   void RankExited(int code);
   // Ends the series of these ranks.
   void RanksEnded();

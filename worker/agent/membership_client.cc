@@ -423,9 +423,12 @@ void MembershipClient::TellMissing(const v1::NodePlace& node) {
     if (!node.incarnation().empty()) options_.log.Info("all nodes of the pool are here");
     return;
   }
-  options_.log.Info(absl::StrFormat(
-      "this is node %d; the pool waits for %s, for %s", node.node(), missing_,
-      absl::FormatDuration(absl::Trunc(LeaseOf(node.missing_for()), absl::Seconds(1)))));
+  std::string words =
+      absl::StrFormat("this is node %d; the pool waits for %s", node.node(), missing_);
+  const absl::Duration waited = absl::Trunc(LeaseOf(node.missing_for()), absl::Seconds(1));
+  if (waited > absl::ZeroDuration())
+    absl::StrAppend(&words, ", for ", absl::FormatDuration(waited), " now");
+  options_.log.Info(words);
 }
 
 std::optional<MembershipClient::RejoinRequest> MembershipClient::TakeRejoin() {

@@ -143,10 +143,7 @@ class DocumentCheck {
       Look(part);
       LH_RETURN_IF_ERROR(encoder_.Add(std::move(part)).status());
     }
-    LH_RETURN_IF_ERROR(encoder_.Flush());
-    if (report_.tokens == 0 && report_.problem_count == 0)
-      AddProblem(report_, absl::StrCat(path, ": holds no text"));
-    return absl::OkStatus();
+    return encoder_.Flush();
   }
 
  private:
@@ -249,6 +246,11 @@ absl::StatusOr<std::vector<DataReport>> CheckData(const std::string& path,
     LH_ASSIGN_OR_RETURN(DataReport report, CheckFile(file, options));
     reports.push_back(std::move(report));
   }
+  const auto is_empty = [](const DataReport& report) {
+    return report.tokens == 0 && report.problem_count == 0;
+  };
+  if (!reports.empty() && std::all_of(reports.begin(), reports.end(), is_empty))
+    AddProblem(reports.front(), absl::StrCat(path, ": holds no text"));
   return reports;
 }
 

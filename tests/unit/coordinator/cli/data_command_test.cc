@@ -62,6 +62,17 @@ TEST_F(DataCommandTest, SaysThatTextIsNotUtf8) {
   EXPECT_EQ(run_({"data", "check", fine}).out.find("UTF-8"), std::string::npos);
 }
 
+TEST_F(DataCommandTest, TheHintIsThatOfWhatIsMissing) {
+  const std::string path = Write("a.txt", "abc");
+  const auto hint = [&](const std::string& data, const std::string& tokenizer) {
+    const CliResult result = run_({"data", "check", data, "--tokenizer", tokenizer, "-o", "json"});
+    EXPECT_EQ(result.envelope()["error"]["code"], "NOT_FOUND");
+    return result.envelope()["error"].value("hint", "");
+  };
+  EXPECT_THAT(hint(dir_.Join("none"), path), HasSubstr("give a file"));
+  EXPECT_EQ(hint(path, dir_.Join("none.model")), "");
+}
+
 TEST_F(DataCommandTest, WrongArgumentsAreUsageErrors) {
   EXPECT_EQ(run_({"data"}).exit, 4);
   EXPECT_EQ(run_({"data", "check"}).exit, 4);

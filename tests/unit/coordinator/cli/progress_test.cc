@@ -26,10 +26,21 @@ TEST(ProgressTest, TextLeavesOutWhatIsNotKnown) {
   EXPECT_EQ(ProgressText(job, kStart), "PENDING  waiting for 2 pools (1 ready)  step 0/10");
 }
 
-TEST(ProgressTest, EtaFollowsFromTheStepsSinceTheStart) {
+TEST(ProgressTest, EtaFollowsFromTheStepsSoFar) {
   // 1200 of 6000 steps in 50 s: 200 s are left.
   EXPECT_THAT(ProgressText(SampleJob(), kStart + absl::Seconds(50)), HasSubstr("ETA 3m20s"));
   EXPECT_THAT(ProgressText(SampleJob(v1::COMPLETED), kStart), Not(HasSubstr("ETA")));
+}
+
+TEST(ProgressTest, EtaLeavesOutPauses) {
+  v1::Job job = SampleJob();
+  v1::PoolProgress* pool = job.mutable_pools(0);
+  pool->set_compute_seconds(40);
+  pool->set_sync_seconds(1);
+  pool->set_eval_seconds(2);
+  pool->set_exposed_wait_seconds(7);
+  job.mutable_pools(1)->set_compute_seconds(20);  // Came later.
+  EXPECT_THAT(ProgressText(job, kStart + absl::Hours(50)), HasSubstr("ETA 3m20s"));
 }
 
 TEST(ProgressTest, WritesALineForNewsAndElseEveryFewSeconds) {

@@ -306,39 +306,6 @@ TEST_F(CoordinatorTest, AJobWhoseRecordsCannotBeUsedAnswersAndCanBeCancelled) {
   EXPECT_EQ(One<EndJob>(cancelled.notices).fault->message, "no use");
 }
 
-TEST_F(CoordinatorTest, AFaultThatEveryPoolReportsTwiceIsTheJobs) {
-  BeginJob();
-  Heartbeat heartbeat{"a", "1", "j"};
-  heartbeat.fault = JobFault{"NOT_FOUND", "no data", "data.path", "mount it"};
-  const Decision first = Do(heartbeat);
-  EXPECT_EQ(One<PoolSetAside>(first.notices).retry_after, absl::Seconds(5));
-  EXPECT_EQ(One<ReleasePool>(first.notices).pool, "a");
-  ASSERT_EQ(View().set_aside.size(), 1u);
-  EXPECT_EQ(core_.pools()[0].set_aside[0].fault.field, "data.path");
-  At(4);
-  EXPECT_FALSE(Answered<GrantLease>(Heartbeat{"a", "1"}).assignment.has_value());
-  At(5);
-  EXPECT_EQ(Answered<GrantLease>(Heartbeat{"a", "1"}).assignment->job, "j");
-  const EndJob end = One<EndJob>(Do(heartbeat).notices);
-  EXPECT_EQ(end.state, JobState::kFailed);
-  EXPECT_EQ(end.fault->message, "no data");
-  EXPECT_EQ(end.fault->pool, "a");
-}
-
-TEST_F(CoordinatorTest, AContributionEndsAPoolsFailures) {
-  BeginJob();
-  Heartbeat heartbeat{"a", "1", "j"};
-  heartbeat.fault = JobFault{"NOT_FOUND", "no data", "data.path"};
-  Do(heartbeat);
-  At(5);
-  Do(Tick{});
-  Do(Heartbeat{"a", "1"});
-  Do(RankReady{"j", "a", "1", 0});
-  EXPECT_EQ(View().set_aside.size(), 1u);
-  Complete(0, RoundKind::kSeed);
-  EXPECT_TRUE(View().set_aside.empty());
-}
-
 // --- Places.
 
 TEST_F(CoordinatorTest, AReturningPoolFindsItsPlaceGivenAwayWhenTheJobIsFull) {
@@ -350,26 +317,6 @@ TEST_F(CoordinatorTest, AReturningPoolFindsItsPlaceGivenAwayWhenTheJobIsFull) {
   Do(JoinPool{"b", "1", 1});
   EXPECT_EQ(Answered<Refuse>(JoinPool{"a", "1", 1}).reason, "POOL_LOST");
   EXPECT_FALSE(Answered<GrantLease>(JoinPool{"a", "2", 1}).assignment.has_value());
-}
-
-TEST_F(CoordinatorTest, AJobThatLostPartOfItsPoolsReleasesTheRest) {
-  Do(SubmitJob{"pair", Options("pair", 2)});
-  Do(JoinPool{"a", "1", 1});
-  EXPECT_FALSE(core_.pools()[0].assignment.has_value());
-  Do(JoinPool{"b", "1", 1});
-  EXPECT_TRUE(core_.pools()[0].assignment.has_value() && core_.pools()[1].assignment.has_value());
-  const Decision left = Do(LeavePool{"b", "1"});
-  std::vector<std::string> released;
-  for (const ReleasePool& release : All<ReleasePool>(left.notices))
-    released.push_back(release.pool);
-  EXPECT_EQ(released, (std::vector<std::string>{"b", "a"}));
-  EXPECT_EQ(All<StorePlace>(left.records).size(), 2u);
-  EXPECT_FALSE(core_.pools()[0].assignment.has_value());
-  EXPECT_NE(View("pair").waiting->what, "");
-  // When the group is complete again, both nodes have their places.
-  EXPECT_EQ(Answered<GrantLease>(JoinPool{"b", "2", 1}).assignment->ordinal, 1);
-  EXPECT_EQ(core_.place("pair", "a")->ordinal, 0);
-  EXPECT_TRUE(core_.place("pair", "a")->live);
 }
 
 TEST_F(CoordinatorTest, ARunningJobKeepsItsRemainingPools) {

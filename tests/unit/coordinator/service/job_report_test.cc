@@ -96,6 +96,8 @@ TEST_F(JobReportTest, WaitingSaysWhatSinceWhenAndUntilWhen) {
   EXPECT_EQ(Report().waiting_for(), "2 pools (1 ready), for 1m30s");
   view_->waiting->until = start_ + absl::Seconds(100);
   EXPECT_EQ(Report().waiting_for(), "2 pools (1 ready), for 1m30s, at most 10s more");
+  view_->waiting->until = start_ + absl::Seconds(90);
+  EXPECT_EQ(Report().waiting_for(), "2 pools (1 ready), for 1m30s, at most 0s more");
   job_->fragments->set_full(JobFragments::Storing::kPart, "no space left");
   EXPECT_EQ(Report().waiting_for(), "the coordinator's disk: no space left");
 }

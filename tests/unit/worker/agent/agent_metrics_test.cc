@@ -56,6 +56,15 @@ TEST_F(AgentMetricsTest, ShowsRanksWhileTheyRun) {
   EXPECT_THAT(Text(), Not(HasSubstr("rank=\"4\"")));
 }
 
+TEST_F(AgentMetricsTest, RanksThatEndedByThemselvesAreNotShown) {
+  metrics_.RanksStarted(2);
+  for (const int rank : {0, 1}) metrics_.RankReported(rank, getpid(), {.step = 17});
+  metrics_.RankExited(kRankCompleted);
+  EXPECT_THAT(Text(), HasSubstr("longhaul_worker_rank_inner_step{rank=\"0\"} 17"));
+  metrics_.RankExited(kRankCompleted);
+  EXPECT_THAT(Text(), Not(HasSubstr("rank=\"")));
+}
+
 TEST_F(AgentMetricsTest, ShowsOnlyTheCurrentJob) {
   v1::PoolProgress progress;
   progress.set_pool("site-a");

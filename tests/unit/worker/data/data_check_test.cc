@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/data/data_files.h"
@@ -88,10 +90,27 @@ TEST_F(DataCheckTest, FindsDamage) {
   EXPECT_THAT(problem("c.bin", LlmcHeader(20240520, 1, 2) + "ab"), HasSubstr("promises 2"));
   const std::string gzip = Gzip(std::string(10000, 'a') + "b");
   EXPECT_THAT(problem("t.txt.gz", gzip.substr(0, gzip.size() - 5)), HasSubstr("truncated"));
-  EXPECT_THAT(problem("empty", ""), HasSubstr("holds no text"));
+  EXPECT_THAT(problem("empty", ""), HasSubstr("empty: holds no text"));
   WriteBytes(dir_.Join("m.idx"), MegatronIndexBytes({2, 1}, 8, 2));
   EXPECT_THAT(problem("m.bin", "abcd"), HasSubstr("promises 3 tokens"));
   EXPECT_THAT(problem("byte.txt", "ab\xFF", {.vocab = 200}), HasSubstr("255 is not below"));
+}
+
+// As a job does, which needs some text in the folder.
+TEST_F(DataCheckTest, AnEmptyFileIsNoDamageBesideOthers) {
+  const std::string folder = dir_.Join("folder");
+  std::filesystem::create_directory(folder);
+  WriteBytes(folder + "/a.txt", "");
+  const auto problems = [&] {
+    int64_t count = 0;
+    for (const DataReport& report : *CheckData(folder, {})) count += report.problem_count;
+    return count;
+  };
+  WriteBytes(folder + "/b.txt", "");
+  EXPECT_EQ(problems(), 1);
+  EXPECT_THAT((*CheckData(folder, {}))[0].problems[0], HasSubstr("folder: holds no text"));
+  WriteBytes(folder + "/b.txt", "text");
+  EXPECT_EQ(problems(), 0);
 }
 
 // Bytes train as they are, so this is no damage. It may be a mistake.
