@@ -33,13 +33,11 @@ DataCheckOptions OptionsOf(const Arguments& arguments) {
   return options;
 }
 
-CliError ErrorOfPath(const std::string& path, const absl::Status& status) {
+CliError ErrorOfPath(const absl::Status& status) {
   const bool usage = absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
                      absl::IsPermissionDenied(status);
-  return {.exit = usage ? ExitCode::kUsage : ExitCode::kFailed,
-          .code = absl::StatusCodeToString(status.code()),
-          .message = std::string(status.message()),
-          .hint = absl::IsNotFound(status) ? "give a file, a folder or a pattern" : ""};
+  return ErrorOf(status, usage ? ExitCode::kUsage : ExitCode::kFailed,
+                 absl::IsNotFound(status) ? "give a file, a folder or a pattern" : "");
 }
 
 template <typename Number>
@@ -101,7 +99,7 @@ Outcome CheckDataFiles(const Arguments& arguments) {
   std::vector<DataReport> reports;
   for (const std::string& path : arguments.data.paths) {
     absl::StatusOr<std::vector<DataReport>> of_path = CheckData(path, options);
-    if (!of_path.ok()) return ErrorOfPath(path, of_path.status());
+    if (!of_path.ok()) return ErrorOfPath(of_path.status());
     reports.insert(reports.end(), of_path->begin(), of_path->end());
   }
   Json files = Json::array();
