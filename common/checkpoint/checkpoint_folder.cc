@@ -93,7 +93,7 @@ absl::Status CheckpointFolder::FindTensors(const std::string& folder) {
   absl::flat_hash_map<std::string, const v1::CheckpointTensor*> tensors;
   for (const v1::CheckpointTensor& tensor : manifest_.tensors()) tensors[tensor.name()] = &tensor;
   for (const UnitLayout& unit : layout_.units) {
-    std::vector<Place>& places = places_.emplace_back();
+    std::vector<Source>& sources = sources_.emplace_back();
     for (const TensorLayout& wanted : unit.tensors) {
       const auto found = tensors.find(wanted.name);
       const auto refuse = [&](absl::string_view what) {
@@ -106,9 +106,9 @@ absl::Status CheckpointFolder::FindTensors(const std::string& folder) {
                       wanted.shape.end())) {
         return refuse("has a shape that is not the model's");
       }
-      // The place is within the file. CheckManifest compared it with the fragment, whose size the
+      // The source is within the file. CheckManifest compared it with the fragment, whose size the
       // file has.
-      places.push_back({wanted.offset, wanted.elements, tensor.fragment(), 4 * tensor.offset()});
+      sources.push_back({wanted.offset, wanted.elements, tensor.fragment(), 4 * tensor.offset()});
     }
   }
   return absl::OkStatus();
@@ -116,17 +116,17 @@ absl::Status CheckpointFolder::FindTensors(const std::string& folder) {
 
 absl::Status CheckpointFolder::Read(int unit, int64_t offset, absl::Span<float> out) const {
   const int64_t end = offset + static_cast<int64_t>(out.size());
-  for (size_t i = 0; i < places_[unit].size(); ++i) {
-    const Place& place = places_[unit][i];
-    const int64_t from = std::max(offset, place.offset),
-                  to = std::min(end, place.offset + place.elements);
+  for (size_t i = 0; i < sources_[unit].size(); ++i) {
+    const Source& source = sources_[unit][i];
+    const int64_t from = std::max(offset, source.offset),
+                  to = std::min(end, source.offset + source.elements);
     if (from >= to) continue;
     const absl::Span<float> values = out.subspan(from - offset, to - from);
     LH_RETURN_IF_ERROR(
-        files_[place.file].Read(place.begin + 4 * (from - place.offset),
-                                {reinterpret_cast<uint8_t*>(values.data()), 4 * values.size()}));
+        files_[source.file].Read(source.begin + 4 * (from - source.offset),
+                                 {reinterpret_cast<uint8_t*>(values.data()), 4 * values.size()}));
     if (!AllFinite(values)) {
-      return absl::DataLossError(absl::StrCat(files_[place.file].path(), ": ",
+      return absl::DataLossError(absl::StrCat(files_[source.file].path(), ": ",
                                               layout_.units[unit].tensors[i].name,
                                               " has values that are not finite"));
     }

@@ -31,7 +31,7 @@ class CheckpointFolder : public InitialParameters {
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const override;
 
  private:
-  struct Place {
+  struct Source {
     // Within the unit.
     int64_t offset = 0, elements = 0;
     // Which file, and where in it, in bytes.
@@ -49,7 +49,7 @@ class CheckpointFolder : public InitialParameters {
   // By fragment.
   std::vector<ReadOnlyFile> files_;
   // By unit, in the order of its tensors.
-  std::vector<std::vector<Place>> places_;
+  std::vector<std::vector<Source>> sources_;
 };
 
 }  // namespace longhaul

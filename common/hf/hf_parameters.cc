@@ -81,7 +81,7 @@ void AddNames(const char* what, const std::vector<std::string>& names,
 
 class HfParameters : public InitialParameters {
  public:
-  struct Place {
+  struct Source {
     // Within the unit.
     int64_t offset = 0;
     const SafetensorsFile* file = nullptr;
@@ -89,21 +89,21 @@ class HfParameters : public InitialParameters {
   };
 
   HfParameters(std::vector<std::unique_ptr<SafetensorsFile>> files,
-               std::vector<std::vector<Place>> units)
+               std::vector<std::vector<Source>> units)
       : files_(std::move(files)), units_(std::move(units)) {}
 
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const override {
     const int64_t end = offset + static_cast<int64_t>(out.size());
-    for (const Place& place : units_[unit]) {
-      const StoredTensor& tensor = *place.tensor;
-      const int64_t from = std::max(offset, place.offset),
-                    to = std::min(end, place.offset + tensor.elements);
+    for (const Source& source : units_[unit]) {
+      const StoredTensor& tensor = *source.tensor;
+      const int64_t from = std::max(offset, source.offset),
+                    to = std::min(end, source.offset + tensor.elements);
       if (from >= to) continue;
       const absl::Span<float> values = out.subspan(from - offset, to - from);
-      LH_RETURN_IF_ERROR(place.file->Read(tensor, from - place.offset, values));
+      LH_RETURN_IF_ERROR(source.file->Read(tensor, from - source.offset, values));
       if (!AllFinite(values)) {
-        return absl::DataLossError(
-            absl::StrCat(place.file->path(), ": ", tensor.name, " has values that are not finite"));
+        return absl::DataLossError(absl::StrCat(source.file->path(), ": ", tensor.name,
+                                                " has values that are not finite"));
       }
     }
     return absl::OkStatus();
@@ -112,10 +112,10 @@ class HfParameters : public InitialParameters {
  private:
   const std::vector<std::unique_ptr<SafetensorsFile>> files_;
   // By unit, in the order of their offsets.
-  const std::vector<std::vector<Place>> units_;
+  const std::vector<std::vector<Source>> units_;
 };
 
-using Stored = absl::flat_hash_map<std::string, HfParameters::Place>;
+using Stored = absl::flat_hash_map<std::string, HfParameters::Source>;
 
 absl::StatusOr<Stored> StoredIn(const std::string& folder,
                                 const std::vector<std::unique_ptr<SafetensorsFile>>& files) {
@@ -123,7 +123,7 @@ absl::StatusOr<Stored> StoredIn(const std::string& folder,
   std::vector<std::string> twice;
   for (const auto& file : files) {
     for (const StoredTensor& tensor : file->header().tensors) {
-      if (!stored.try_emplace(tensor.name, HfParameters::Place{0, file.get(), &tensor}).second)
+      if (!stored.try_emplace(tensor.name, HfParameters::Source{0, file.get(), &tensor}).second)
         twice.push_back(tensor.name);
     }
   }
@@ -133,7 +133,7 @@ absl::StatusOr<Stored> StoredIn(const std::string& folder,
   return stored;
 }
 
-absl::StatusOr<bool> SameValues(const HfParameters::Place& a, const HfParameters::Place& b) {
+absl::StatusOr<bool> SameValues(const HfParameters::Source& a, const HfParameters::Source& b) {
   if (a.tensor->shape != b.tensor->shape || !IsModelType(a.tensor->type) ||
       !IsModelType(b.tensor->type))
     return false;
@@ -173,15 +173,15 @@ bool MayBeSurplus(absl::string_view name, bool tied) {
   return absl::EndsWith(name, "rotary_emb.inv_freq") || (tied && name == kOutput);
 }
 
-absl::StatusOr<std::vector<std::vector<HfParameters::Place>>> PlacesOf(const std::string& folder,
-                                                                       const ModelLayout& layout,
-                                                                       Stored stored) {
-  std::vector<std::vector<HfParameters::Place>> units;
+absl::StatusOr<std::vector<std::vector<HfParameters::Source>>> SourcesOf(const std::string& folder,
+                                                                         const ModelLayout& layout,
+                                                                         Stored stored) {
+  std::vector<std::vector<HfParameters::Source>> units;
   std::vector<std::string> missing, misshapen, surplus, sentences;
   const bool tied = Ties(layout);
   if (tied) LH_RETURN_IF_ERROR(CheckTied(folder, stored));
   for (const UnitLayout& unit : layout.units) {
-    std::vector<HfParameters::Place>& places = units.emplace_back();
+    std::vector<HfParameters::Source>& sources = units.emplace_back();
     for (const TensorLayout& wanted : unit.tensors) {
       const auto found = stored.find(wanted.name);
       if (found == stored.end()) {
@@ -194,11 +194,11 @@ absl::StatusOr<std::vector<std::vector<HfParameters::Place>>> PlacesOf(const std
                                          ShapeText(tensor.shape), ", expected F32, BF16 or F16 ",
                                          ShapeText(wanted.shape)));
       }
-      places.push_back({wanted.offset, found->second.file, &tensor});
+      sources.push_back({wanted.offset, found->second.file, &tensor});
       stored.erase(found);
     }
   }
-  for (const auto& [name, place] : stored) {
+  for (const auto& [name, source] : stored) {
     if (!MayBeSurplus(name, tied)) surplus.push_back(name);
   }
   std::sort(surplus.begin(), surplus.end());
@@ -228,7 +228,7 @@ absl::StatusOr<std::unique_ptr<InitialParameters>> OpenHfParameters(const std::s
     files.push_back(std::make_unique<SafetensorsFile>(std::move(file)));
   }
   LH_ASSIGN_OR_RETURN(Stored stored, StoredIn(folder, files));
-  LH_ASSIGN_OR_RETURN(auto units, PlacesOf(folder, layout, std::move(stored)));
+  LH_ASSIGN_OR_RETURN(auto units, SourcesOf(folder, layout, std::move(stored)));
   return std::make_unique<HfParameters>(std::move(files), std::move(units));
 }
 

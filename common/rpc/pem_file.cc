@@ -2,29 +2,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/io/file_error.h"
 #include "openssl/err.h"
 #include "openssl/pem.h"
 
 namespace longhaul {
 
-namespace {
-
-constexpr size_t kPemBytesMax = 16 << 20;
-
-absl::Status PemFileError(int error, absl::string_view shown) {
-  const std::string message = absl::StrCat(shown, ": ", std::strerror(error));
-  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
-  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(message);
-  if (error == EISDIR) return absl::InvalidArgumentError(absl::StrCat(shown, " is not a file"));
-  return absl::UnavailableError(message);
-}
-
-}  // namespace
-
 absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view shown) {
+  constexpr size_t kPemBytesMax = 16 << 20;
   errno = 0;
   const BioPtr file(BIO_new_file(path.c_str(), "r"));
   std::string text;
@@ -36,7 +23,9 @@ absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view s
   }
   const int error = errno;
   ERR_clear_error();
-  if (n < 0) return PemFileError(error, shown);
+  if (n < 0 && error == EISDIR)
+    return absl::InvalidArgumentError(absl::StrCat(shown, " is not a file"));
+  if (n < 0) return FileError(error, shown);
   if (text.size() <= kPemBytesMax) return text;
   return absl::InvalidArgumentError(absl::StrCat(shown, " has more than ", kPemBytesMax, " bytes"));
 }

@@ -6,23 +6,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/io/file_error.h"
 
 namespace longhaul {
 namespace {
-
-absl::Status FileError(int error, const std::string& what) {
-  const std::string message = absl::StrCat(what, ": ", std::strerror(error));
-  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
-  if (error == EACCES || error == EPERM) return absl::PermissionDeniedError(message);
-  return absl::UnavailableError(message);
-}
 
 absl::Status CheckSecret(const struct stat& file, const std::string& what,
                          const std::string& path) {

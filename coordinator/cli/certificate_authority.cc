@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -18,6 +17,7 @@
 #include "common/base/names.h"
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
+#include "common/io/file_error.h"
 #include "common/rpc/openssl_ptr.h"
 #include "common/rpc/pem_file.h"
 #include "openssl/err.h"
@@ -34,17 +34,10 @@ constexpr absl::Duration kBefore = absl::Hours(1);
 constexpr size_t kHostMax = 253, kCommonNameMax = 64;
 constexpr int kHostsMax = 100;
 
-absl::Status FileProblem(const std::string& path, int error) {
-  const std::string message = absl::StrCat(path, ": ", std::strerror(error));
-  if (error == EEXIST) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(path, " is there, and is not overwritten: move it away first"));
-  }
-  if (error == ENOENT) return absl::NotFoundError(message);
-  if (error == ENOTDIR) return absl::InvalidArgumentError(message);
-  if (error == EACCES || error == EPERM || error == EROFS)
-    return absl::PermissionDeniedError(message);
-  return absl::UnavailableError(message);
+// A wrong folder is a wrong argument.
+absl::Status FileProblem(int error, const std::string& path) {
+  const absl::Status status = FileError(error, path);
+  return error == ENOTDIR ? absl::InvalidArgumentError(status.message()) : status;
 }
 
 absl::Status OpensslProblem(const char* what) {
@@ -56,14 +49,18 @@ absl::Status OpensslProblem(const char* what) {
 
 absl::Status WriteNew(const std::string& path, const std::string& text, mode_t mode) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (fd < 0) return FileProblem(path, errno);
+  if (fd < 0 && errno == EEXIST) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(path, " is there, and is not overwritten: move it away first"));
+  }
+  if (fd < 0) return FileProblem(errno, path);
   const bool written =
       write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
   const int error = errno;
   close(fd);
   if (written) return absl::OkStatus();
   unlink(path.c_str());
-  return FileProblem(path, error);
+  return FileError(error, path);
 }
 
 absl::Status AddExtension(X509* certificate, X509* issuer, int id, const std::string& value) {
@@ -139,7 +136,7 @@ absl::StatusOr<BioPtr> OpenOfAuthority(const std::string& path, const std::strin
   if (file != nullptr) return file;
   const int error = errno;
   ERR_clear_error();
-  if (error != ENOENT) return FileProblem(path, error);
+  if (error != ENOENT) return FileProblem(error, path);
   return absl::NotFoundError(
       absl::StrCat(folder, " has no authority (", path, "): longhaul certs init --dir ", folder));
 }
@@ -228,7 +225,7 @@ absl::StatusOr<std::vector<Extension>> ExtensionsOf(const CertificateRequest& re
 }  // namespace
 
 absl::StatusOr<CertificateFiles> InitAuthority(const std::string& folder, int days) {
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return FileProblem(folder, errno);
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return FileProblem(errno, folder);
   // Unlike the name of any other authority, so that nobody confuses two of them.
   const std::string name = absl::StrCat("Longhaul authority ", RandomHex().substr(0, 8));
   return Make(folder + "/ca", name, absl::Now() + days * absl::Hours(24),

@@ -8,11 +8,9 @@ namespace {
 
 CliError ErrorOfFiles(const absl::Status& status) {
   const bool usage = absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
-  return {.exit = absl::IsInternal(status) ? ExitCode::kInternal
-                  : usage                  ? ExitCode::kUsage
-                                           : ExitCode::kFailed,
-          .code = absl::StatusCodeToString(status.code()),
-          .message = std::string(status.message())};
+  return ErrorOf(status, absl::IsInternal(status) ? ExitCode::kInternal
+                         : usage                  ? ExitCode::kUsage
+                                                  : ExitCode::kFailed);
 }
 
 std::string DateOf(absl::Time time) {

@@ -6,7 +6,6 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/exit_code.h"
 #include "common/base/utf8.h"
@@ -14,8 +13,6 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
 #include "coordinator/cli/connection.h"
-#include "coordinator/cli/data_command.h"
-#include "coordinator/cli/export.h"
 #include "coordinator/cli/lm_program.h"
 
 namespace longhaul::cli {
@@ -24,11 +21,6 @@ namespace {
 static_assert(static_cast<int>(ExitCode::kFailed) == kExitFailed &&
               static_cast<int>(ExitCode::kConnection) == kExitRefused &&
               static_cast<int>(ExitCode::kUsage) == kExitBadArguments);
-
-Outcome Version() {
-  return {Json{{"version", LONGHAUL_VERSION}, {"api", "longhaul.v1"}},
-          absl::StrCat("longhaul ", LONGHAUL_VERSION, "\n")};
-}
 
 // What a request names. gRPC would fail without words.
 std::optional<CliError> CannotBeSent(const Arguments& arguments) {
@@ -42,11 +34,6 @@ std::optional<CliError> CannotBeSent(const Arguments& arguments) {
 }
 
 Outcome Execute(const Arguments& arguments, const Environment& environment) {
-  if (arguments.command == "version") return Version();
-  if (arguments.command == "data check") return CheckDataFiles(arguments);
-  if (absl::StartsWith(arguments.command, "certs ")) return Certs(arguments);
-  if (arguments.command == "export" && IsLocalExport(arguments))
-    return Export(arguments, nullptr, environment);
   if (std::optional<Outcome> outcome = RunLocalCommand(arguments, environment))
     return *std::move(outcome);
   if (std::optional<CliError> error = CannotBeSent(arguments)) return *std::move(error);

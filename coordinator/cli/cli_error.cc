@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/rpc/status_details.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/text.h"
 
@@ -57,17 +56,19 @@ std::string HintOf(const absl::Status& status, const std::string& address) {
 
 }  // namespace
 
+CliError ErrorOf(const absl::Status& status, ExitCode exit, std::string hint) {
+  return {.exit = exit,
+          .code = absl::StatusCodeToString(status.code()),
+          .message = std::string(status.message()),
+          .hint = std::move(hint)};
+}
+
 CliError ErrorOfCall(const absl::Status& status, const std::string& address) {
-  CliError error{.exit = ExitOf(status),
-                 .code = absl::StatusCodeToString(status.code()),
-                 .message = std::string(status.message()),
-                 .hint = HintOf(status, address),
-                 .retry_after = RetryDelayOf(status)};
+  CliError error = ErrorOf(status, ExitOf(status), HintOf(status, address));
+  error.retry_after = RetryDelayOf(status);
   if (error.message.empty() && absl::IsUnimplemented(status))
     error.message = "the server does not know this call";  // gRPC's own answer has no words.
-  for (const FieldViolation& violation : FieldViolationsOf(status)) {
-    error.fields.push_back({violation.field, violation.description});
-  }
+  error.fields = FieldViolationsOf(status);
   if (const auto info = ErrorInfoOf(status)) {
     error.reason = info->reason;
     const auto hint = info->metadata.find("hint");
@@ -77,16 +78,14 @@ CliError ErrorOfCall(const absl::Status& status, const std::string& address) {
 }
 
 CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations) {
-  CliError error{.exit = ExitCode::kUsage,
-                 .code = absl::StatusCodeToString(status.code()),
-                 .message = kSpecRefused,
-                 .refusal = kSpecRefused};
+  CliError error = ErrorOf(status, ExitCode::kUsage);
+  error.message = error.refusal = kSpecRefused;
   error.fields = FieldsOf(violations);
   return error;
 }
 
-std::vector<CliError::Field> FieldsOf(const std::vector<SpecViolation>& violations) {
-  std::vector<CliError::Field> fields;
+std::vector<FieldViolation> FieldsOf(const std::vector<SpecViolation>& violations) {
+  std::vector<FieldViolation> fields;
   for (const SpecViolation& v : violations) fields.push_back({v.field, Describe(v)});
   return fields;
 }
@@ -103,7 +102,7 @@ Json ToJson(const CliError& error) {
   if (!error.reason.empty()) json["reason"] = error.reason;
   if (error.retry_after) json["retry_after_seconds"] = absl::ToDoubleSeconds(*error.retry_after);
   json["fields"] = Json::array();
-  for (const CliError::Field& field : error.fields) {
+  for (const FieldViolation& field : error.fields) {
     json["fields"].push_back({{"field", field.field}, {"description", field.description}});
   }
   return json;
@@ -115,7 +114,7 @@ std::string ToText(const CliError& error, bool colour) {
                   error.code, ")\n");
   const size_t in_full = std::min(error.fields.size(), kFieldsInFull);
   for (size_t i = 0; i < in_full; ++i) {
-    const CliError::Field& field = error.fields[i];
+    const FieldViolation& field = error.fields[i];
     absl::StrAppend(&text, "  ", Printable(field.field), field.field.empty() ? "" : ": ",
                     Printable(field.description), "\n");
   }

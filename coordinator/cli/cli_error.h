@@ -9,14 +9,12 @@
 #include "absl/time/time.h"
 #include "common/config/spec_violation.h"
 #include "common/config/yaml_json.h"
+#include "common/rpc/status_details.h"
 #include "coordinator/cli/exit_code.h"
 
 namespace longhaul::cli {
 
 struct CliError {
-  struct Field {
-    std::string field, description;
-  };
   ExitCode exit = ExitCode::kInternal;
   // Canonical code ("NOT_FOUND"), or JOB_FAILED, JOB_CANCELLED.
   std::string code;
@@ -28,11 +26,14 @@ struct CliError {
   // Said in place of the server's message, which repeats the fields.
   std::string refusal = "the request is refused";
   // Every field at fault.
-  std::vector<Field> fields;
+  std::vector<FieldViolation> fields;
   std::optional<absl::Duration> retry_after;
 };
 
 inline constexpr char kSpecRefused[] = "the job spec is refused";
+
+// The error of what this program does itself.
+CliError ErrorOf(const absl::Status& status, ExitCode exit, std::string hint = "");
 
 // The error of a failed call to the server at `address`. The status has its google.rpc details.
 CliError ErrorOfCall(const absl::Status& status, const std::string& address);
@@ -40,7 +41,7 @@ CliError ErrorOfCall(const absl::Status& status, const std::string& address);
 // The error of a spec that this program refused.
 CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations);
 
-std::vector<CliError::Field> FieldsOf(const std::vector<SpecViolation>& violations);
+std::vector<FieldViolation> FieldsOf(const std::vector<SpecViolation>& violations);
 
 CliError UsageError(std::string message, std::string hint = "");
 

@@ -3,9 +3,11 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/names.h"
+#include "coordinator/cli/data_command.h"
 #include "coordinator/cli/export.h"
 #include "coordinator/cli/pause.h"
 #include "coordinator/cli/results.h"
@@ -59,6 +61,11 @@ Outcome Checkpoints(const Arguments& arguments, Client& client, const Environmen
           CheckpointsTable(*checkpoints, {environment.table_columns()})};
 }
 
+Outcome Version() {
+  return {Json{{"version", LONGHAUL_VERSION}, {"api", "longhaul.v1"}},
+          absl::StrCat("longhaul ", LONGHAUL_VERSION, "\n")};
+}
+
 struct Command {
   absl::string_view name;
   Outcome (*run)(const Arguments&, Client&, const Environment&);
@@ -86,6 +93,11 @@ constexpr Command kCommands[] = {
 }  // namespace
 
 std::optional<Outcome> RunLocalCommand(const Arguments& arguments, const Environment& environment) {
+  if (arguments.command == "version") return Version();
+  if (arguments.command == "data check") return CheckDataFiles(arguments);
+  if (absl::StartsWith(arguments.command, "certs ")) return Certs(arguments);
+  if (arguments.command == "export" && IsLocalExport(arguments))
+    return Export(arguments, nullptr, environment);
   if (arguments.command == "doctor") return Doctor(arguments, environment);
   if (arguments.command == "contexts") return ListContexts(arguments, environment);
   if (arguments.command == "spec explain")

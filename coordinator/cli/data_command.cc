@@ -41,10 +41,8 @@ CliError ErrorOfPath(const std::string& path, const absl::Status& status) {
   // The tokenizer, or its program, may be what is not found.
   std::error_code ignored;
   const bool missing = absl::IsNotFound(status) && !std::filesystem::exists(path, ignored);
-  return {.exit = usage ? ExitCode::kUsage : ExitCode::kFailed,
-          .code = absl::StatusCodeToString(status.code()),
-          .message = std::string(status.message()),
-          .hint = missing ? "give a file, a folder or a pattern" : ""};
+  return ErrorOf(status, usage ? ExitCode::kUsage : ExitCode::kFailed,
+                 missing ? "give a file, a folder or a pattern" : "");
 }
 
 template <typename Number>

@@ -18,16 +18,9 @@ std::string TimeOf(const v1::JobEvent& event) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S", TimeFromProto(event.at()), absl::UTCTimeZone());
 }
 
-// A newer server may have kinds that this program does not know.
-std::string KindOf(const v1::JobEvent& event) {
-  const std::string& name = v1::EventKind_Name(event.kind());
-  return name.empty() ? absl::StrCat("KIND_", static_cast<int>(event.kind())) : name;
-}
+std::string KindOf(const v1::JobEvent& event) { return EnumName(event.kind(), "KIND"); }
 
-std::string SeverityOf(const v1::JobEvent& event) {
-  const std::string& name = v1::EventSeverity_Name(event.severity());
-  return name.empty() ? absl::StrCat("SEVERITY_", static_cast<int>(event.severity())) : name;
-}
+std::string SeverityOf(const v1::JobEvent& event) { return EnumName(event.severity(), "SEVERITY"); }
 
 std::string WordsOf(const v1::JobEvent& event) {
   std::string words = event.message();
@@ -38,12 +31,7 @@ std::string WordsOf(const v1::JobEvent& event) {
 
 }  // namespace
 
-Json EventsJson(const v1::ListEventsResponse& events) {
-  Json json = Json::array();
-  for (const v1::JobEvent& event : events.events())
-    json.push_back(MessageToJson(event, JsonFields::kAll));
-  return json;
-}
+Json EventsJson(const v1::ListEventsResponse& events) { return MessagesToJson(events.events()); }
 
 std::string EventJsonLine(const v1::JobEvent& event) {
   return JsonLine(Outcome(MessageToJson(event, JsonFields::kAll), "")) + "\n";

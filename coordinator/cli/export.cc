@@ -18,15 +18,11 @@
 namespace longhaul::cli {
 namespace {
 
-constexpr char kAnotherFolder[] = "give --out a folder that is not there yet";
-
-CliError ErrorOfExport(const absl::Status& status, std::string hint) {
+CliError ErrorOfExport(const absl::Status& status) {
   const bool usage = absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
                      absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
-  return {.exit = usage ? ExitCode::kUsage : ExitCode::kFailed,
-          .code = absl::StatusCodeToString(status.code()),
-          .message = std::string(status.message()),
-          .hint = std::move(hint)};
+  return ErrorOf(status, usage ? ExitCode::kUsage : ExitCode::kFailed,
+                 absl::IsAlreadyExists(status) ? "give --out a folder that is not there yet" : "");
 }
 
 // The folder that the model of a checkpoint began with, if it is here.
@@ -40,7 +36,7 @@ Outcome ExportFolder(const Arguments& arguments, const std::string& folder,
                      const Environment& environment) {
   const absl::StatusOr<std::unique_ptr<CheckpointFolder>> checkpoint =
       CheckpointFolder::Open(folder);
-  if (!checkpoint.ok()) return ErrorOfExport(checkpoint.status(), "");
+  if (!checkpoint.ok()) return ErrorOfExport(checkpoint.status());
   HfExportOptions options{
       .config = {.shape = (*checkpoint)->shape(),
                  .separate_documents = (*checkpoint)->manifest().separate_documents()},
@@ -49,9 +45,7 @@ Outcome ExportFolder(const Arguments& arguments, const std::string& folder,
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const absl::StatusOr<HfExport> done =
       ExportHf(*fs, (*checkpoint)->layout(), **checkpoint, options, arguments.out);
-  if (!done.ok()) {
-    return ErrorOfExport(done.status(), absl::IsAlreadyExists(done.status()) ? kAnotherFolder : "");
-  }
+  if (!done.ok()) return ErrorOfExport(done.status());
   if (done->carried.empty())
     environment.err << "note: no tokenizer is carried along (--tokenizer DIR)" << std::endl;
   const v1::CheckpointManifest& manifest = (*checkpoint)->manifest();
@@ -86,8 +80,7 @@ Outcome Export(const Arguments& arguments, Client* client, const Environment& en
   if (std::filesystem::exists(arguments.out, error) &&
       !std::filesystem::is_empty(arguments.out, error)) {
     return ErrorOfExport(
-        absl::AlreadyExistsError(absl::StrCat(arguments.out, " is there, and not empty")),
-        kAnotherFolder);
+        absl::AlreadyExistsError(absl::StrCat(arguments.out, " is there, and not empty")));
   }
   auto brought = BringCheckpoint(arguments, *client, environment);
   if (auto* const failed = std::get_if<CliError>(&brought)) return std::move(*failed);

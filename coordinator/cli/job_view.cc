@@ -155,10 +155,7 @@ std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>&
   return text;
 }
 
-std::string StateName(v1::JobState state) {
-  const std::string& name = v1::JobState_Name(state);
-  return name.empty() ? absl::StrCat("STATE_", static_cast<int>(state)) : name;
-}
+std::string StateName(v1::JobState state) { return EnumName(state, "STATE"); }
 
 Json JobJson(const v1::Job& job) {
   Json json = {{"name", job.spec().name()}, {"steps", job.spec().train().steps()}};

@@ -2,7 +2,13 @@
 // JSON writes 64-bit numbers as text), timestamps as RFC 3339 in UTC, durations as seconds.
 #pragma once
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "common/config/yaml_json.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/generated_enum_reflection.h"
 #include "google/protobuf/message.h"
 
 namespace longhaul::cli {
@@ -16,5 +22,22 @@ enum class JsonFields {
 
 // `fields` holds for the messages inside too.
 Json MessageToJson(const google::protobuf::Message& message, JsonFields fields);
+
+// All fields of each.
+template <typename Message>
+Json MessagesToJson(const google::protobuf::RepeatedPtrField<Message>& messages) {
+  Json json = Json::array();
+  for (const Message& message : messages) json.push_back(MessageToJson(message, JsonFields::kAll));
+  return json;
+}
+
+// The name of an enum's value; PREFIX_n of one that this program does not know: a newer server may
+// have it.
+template <typename Enum>
+std::string EnumName(Enum value, absl::string_view prefix) {
+  const auto* known =
+      google::protobuf::GetEnumDescriptor<Enum>()->FindValueByNumber(static_cast<int>(value));
+  return known != nullptr ? known->name() : absl::StrCat(prefix, "_", static_cast<int>(value));
+}
 
 }  // namespace longhaul::cli

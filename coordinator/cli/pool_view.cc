@@ -8,11 +8,6 @@
 namespace longhaul::cli {
 namespace {
 
-std::string PoolStateName(v1::PoolState state) {
-  const std::string& name = v1::PoolState_Name(state);
-  return name.empty() ? absl::StrCat("STATE_", static_cast<int>(state)) : name;
-}
-
 // An older coordinator sends the id alone.
 std::string JobOf(const v1::Pool& pool) {
   if (!pool.job().empty()) return pool.job();
@@ -21,17 +16,13 @@ std::string JobOf(const v1::Pool& pool) {
 
 }  // namespace
 
-Json PoolsJson(const v1::ListPoolsResponse& pools) {
-  Json json = Json::array();
-  for (const v1::Pool& pool : pools.pools()) json.push_back(MessageToJson(pool, JsonFields::kAll));
-  return json;
-}
+Json PoolsJson(const v1::ListPoolsResponse& pools) { return MessagesToJson(pools.pools()); }
 
 std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::Pool& pool : pools.pools()) {
     rows.push_back(
-        {pool.name(), PoolStateName(pool.state()), absl::StrCat(pool.ranks()),
+        {pool.name(), EnumName(pool.state(), "STATE"), absl::StrCat(pool.ranks()),
          v1::Device_Name(pool.device()), JobOf(pool),
          pool.has_progress() ? absl::StrCat(pool.progress().inner_step()) : "-",
          pool.has_progress() ? CountText(pool.progress().tokens_per_second()) : "-",
@@ -64,11 +55,7 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
 }
 
 Json CheckpointsJson(const v1::ListCheckpointsResponse& checkpoints) {
-  Json json = Json::array();
-  for (const v1::CheckpointManifest& checkpoint : checkpoints.checkpoints()) {
-    json.push_back(MessageToJson(checkpoint, JsonFields::kAll));
-  }
-  return json;
+  return MessagesToJson(checkpoints.checkpoints());
 }
 
 std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, TableWidth width) {

@@ -6,9 +6,13 @@
 
 #include "common/base/checked_math.h"
 #include "common/wire/proto_values.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 
 namespace longhaul::coordinator {
 namespace {
+
+using google::protobuf::FieldDescriptor;
 
 // More steps or tokens than any job has. With this bound, sums of what pools report stay within 64
 // bits.
@@ -17,18 +21,31 @@ constexpr int64_t kCountMax = int64_t{1} << 50;
 int64_t SaneCount(int64_t value) { return std::clamp<int64_t>(value, 0, kCountMax); }
 double Sane(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
 
-v1::InPoolBytes Cleaned(v1::InPoolBytes bytes) {
-  bytes.set_pair(SaneCount(bytes.pair()));
-  bytes.set_node(SaneCount(bytes.node()));
-  bytes.set_pool(SaneCount(bytes.pool()));
-  return bytes;
+// Bounds every number of a report, also in the messages inside. train_loss is not changed: people
+// must see a loss that is not finite.
+void BoundNumbers(google::protobuf::Message* message) {
+  const google::protobuf::Reflection& reflection = *message->GetReflection();
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message->GetDescriptor()->field(i);
+    if (field->is_repeated()) continue;
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      BoundNumbers(reflection.MutableMessage(message, field));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
+      reflection.SetInt32(message, field, std::max(reflection.GetInt32(*message, field), 0));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT64) {
+      reflection.SetInt64(message, field, SaneCount(reflection.GetInt64(*message, field)));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE &&
+               field->name() != "train_loss") {
+      reflection.SetDouble(message, field, Sane(reflection.GetDouble(*message, field)));
+    }
+  }
 }
 
 void AddBytes(const v1::InPoolBytes& from, v1::InPoolBytes* to) {
   to->set_pair(to->pair() + from.pair());
   to->set_node(to->node() + from.node());
   to->set_pool(to->pool() + from.pool());
-  *to = Cleaned(*to);
+  BoundNumbers(to);
 }
 
 void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
@@ -47,35 +64,10 @@ void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
   AddBytes(from.refresh(), to->mutable_refresh());
 }
 
-// train_loss is not changed: people must see a loss that is not finite.
 v1::PoolProgress Cleaned(v1::PoolProgress progress) {
   // Their size has no bound but the message's, and every report of the job would have them.
   progress.DiscardUnknownFields();
-  progress.set_ranks(std::max(progress.ranks(), 0));
-  progress.set_inner_step(SaneCount(progress.inner_step()));
-  progress.set_tokens(SaneCount(progress.tokens()));
-  progress.set_tokens_per_second(Sane(progress.tokens_per_second()));
-  progress.set_compute_seconds(Sane(progress.compute_seconds()));
-  progress.set_exposed_wait_seconds(Sane(progress.exposed_wait_seconds()));
-  progress.set_eval_seconds(Sane(progress.eval_seconds()));
-  progress.set_sync_seconds(Sane(progress.sync_seconds()));
-  progress.set_uplink_nmse(Sane(progress.uplink_nmse()));
-  progress.set_error_feedback_norm(Sane(progress.error_feedback_norm()));
-  *progress.mutable_forward() = Cleaned(progress.forward());
-  *progress.mutable_backward() = Cleaned(progress.backward());
-  *progress.mutable_gradient() = Cleaned(progress.gradient());
-  *progress.mutable_refresh() = Cleaned(progress.refresh());
-  progress.set_weights_nmse(Sane(progress.weights_nmse()));
-  progress.set_gradients_nmse(Sane(progress.gradients_nmse()));
-  progress.set_skipped_steps(SaneCount(progress.skipped_steps()));
-  progress.set_learning_rate(Sane(progress.learning_rate()));
-  progress.set_gradient_norm(Sane(progress.gradient_norm()));
-  progress.set_tokens_per_second_with_evaluation(
-      Sane(progress.tokens_per_second_with_evaluation()));
-  progress.set_inner_state_taken_up_step(SaneCount(progress.inner_state_taken_up_step()));
-  progress.set_inner_state_saved_step(SaneCount(progress.inner_state_saved_step()));
-  progress.set_inner_state_losses(SaneCount(progress.inner_state_losses()));
-  progress.set_inner_state_failures(SaneCount(progress.inner_state_failures()));
+  BoundNumbers(&progress);
   // The coordinator sets the evaluation itself.
   progress.clear_evaluation();
   progress.clear_evaluation_step();

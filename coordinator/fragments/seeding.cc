@@ -27,21 +27,21 @@ constexpr char kBadSeedUrl[] = "longhaul.fragments.bad_seed";
 absl::StatusOr<FloatArray> ReadHfSeed(const std::string& folder, int64_t elements,
                                       absl::Span<const v1::CheckpointTensor> tensors) {
   LH_ASSIGN_OR_RETURN(const HfModel model, OpenHfModel(folder));
-  struct Place {
+  struct Source {
     int unit = 0;
     const TensorLayout* tensor = nullptr;
   };
-  absl::flat_hash_map<std::string, Place> places;
+  absl::flat_hash_map<std::string, Source> sources;
   for (size_t u = 0; u < model.layout.units.size(); ++u) {
     for (const TensorLayout& tensor : model.layout.units[u].tensors)
-      places[tensor.name] = {static_cast<int>(u), &tensor};
+      sources[tensor.name] = {static_cast<int>(u), &tensor};
   }
   FloatArray values(elements);
   for (const v1::CheckpointTensor& tensor : tensors) {
-    const auto found = places.find(tensor.name());
+    const auto found = sources.find(tensor.name());
     // The folder may have changed since the job was submitted.
     const bool same =
-        found != places.end() &&
+        found != sources.end() &&
         std::equal(tensor.shape().begin(), tensor.shape().end(),
                    found->second.tensor->shape.begin(), found->second.tensor->shape.end());
     if (!same) {

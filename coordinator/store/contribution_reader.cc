@@ -27,7 +27,7 @@ absl::StatusOr<ContributionReader> ContributionReader::Create(
       return absl::InvalidArgumentError(absl::StrCat("pool ", contribution.pool, ": weight ",
                                                      contribution.weight, " is out of range"));
     }
-    LH_ASSIGN_OR_RETURN(Source source, reader.Place(contribution, fragment_elements));
+    LH_ASSIGN_OR_RETURN(Source source, reader.SourceOf(contribution, fragment_elements));
     weights.push_back(source.weight);
     reader.sources_.push_back(std::move(source));
   }
@@ -44,7 +44,7 @@ absl::StatusOr<const Codec*> ContributionReader::CodecOf(CodecKind kind) {
   return codec.get();
 }
 
-absl::StatusOr<ContributionReader::Source> ContributionReader::Place(
+absl::StatusOr<ContributionReader::Source> ContributionReader::SourceOf(
     const Contribution& contribution, int64_t fragment_elements) {
   Source source;
   source.weight = static_cast<float>(contribution.weight);
@@ -57,14 +57,15 @@ absl::StatusOr<ContributionReader::Source> ContributionReader::Place(
       position.offset += bytes;
     }
   }
-  std::sort(source.segments.begin(), source.segments.end(), [](const Placed& a, const Placed& b) {
-    return a.segment.first_block < b.segment.first_block;
-  });
+  std::sort(source.segments.begin(), source.segments.end(),
+            [](const StoredSegment& a, const StoredSegment& b) {
+              return a.segment.first_block < b.segment.first_block;
+            });
   int64_t covered = 0;
   bool gapless = true;
-  for (const Placed& placed : source.segments) {
-    gapless = gapless && placed.segment.first_block * kBlockElements == covered;
-    covered += placed.segment.elements;
+  for (const StoredSegment& stored : source.segments) {
+    gapless = gapless && stored.segment.first_block * kBlockElements == covered;
+    covered += stored.segment.elements;
   }
   if (!gapless || covered != fragment_elements) {
     return absl::InvalidArgumentError(
@@ -76,18 +77,18 @@ absl::StatusOr<ContributionReader::Source> ContributionReader::Place(
 
 absl::Status ContributionReader::Load(const Source& source, int64_t first_block, int64_t end_block,
                                       Buffer* buffer) const {
-  auto placed =
-      std::partition_point(source.segments.begin(), source.segments.end(),
-                           [&](const Placed& p) { return p.segment.first_block < first_block; });
+  auto stored = std::partition_point(
+      source.segments.begin(), source.segments.end(),
+      [&](const StoredSegment& p) { return p.segment.first_block < first_block; });
   std::vector<Buffer::Loaded>& loaded = buffer->loaded_;
-  for (; placed != source.segments.end() && placed->segment.first_block < end_block; ++placed) {
+  for (; stored != source.segments.end() && stored->segment.first_block < end_block; ++stored) {
     const int64_t offset =
-        loaded.empty() ? 0 : loaded.back().offset + loaded.back().placed->payload_bytes;
-    loaded.push_back({&source, &*placed, offset});
+        loaded.empty() ? 0 : loaded.back().offset + loaded.back().stored->payload_bytes;
+    loaded.push_back({&source, &*stored, offset});
     std::vector<uint8_t>& coded = buffer->coded_;
-    coded.resize(std::max<size_t>(coded.size(), offset + placed->payload_bytes));
+    coded.resize(std::max<size_t>(coded.size(), offset + stored->payload_bytes));
     LH_RETURN_IF_ERROR(
-        log_->Read(placed->position, absl::MakeSpan(coded).subspan(offset, placed->payload_bytes)));
+        log_->Read(stored->position, absl::MakeSpan(coded).subspan(offset, stored->payload_bytes)));
   }
   return absl::OkStatus();
 }
@@ -102,8 +103,8 @@ absl::Status ContributionReader::ReadTile(int64_t first_block, int64_t elements,
   }
   // A second loop, since loading may move the bytes of earlier segments.
   for (const Buffer::Loaded& loaded : buffer->loaded_) {
-    const SegmentRef& segment = loaded.placed->segment;
-    mean->Add(*loaded.placed->codec, loaded.source->weight,
+    const SegmentRef& segment = loaded.stored->segment;
+    mean->Add(*loaded.stored->codec, loaded.source->weight,
               (segment.first_block - first_block) * kBlockElements, buffer->ViewOf(loaded),
               static_cast<int>(loaded.source - sources_.data()));
   }
@@ -111,8 +112,8 @@ absl::Status ContributionReader::ReadTile(int64_t first_block, int64_t elements,
 }
 
 SegmentView ContributionReader::Buffer::ViewOf(const Loaded& loaded) const {
-  return {loaded.placed->segment.elements, loaded.placed->segment.base_exponent,
-          absl::MakeConstSpan(coded_).subspan(loaded.offset, loaded.placed->payload_bytes)};
+  return {loaded.stored->segment.elements, loaded.stored->segment.base_exponent,
+          absl::MakeConstSpan(coded_).subspan(loaded.offset, loaded.stored->payload_bytes)};
 }
 
 absl::Status ContributionReader::ReadSeed(int64_t first_block, Buffer* buffer,
@@ -122,9 +123,9 @@ absl::Status ContributionReader::ReadSeed(int64_t first_block, Buffer* buffer,
   const int64_t end_block = first_block + CeilDiv(out.size(), kBlockElements);
   LH_RETURN_IF_ERROR(Load(sources_[0], first_block, end_block, buffer));
   for (const Buffer::Loaded& loaded : buffer->loaded_) {
-    const SegmentRef& segment = loaded.placed->segment;
+    const SegmentRef& segment = loaded.stored->segment;
     const int64_t offset = (segment.first_block - first_block) * kBlockElements;
-    LH_RETURN_IF_ERROR(loaded.placed->codec->Decode(buffer->ViewOf(loaded),
+    LH_RETURN_IF_ERROR(loaded.stored->codec->Decode(buffer->ViewOf(loaded),
                                                     out.subspan(offset, segment.elements)));
   }
   return absl::OkStatus();

@@ -21,7 +21,7 @@ namespace longhaul {
 // Immutable. Several threads may read, each with its own Buffer. Memory: the headers of the
 // segments; a Buffer holds the coded bytes of one tile.
 class ContributionReader {
-  struct Placed {
+  struct StoredSegment {
     SegmentRef segment;
     LogPosition position;
     int64_t payload_bytes = 0;
@@ -31,7 +31,7 @@ class ContributionReader {
     // The pool's share in the mean.
     float weight = 1;
     // In the order of their first blocks.
-    std::vector<Placed> segments;
+    std::vector<StoredSegment> segments;
   };
 
  public:
@@ -40,7 +40,7 @@ class ContributionReader {
     friend class ContributionReader;
     struct Loaded {
       const Source* source;
-      const Placed* placed;
+      const StoredSegment* stored;
       // Where the segment begins in coded_.
       int64_t offset;
     };
@@ -65,7 +65,7 @@ class ContributionReader {
  private:
   ContributionReader() = default;
   absl::StatusOr<const Codec*> CodecOf(CodecKind kind);
-  absl::StatusOr<Source> Place(const Contribution& contribution, int64_t fragment_elements);
+  absl::StatusOr<Source> SourceOf(const Contribution& contribution, int64_t fragment_elements);
   // Loads the segments of `source` in [first_block, end_block), after those that are loaded
   // already.
   absl::Status Load(const Source& source, int64_t first_block, int64_t end_block,

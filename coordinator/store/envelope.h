@@ -18,9 +18,6 @@ bool IsOtherFormat(absl::string_view magic, absl::string_view found);
 // A FAILED_PRECONDITION that names the file and both formats.
 absl::Status OtherFormat(absl::string_view magic, absl::string_view found, absl::string_view path);
 
-// Bytes of the envelope without the message.
-inline constexpr int64_t kEnvelopeBytes = 8 + 4 + 16;
-
 inline std::string WithEnvelope(absl::string_view magic, absl::string_view message) {
   WireWriter out;
   out.Bytes(magic);

@@ -21,7 +21,7 @@ absl::Status Refuse(const SegmentRef& segment, absl::string_view what) {
 
 // Checks that a segment lies within one tile of the fragment, on whole blocks, and not before
 // `block`.
-absl::Status CheckPlace(const SegmentRef& segment, int64_t block, int64_t fragment_elements) {
+absl::Status CheckBounds(const SegmentRef& segment, int64_t block, int64_t fragment_elements) {
   if (segment.elements < 1 || segment.elements > kTileElements) return Refuse(segment, "bad size");
   if (segment.first_block < block) return Refuse(segment, "not in ascending order");
   if (segment.first_block > fragment_elements / kBlockElements) {
@@ -63,7 +63,7 @@ absl::Status CheckPart(const PartInfo& part, int64_t payload_bytes, int64_t frag
   if (part.segments.empty()) return absl::InvalidArgumentError("a part without segments");
   int64_t block = 0, bytes = 0;
   for (const SegmentRef& segment : part.segments) {
-    LH_RETURN_IF_ERROR(CheckPlace(segment, block, fragment_elements));
+    LH_RETURN_IF_ERROR(CheckBounds(segment, block, fragment_elements));
     block = segment.first_block + CeilDiv(segment.elements, kBlockElements);
     bytes += codec->PayloadBytes(segment.elements);
   }

@@ -54,18 +54,18 @@ absl::Status CheckFiles(const std::string& path) {
   if (absl::IsUnavailable(wal.status()))
     return absl::ResourceExhaustedError(wal.status().message());
   LH_RETURN_IF_ERROR(wal.status());
-  absl::StatusOr<WalContent> content = CheckWal(*wal, wal_path);
+  absl::StatusOr<int64_t> frames = CheckWal(*wal, wal_path);
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
-  if (content.ok() && content->frames > 0 && (error || size == 0)) {
-    content =
+  if (frames.ok() && *frames > 0 && (error || size == 0)) {
+    frames =
         absl::DataLossError(absl::StrCat(path, error ? " is missing" : " is empty", ", though ",
-                                         wal_path, " has ", content->frames, " pages of it"));
+                                         wal_path, " has ", *frames, " pages of it"));
   }
-  if (content.ok()) return absl::OkStatus();
+  if (frames.ok()) return absl::OkStatus();
   // Another process may be writing: then the file only looks damaged.
   if (!error) LH_RETURN_IF_ERROR(CheckNotOpen(path));
-  return MarkFatal(content.status());
+  return MarkFatal(frames.status());
 }
 
 int Bind(sqlite3_stmt* statement, int index, const SqlValue& value) {

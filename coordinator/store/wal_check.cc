@@ -45,11 +45,10 @@ class Wal {
   using OnFrame = absl::FunctionRef<absl::Status(uint32_t page, absl::string_view content,
                                                  uint32_t commit_pages)>;
 
-  // Calls `use` with the frames of whole transactions, in order.
-  absl::StatusOr<WalContent> Read(OnFrame use) {
-    WalContent content;
+  // Calls `use` with the frames of whole transactions, in order. Returns their number.
+  absl::StatusOr<int64_t> Read(OnFrame use) {
     // The file was being made when its process ended.
-    if (bytes_.size() < kWalHeaderBytes) return content;
+    if (bytes_.size() < kWalHeaderBytes) return 0;
     const uint32_t magic = BigEndian(bytes_, 0);
     big_endian_ = (magic & 1) != 0;
     page_bytes_ = BigEndian(bytes_, 8);
@@ -61,17 +60,16 @@ class Wal {
       return absl::DataLossError(
           absl::StrCat(path_, " is damaged at byte 0: its header is not valid"));
     }
-    int64_t good = 0;
+    int64_t good = 0, whole = 0;
     while (good < Frames() && IsOurs(good) && Extends(good, &sum)) {
-      if (CommitPages(good) != 0) content.frames = good + 1;
+      if (CommitPages(good) != 0) whole = good + 1;
       ++good;
     }
     LH_RETURN_IF_ERROR(CheckEnd(good));
-    content.torn_frames = good - content.frames;
-    for (int64_t i = 0; i < content.frames; ++i) {
+    for (int64_t i = 0; i < whole; ++i) {
       LH_RETURN_IF_ERROR(use(BigEndian(bytes_, At(i)), Content(i), CommitPages(i)));
     }
-    return content;
+    return whole;
   }
 
  private:
@@ -122,7 +120,7 @@ class Wal {
 
 }  // namespace
 
-absl::StatusOr<WalContent> CheckWal(absl::string_view wal, const std::string& path) {
+absl::StatusOr<int64_t> CheckWal(absl::string_view wal, const std::string& path) {
   return Wal(wal, path).Read(
       [](uint32_t, absl::string_view, uint32_t) { return absl::OkStatus(); });
 }

@@ -17,16 +17,9 @@
 
 namespace longhaul {
 
-struct WalContent {
-  // Frames of whole transactions.
-  int64_t frames = 0;
-  // Frames after them, of a transaction that never ended.
-  int64_t torn_frames = 0;
-};
-
-// Checks the bytes of a WAL. `path` is for messages. DATA_LOSS: damaged; the error names file,
-// frame and byte.
-absl::StatusOr<WalContent> CheckWal(absl::string_view wal, const std::string& path);
+// Checks the bytes of a WAL, and returns how many frames of whole transactions it has. `path` is
+// for messages. DATA_LOSS: damaged; the error names file, frame and byte.
+absl::StatusOr<int64_t> CheckWal(absl::string_view wal, const std::string& path);
 
 // Applies the transactions of the WAL to the database. Returns the bytes of a file that needs no
 // WAL. DATA_LOSS: the WAL is damaged.

@@ -17,7 +17,7 @@
 #include "common/hf/hf_export.h"
 #include "common/hf/hf_parameters.h"
 #include "common/io/posix_filesystem.h"
-#include "worker/collective/thread_communicator.h"
+#include "tests/testing/thread_communicator.h"
 #include "worker/engine/engine.h"
 #include "worker/model/transformer_lm.h"
 

@@ -13,10 +13,10 @@
 #include <tuple>
 #include <vector>
 
-#include "common/io/memory_filesystem.h"
 #include "common/metrics/registry.h"
 #include "coordinator/effects/performer.h"
 #include "tests/simulation/world.h"
+#include "tests/testing/memory_filesystem.h"
 #include "worker/session/core/event.h"
 
 namespace longhaul::simulation {

@@ -49,7 +49,7 @@ void RankNode::Start() {
 void RankNode::Prepare() {
   Later(options_.prepare, [this] {
     if (options_.fails_after != 0) return Begin();
-    End(EndOf(FaultPlace::kPreparation, v1::JobSpec(), absl::NotFoundError("no data")));
+    End(EndOf(FaultOrigin::kPreparation, v1::JobSpec(), absl::NotFoundError("no data")));
   });
 }
 
@@ -205,7 +205,7 @@ void RankNode::Do(const session::RunStep& action) {
     if (++steps_done_ == options_.fails_after) {
       using session::Outcome;
       return End(EndOf(Outcome{.kind = Outcome::Kind::kFailed,
-                               .place = Outcome::Place::kContribution,
+                               .origin = Outcome::Origin::kContribution,
                                .status = absl::InvalidArgumentError("the values are infinite")},
                        v1::JobSpec()));
     }

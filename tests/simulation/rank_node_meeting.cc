@@ -57,7 +57,7 @@ void RankNode::MeetAt(const std::vector<std::string>& blobs) {
 }
 
 void RankNode::MeetingFails(const absl::Status& status) {
-  End(EndOf(FaultPlace::kMeeting, v1::JobSpec(), status));
+  End(EndOf(FaultOrigin::kMeeting, v1::JobSpec(), status));
 }
 
 }  // namespace longhaul::simulation

@@ -48,7 +48,7 @@ const char* NameOf(Meeting what) {
 }
 
 // Where a fiber, or the scheduler, continues.
-struct Place {
+struct Execution {
   // Used at its beginning. Sanitizers follow it from stack to stack.
   ucontext_t context;
 #ifndef LONGHAUL_SANITIZED
@@ -61,7 +61,7 @@ struct Place {
   bool begun = false;
 };
 
-void Switch(Place& from, Place& to) {
+void Switch(Execution& from, Execution& to) {
 #ifdef __SANITIZE_THREAD__
   from.fiber = __tsan_get_current_fiber();
   if (to.fiber == nullptr) to.fiber = __tsan_create_fiber(0);
@@ -97,8 +97,8 @@ class ThreadBlock {
  public:
   ThreadBlock(int threads, Order order, absl::FunctionRef<void()> kernel)
       : kernel_(kernel), order_(order), fibers_(threads), groups_((threads + kWarp - 1) / kWarp) {
-    if (places_.size() >= fibers_.size()) return;
-    places_ = std::vector<Place>(fibers_.size());
+    if (executions_.size() >= fibers_.size()) return;
+    executions_ = std::vector<Execution>(fibers_.size());
     stacks_ = std::vector<char>(fibers_.size() * kStackStride);
   }
 
@@ -115,7 +115,7 @@ class ThreadBlock {
   absl::Status Diverged() const;
 
   // Fibers are kept from one thread block to the next: where each continues.
-  static inline std::vector<Place> places_;
+  static inline std::vector<Execution> executions_;
   static inline std::vector<char> stacks_;
 
   const absl::FunctionRef<void()> kernel_;
@@ -126,7 +126,7 @@ class ThreadBlock {
   int at_barrier_ = 0;
   int running_ = 0;
   std::string fault_;
-  Place scheduler_ = {.begun = true};
+  Execution scheduler_ = {.begun = true};
 };
 
 ThreadBlock* current = nullptr;
@@ -146,22 +146,22 @@ absl::Status ThreadBlock::Run() {
   current = nullptr;
   const absl::Status status = Diverged();
   // Some fibers are in the middle of the kernel.
-  if (!status.ok()) places_.clear();
+  if (!status.ok()) executions_.clear();
   return status;
 }
 
 void ThreadBlock::Resume(int thread) {
   running_ = thread;
   thread_index.x = thread;
-  Place& place = places_[thread];
-  if (!place.begun) {
-    LH_CHECK(getcontext(&place.context) == 0, "no context");
-    place.context.uc_stack.ss_sp = stacks_.data() + thread * kStackStride;
-    place.context.uc_stack.ss_size = kStackBytes;
-    place.context.uc_link = nullptr;
-    makecontext(&place.context, &ThreadBlock::Enter, 0);
+  Execution& execution = executions_[thread];
+  if (!execution.begun) {
+    LH_CHECK(getcontext(&execution.context) == 0, "no context");
+    execution.context.uc_stack.ss_sp = stacks_.data() + thread * kStackStride;
+    execution.context.uc_stack.ss_size = kStackBytes;
+    execution.context.uc_link = nullptr;
+    makecontext(&execution.context, &ThreadBlock::Enter, 0);
   }
-  Switch(scheduler_, place);
+  Switch(scheduler_, execution);
 }
 
 void ThreadBlock::Enter() {
@@ -172,7 +172,7 @@ void ThreadBlock::Enter() {
   }
 }
 
-void ThreadBlock::Pause() { Switch(places_[running_], scheduler_); }
+void ThreadBlock::Pause() { Switch(executions_[running_], scheduler_); }
 
 uint64_t ThreadBlock::Meet(Meeting what, uint32_t mask, int argument, uint64_t value) {
   Fiber& fiber = fibers_[running_];

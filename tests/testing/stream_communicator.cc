@@ -8,9 +8,9 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
+#include "tests/testing/thread_group.h"
+#include "tests/testing/thread_subgroup.h"
 #include "worker/collective/checked_communicator.h"
-#include "worker/collective/thread_group.h"
-#include "worker/collective/thread_subgroup.h"
 
 namespace longhaul {
 namespace {

@@ -4,14 +4,14 @@
 
 namespace longhaul {
 
-std::optional<AgentMembership::Place> AgentMembership::running() const {
-  if (place_.incarnation.empty()) return std::nullopt;
-  return place_;
+std::optional<AgentMembership::Part> AgentMembership::running() const {
+  if (part_.incarnation.empty()) return std::nullopt;
+  return part_;
 }
 
-bool AgentMembership::Granted(const std::string& job, int ordinal, const Place& place) {
+bool AgentMembership::Granted(const std::string& job, int ordinal, const Part& part) {
   joined_ = true;
-  return Assign(job, ordinal, place);
+  return Assign(job, ordinal, part);
 }
 
 bool AgentMembership::BeginAnew(std::string incarnation) {
@@ -27,7 +27,7 @@ AgentMembership::Remedy AgentMembership::Refused(const absl::Status& error) {
     return Remedy::kJoin;
   }
   if (absl::IsAborted(error)) return Remedy::kBeginAnew;
-  if (absl::IsAlreadyExists(error) && !place_.incarnation.empty()) return Remedy::kLeaveGroup;
+  if (absl::IsAlreadyExists(error) && !part_.incarnation.empty()) return Remedy::kLeaveGroup;
   return Remedy::kNone;
 }
 
@@ -37,8 +37,8 @@ bool AgentMembership::Drain(const Subject& of) {
   return true;
 }
 
-bool AgentMembership::Assign(const std::string& job, int ordinal, const Place& place) {
-  place_ = place;
+bool AgentMembership::Assign(const std::string& job, int ordinal, const Part& part) {
+  part_ = part;
   Subject subject{of_ranks(), job, ordinal};
   if (subject_ == subject) return false;
   // The group that drained has ended.

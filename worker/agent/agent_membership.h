@@ -22,7 +22,7 @@ class AgentMembership {
     friend bool operator==(const Subject&, const Subject&) = default;
   };
   // A node's part in the group of a pool's nodes. Without an incarnation there is no group.
-  struct Place {
+  struct Part {
     std::string incarnation;
     int node = 0;
   };
@@ -53,11 +53,11 @@ class AgentMembership {
   bool joined() const { return joined_; }
   bool draining() const { return draining_; }
   // What Join says, so that the ranks of the group continue while that exists. Nothing: none run.
-  std::optional<Place> running() const;
+  std::optional<Part> running() const;
 
   // A lease was granted, with this job (or ""). Returns whether the subject is another one now:
   // then reports about the one before do not count any more.
-  bool Granted(const std::string& job, int ordinal, const Place& place);
+  bool Granted(const std::string& job, int ordinal, const Part& part);
   // As a new incarnation, without a lease and without a job. Returns as Granted.
   bool BeginAnew(std::string incarnation);
   // The group has ended. Returns as Granted.
@@ -67,7 +67,7 @@ class AgentMembership {
   Remedy Refused(const absl::Status& error);
 
   // The incarnation under which ranks work: the agent's, or that of the group.
-  const std::string& of_ranks() const { return several_ ? place_.incarnation : incarnation_; }
+  const std::string& of_ranks() const { return several_ ? part_.incarnation : incarnation_; }
   // Whether a report about it counts: it is of the last answer. The coordinator would take another
   // for the current one.
   bool About(const Subject& of) const { return subject_ == of; }
@@ -79,12 +79,12 @@ class AgentMembership {
   bool Drain(const Subject& of);
 
  private:
-  bool Assign(const std::string& job, int ordinal, const Place& place);
+  bool Assign(const std::string& job, int ordinal, const Part& part);
 
   const bool several_;
   std::string incarnation_, before_;
   bool joined_ = false, draining_ = false;
-  Place place_;
+  Part part_;
   // Of the last answer.
   std::optional<Subject> subject_;
 };

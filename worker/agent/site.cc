@@ -153,13 +153,13 @@ void LeaveBusyCores(HostCores& host, const Logger& log) {
 }
 
 // Gives the ranks their threads and cores.
-void PlaceOnCores(const SiteChoice& choice, AgentOptions& options) {
+void ChooseCores(const SiteChoice& choice, AgentOptions& options) {
   const bool communicates = options.device != v1::CUDA && options.ranks * options.nodes > 1;
   absl::StatusOr<HostCores> host = ReadHostCores();
   if (host.ok()) {
     if (!choice.threads.has_value()) LeaveBusyCores(*host, options.log);
-    options.cores = PlaceRanks(*host, options.ranks, BindingOf(choice.bind_cores, options.device),
-                               communicates);
+    options.cores = CoresOfRanks(*host, options.ranks, BindingOf(choice.bind_cores, options.device),
+                                 communicates);
   } else {
     const int share = static_cast<int>(std::thread::hardware_concurrency()) / options.ranks;
     options.cores.assign(options.ranks, {.threads = std::max(1, share)});
@@ -175,7 +175,7 @@ absl::Status PrepareSite(const SiteChoice& choice, AgentOptions& options) {
   options.host = HostName();
   LH_RETURN_IF_ERROR(CheckOptions(choice, options));
   LH_RETURN_IF_ERROR(PrepareNode(choice, options));
-  PlaceOnCores(choice, options);
+  ChooseCores(choice, options);
   options.capabilities = CapabilitiesOn(options.device);
   return absl::OkStatus();
 }

@@ -34,13 +34,13 @@ CoreSpan Piece(CoreSpan cores, int index, int count) {
 }
 
 // Of one rank.
-struct Place {
+struct CoreShare {
   CoreSpan nodes;  // The cores of its NUMA nodes.
   CoreSpan own;    // Of them, its own.
 };
 
 // A rank for each piece of a node. Each goes where it gets most cores.
-std::vector<Place> SpreadRanks(absl::Span<const CoreSpan> nodes, int ranks) {
+std::vector<CoreShare> SpreadRanks(absl::Span<const CoreSpan> nodes, int ranks) {
   std::vector<int> on_node(nodes.size());
   for (int rank = 0; rank < ranks; ++rank) {
     size_t best = 0;
@@ -49,25 +49,25 @@ std::vector<Place> SpreadRanks(absl::Span<const CoreSpan> nodes, int ranks) {
     }
     ++on_node[best];
   }
-  std::vector<Place> places;
+  std::vector<CoreShare> shares;
   for (size_t i = 0; i < nodes.size(); ++i) {
     for (int piece = 0; piece < on_node[i]; ++piece)
-      places.push_back({nodes[i], Piece(nodes[i], piece, on_node[i])});
+      shares.push_back({nodes[i], Piece(nodes[i], piece, on_node[i])});
   }
-  return places;
+  return shares;
 }
 
 // Several nodes for each rank: neighbours.
-std::vector<Place> SpreadNodes(absl::Span<const CoreSpan> nodes, int ranks) {
-  std::vector<Place> places;
+std::vector<CoreShare> SpreadNodes(absl::Span<const CoreSpan> nodes, int ranks) {
+  std::vector<CoreShare> shares;
   for (int rank = 0; rank < ranks; ++rank) {
     const size_t first = nodes.size() * rank / ranks, end = nodes.size() * (rank + 1) / ranks;
     size_t cores = 0;
     for (size_t i = first; i < end; ++i) cores += nodes[i].size();
     const CoreSpan all(nodes[first].data(), cores);  // They lie one after another.
-    places.push_back({all, all});
+    shares.push_back({all, all});
   }
-  return places;
+  return shares;
 }
 
 int ThreadsOf(const HostCores& host, size_t own, int ranks, bool communicates) {
@@ -80,22 +80,22 @@ int ThreadsOf(const HostCores& host, size_t own, int ranks, bool communicates) {
 
 }  // namespace
 
-std::vector<RankCores> PlaceRanks(const HostCores& host, int ranks, CoreBinding binding,
-                                  bool communicates) {
+std::vector<RankCores> CoresOfRanks(const HostCores& host, int ranks, CoreBinding binding,
+                                    bool communicates) {
   const std::vector<CoreSpan> nodes = NodesOf(host);
   const int node_count = static_cast<int>(nodes.size());
-  const std::vector<Place> places =
+  const std::vector<CoreShare> shares =
       ranks < node_count ? SpreadNodes(nodes, ranks) : SpreadRanks(nodes, ranks);
   std::vector<RankCores> result;
-  for (const Place& place : places) {
+  for (const CoreShare& share : shares) {
     RankCores& rank = result.emplace_back();
-    rank.threads = ThreadsOf(host, place.own.size(), ranks, communicates);
+    rank.threads = ThreadsOf(host, share.own.size(), ranks, communicates);
     // One rank has all there is.
     const bool bound = ranks > 1 && (binding == CoreBinding::kCores ||
                                      (binding == CoreBinding::kNode && node_count > 1));
     if (!bound) continue;
     std::set<int> numa_nodes;
-    for (const Core& core : binding == CoreBinding::kCores ? place.own : place.nodes) {
+    for (const Core& core : binding == CoreBinding::kCores ? share.own : share.nodes) {
       rank.processors.insert(rank.processors.end(), core.processors.begin(), core.processors.end());
       numa_nodes.insert(core.numa_node);
     }

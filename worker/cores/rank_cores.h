@@ -33,8 +33,8 @@ struct RankCores {
 // A rank's threads are its share of HostCores::count(), at least one. If `communicates`, ranks
 // exchange with others while they compute: a rank with kSparedFrom cores or more leaves one of them
 // to that.
-std::vector<RankCores> PlaceRanks(const HostCores& host, int ranks, CoreBinding binding,
-                                  bool communicates);
+std::vector<RankCores> CoresOfRanks(const HostCores& host, int ranks, CoreBinding binding,
+                                    bool communicates);
 inline constexpr int kSparedFrom = 4;
 
 // "2 cores; rank 0: 1 thread, processors 0-1 (NUMA node 0); ...": for the log.

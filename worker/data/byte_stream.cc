@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
-#include "common/io/failed_open.h"
+#include "common/io/file_error.h"
 
 namespace longhaul {
 namespace {

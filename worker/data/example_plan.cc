@@ -66,7 +66,7 @@ ExamplePlan::ExamplePlan(const Options& options, std::vector<Windows> windows,
       windows_(std::move(windows)),
       ends_(std::move(ends)) {}
 
-ExamplePlan::Place ExamplePlan::Train(int64_t step, int64_t sequence) const {
+ExamplePlan::Example ExamplePlan::Train(int64_t step, int64_t sequence) const {
   const int64_t example = std::max<int64_t>(0, step - 1) * batch_ + sequence;
   int source = 0;
   int64_t of_source = example;
@@ -83,7 +83,7 @@ ExamplePlan::Place ExamplePlan::Train(int64_t step, int64_t sequence) const {
   return {source, epochs ? windows.InEpochs(of_source) : windows.Train(step, sequence)};
 }
 
-ExamplePlan::Place ExamplePlan::Eval(int64_t index, int64_t count) const {
+ExamplePlan::Example ExamplePlan::Eval(int64_t index, int64_t count) const {
   LH_CHECK(0 <= index && index < count, "evaluation window out of range");
   int64_t begin = 0;
   for (int source = 0;; ++source) {

@@ -41,11 +41,11 @@ class ExamplePlan {
     // The pool's ordinal. Pools of one job see different examples.
     int64_t pool = 0;
   };
-  struct Place {
+  struct Example {
     int source = 0;
-    // The place of its first token in the source.
+    // The number of its first token in the source.
     int64_t first = 0;
-    friend bool operator==(const Place&, const Place&) = default;
+    friend bool operator==(const Example&, const Example&) = default;
   };
 
   // INVALID_ARGUMENT: as Windows::Create, with the source's name; or the share of a source is too
@@ -53,10 +53,10 @@ class ExamplePlan {
   static absl::StatusOr<ExamplePlan> Create(const Options& options);
 
   // `step` counts from 1. `sequence` is the place in the pool's batch.
-  Place Train(int64_t step, int64_t sequence) const;
+  Example Train(int64_t step, int64_t sequence) const;
   // Held-out example `index` of `count`. The sources share them by weight; in each source they are
   // evenly spaced.
-  Place Eval(int64_t index, int64_t count) const;
+  Example Eval(int64_t index, int64_t count) const;
 
  private:
   ExamplePlan(const Options& options, std::vector<Windows> windows, std::vector<int64_t> ends);

@@ -28,28 +28,29 @@ TokenBatches::TokenBatches(const Options& options, std::vector<std::unique_ptr<D
 
 absl::StatusOr<ExampleBatch> TokenBatches::Make(int64_t step) const {
   const Share share = ShareOf(options_.batch, options_.rank, options_.ranks);
-  std::vector<ExamplePlan::Place> places;
-  for (int64_t i = 0; i < share.count; ++i) places.push_back(plan_.Train(step, share.first + i));
-  return Read(places);
+  std::vector<ExamplePlan::Example> examples;
+  for (int64_t i = 0; i < share.count; ++i) examples.push_back(plan_.Train(step, share.first + i));
+  return Read(examples);
 }
 
 absl::StatusOr<ExampleBatch> TokenBatches::MakeHeldOut(int64_t index, int64_t count) const {
   const Share share = ShareOf(options_.batch, options_.rank, options_.ranks);
-  std::vector<ExamplePlan::Place> places;
+  std::vector<ExamplePlan::Example> examples;
   for (int64_t i = 0; i < share.count; ++i) {
-    places.push_back(plan_.Eval(index * options_.batch + share.first + i, count * options_.batch));
+    examples.push_back(
+        plan_.Eval(index * options_.batch + share.first + i, count * options_.batch));
   }
-  return Read(places);
+  return Read(examples);
 }
 
 absl::StatusOr<ExampleBatch> TokenBatches::Read(
-    const std::vector<ExamplePlan::Place>& places) const {
+    const std::vector<ExamplePlan::Example>& examples) const {
   const int64_t size = options_.context + 1;
-  ExampleBatch batch{.examples = static_cast<int64_t>(places.size())};
+  ExampleBatch batch{.examples = static_cast<int64_t>(examples.size())};
   BatchTensor tokens{.name = "tokens", .shape = {batch.examples, size}};
   tokens.values.resize(batch.examples * size);
-  for (size_t i = 0; i < places.size(); ++i) {
-    const auto [source, first] = places[i];
+  for (size_t i = 0; i < examples.size(); ++i) {
+    const auto [source, first] = examples[i];
     const absl::Span<int64_t> example = absl::MakeSpan(tokens.values).subspan(i * size, size);
     LH_RETURN_IF_ERROR(datasets_[source]->Read(first, example));
     // All tokens were checked when the data was opened. If the file has changed since, the model
@@ -65,9 +66,9 @@ absl::StatusOr<ExampleBatch> TokenBatches::Read(
   if (!options_.separate_documents) return batch;
   BatchTensor starts{.name = "document_starts", .shape = {batch.examples, options_.context}};
   starts.values.resize(batch.examples * options_.context);
-  for (size_t i = 0; i < places.size(); ++i) {
+  for (size_t i = 0; i < examples.size(); ++i) {
     LH_RETURN_IF_ERROR(ReadDocumentStarts(
-        *datasets_[places[i].source], places[i].first,
+        *datasets_[examples[i].source], examples[i].first,
         absl::MakeSpan(starts.values).subspan(i * options_.context, options_.context)));
   }
   batch.tensors.push_back(std::move(starts));

@@ -33,7 +33,7 @@ class TokenBatches : public BatchMaker {
   absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const override;
 
  private:
-  absl::StatusOr<ExampleBatch> Read(const std::vector<ExamplePlan::Place>& places) const;
+  absl::StatusOr<ExampleBatch> Read(const std::vector<ExamplePlan::Example>& examples) const;
 
   const Options options_;
   const std::vector<std::unique_ptr<Dataset>> datasets_;

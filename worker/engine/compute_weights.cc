@@ -41,28 +41,29 @@ int64_t BytesOf(const UnitValues& values) {
 
 ComputeWeights::ComputeWeights(const ModelLayout& layout, const ShardPlan& plan,
                                PoolExchange& exchange, at::Device device, at::ScalarType compute,
-                               const WeightPlacement& placement, const SegmentKernels* kernels)
+                               const HostWeights& host_weights, const SegmentKernels* kernels)
     : layout_(layout),
       plan_(plan),
       exchange_(exchange),
       device_(device),
       compute_(compute),
-      placement_(placement),
+      host_weights_(host_weights),
       units_(layout.units.size()) {
-  LH_CHECK(!placement.weights || (placement.masters && split()),
+  LH_CHECK(!host_weights.weights || (host_weights.masters && split()),
            "weights in host memory go with masters there, and are gathered");
-  LH_CHECK(!placement.masters || placement.movement != nullptr, "nothing moves");
+  LH_CHECK(!host_weights.masters || host_weights.movement != nullptr, "nothing moves");
   const PartitionMap& map = plan.map();
   const int computed_bits = IsFloat() ? 32 : 16;
   for (int i = 0; i < static_cast<int>(units_.size()); ++i) {
     Unit& unit = units_[i];
     const UnitLayout& unit_layout = layout.units[i];
     const ElementRange kept = plan.Held(i, map.weights.level), held = plan.Held(i, map.optimizer);
-    unit.kept = MakeValues(unit_layout, kept, placement.weights ? Memory::kHost : Memory::kDevice);
+    unit.kept =
+        MakeValues(unit_layout, kept, host_weights.weights ? Memory::kHost : Memory::kDevice);
     unit.master =
-        IsFloat() && placement.masters == placement.weights
+        IsFloat() && host_weights.masters == host_weights.weights
             ? unit.kept.flat.narrow(0, held.first - kept.first, held.count)
-            : Zeros(held.count, at::kFloat, placement.masters ? Memory::kHost : Memory::kDevice);
+            : Zeros(held.count, at::kFloat, host_weights.masters ? Memory::kHost : Memory::kDevice);
     const auto code = [&](int bits) {
       return std::make_unique<UnitCode>(unit_layout, plan.pieces(i),
                                         bits == 0 ? computed_bits : bits, kernels);
@@ -82,8 +83,9 @@ ComputeWeights::ComputeWeights(const ModelLayout& layout, const ShardPlan& plan,
 at::Tensor ComputeWeights::Zeros(int64_t elements, at::ScalarType type, Memory memory) const {
   if (memory == Memory::kDevice)
     return at::zeros({elements}, c10::TensorOptions(type).device(device_));
-  return PlacedZeros(*placement_.movement, memory == Memory::kHost ? Place::kHost : Place::kDevice,
-                     elements, type, device_, "the parameters of a unit");
+  return ZerosOn(*host_weights_.movement,
+                 memory == Memory::kHost ? MemorySide::kHost : MemorySide::kDevice, elements, type,
+                 device_, "the parameters of a unit");
 }
 
 UnitValues ComputeWeights::MakeValues(const UnitLayout& layout, const ElementRange& range,
@@ -148,7 +150,7 @@ absl::Status ComputeWeights::Refresh(int unit, From from) {
   ++u.version;
   const Level masters = plan_.map().optimizer, weights = plan_.map().weights.level;
   if (IsFloat()) {
-    if (placement_.masters && !placement_.weights) {
+    if (host_weights_.masters && !host_weights_.weights) {
       const ElementRange held = plan_.Held(unit, masters);
       u.kept.flat.narrow(0, held.first - u.kept.first, held.count)
           .copy_(u.master, /*non_blocking=*/true);
@@ -190,7 +192,7 @@ void ComputeWeights::Open(int unit, Pass pass) {
   Point(u.flat, u.whole.flat, device_);
   if (u.vectors) Point(u.vectors, u.whole.vectors, device_);
   const bool own = pass != Pass::kBackward || !plan_.map().secondary.has_value();
-  if (placement_.weights && own) Fetch(unit);
+  if (host_weights_.weights && own) Fetch(unit);
 }
 
 void ComputeWeights::Fetch(int unit) {
@@ -205,25 +207,25 @@ void ComputeWeights::Fetch(int unit) {
     free.pop_back();
   }
   // The device may still read the staged memory for another unit.
-  const absl::StatusOr<MoveToken> before = placement_.movement->Fork();
+  const absl::StatusOr<MoveToken> before = host_weights_.movement->Fork();
   TORCH_CHECK(before.ok(), std::string(before.status().message()));
   u.fetches.clear();
   for (const auto& [from, to] :
        {std::pair{&u.kept.flat, &u.staged.flat}, {&u.kept.vectors, &u.staged.vectors}}) {
     if (!from->defined()) continue;
     Unit::Fetch& fetch = u.fetches.emplace_back();
-    fetch.from = BufferOn(*from, Place::kHost, layout.name);
-    fetch.to = BufferOn(*to, Place::kDevice, absl::StrCat("staged ", layout.name));
+    fetch.from = BufferOn(*from, MemorySide::kHost, layout.name);
+    fetch.to = BufferOn(*to, MemorySide::kDevice, absl::StrCat("staged ", layout.name));
     fetch.from->SetVersion(u.version);
-    u.fetched = placement_.movement->Copy(
+    u.fetched = host_weights_.movement->Copy(
         {Direction::kUp, MoveClass::kWeights}, {fetch.from.get(), u.version},
         {fetch.to.get(), u.version}, fetch.from->bytes(), {*before});
   }
 }
 
 absl::StatusOr<const UnitValues*> ComputeWeights::Fetched(Unit& unit) {
-  if (!placement_.weights) return &unit.kept;
-  LH_RETURN_IF_ERROR(placement_.movement->Wait(unit.fetched, "weights coming from host memory"));
+  if (!host_weights_.weights) return &unit.kept;
+  LH_RETURN_IF_ERROR(host_weights_.movement->Wait(unit.fetched, "weights coming from host memory"));
   for (const Unit::Fetch& fetch : unit.fetches)
     LH_RETURN_IF_ERROR(Movement::Expect({fetch.to.get(), unit.version}));
   return &unit.staged;
@@ -237,7 +239,7 @@ void ComputeWeights::Close(int unit) {
   free_[SizeOf(unit)].push_back(std::exchange(u.whole, {}));
   if (!u.staged.flat.defined()) return;
   // If the gather never ran, nobody has waited for the copies.
-  placement_.movement->Wait(u.fetched, "weights that nobody wants").IgnoreError();
+  host_weights_.movement->Wait(u.fetched, "weights that nobody wants").IgnoreError();
   u.fetches.clear();
   free_staged_[{u.kept.flat.numel(), VectorElements(layout_.units[unit])}].push_back(
       std::exchange(u.staged, {}));
@@ -302,11 +304,11 @@ ComputeWeights::Bytes ComputeWeights::kept_bytes() const {
   Bytes bytes;
   for (const Unit& unit : units_) {
     const auto masters = static_cast<int64_t>(unit.master.nbytes());
-    const bool inside = IsFloat() && placement_.masters == placement_.weights;
+    const bool inside = IsFloat() && host_weights_.masters == host_weights_.weights;
     const int64_t weights = BytesOf(unit.kept) - (inside ? masters : 0);
     bytes.masters += masters;
     bytes.weights += weights;
-    bytes.host += (placement_.masters ? masters : 0) + (placement_.weights ? weights : 0);
+    bytes.host += (host_weights_.masters ? masters : 0) + (host_weights_.weights ? weights : 0);
     if (unit.secondary.defined()) bytes.secondary += static_cast<int64_t>(unit.secondary.nbytes());
   }
   return bytes;

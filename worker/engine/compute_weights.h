@@ -6,7 +6,7 @@
 // When computing in float32, the kept weights contain the masters. When computing in bf16, matrices
 // are kept and gathered in bf16 beside float32 masters; vectors compute in float32.
 //
-// Masters, and with them the kept weights, may be kept in host memory (WeightPlacement). Open then
+// Masters, and with them the kept weights, may be kept in host memory (HostWeights). Open then
 // begins to copy to the device what a gather reads of them. If only the masters are in host memory,
 // they are not part of the kept weights.
 //
@@ -28,7 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/layout/model_layout.h"
-#include "worker/engine/placed_tensor.h"
+#include "worker/engine/movement_tensor.h"
 #include "worker/engine/pool_exchange.h"
 #include "worker/engine/shard_plan.h"
 #include "worker/engine/unit_code.h"
@@ -43,7 +43,7 @@ class ComputeWeights {
  public:
   // `compute`: kFloat or kBFloat16. All values are zero at first. All arguments outlive the object.
   ComputeWeights(const ModelLayout& layout, const ShardPlan& plan, PoolExchange& exchange,
-                 at::Device device, at::ScalarType compute, const WeightPlacement& placement = {},
+                 at::Device device, at::ScalarType compute, const HostWeights& host_weights = {},
                  const SegmentKernels* kernels = nullptr);
 
   // --- Masters.
@@ -104,7 +104,7 @@ class ComputeWeights {
     // Close.
     UnitValues staged;
     struct Fetch {
-      std::unique_ptr<PlacedBuffer> from, to;
+      std::unique_ptr<VersionedBuffer> from, to;
     };
     std::vector<Fetch> fetches;
     MoveToken fetched;
@@ -122,7 +122,7 @@ class ComputeWeights {
   UnitValues MakeValues(const UnitLayout& layout, const ElementRange& range,
                         Memory memory = Memory::kDevice) const;
   at::Tensor Zeros(int64_t elements, at::ScalarType type, Memory memory) const;
-  bool HasShadow() const { return !IsFloat() && !placement_.weights; }
+  bool HasShadow() const { return !IsFloat() && !host_weights_.weights; }
   // Begins to copy kept weights to the device.
   void Fetch(int unit);
   // Waits for that copy, and returns what a gather reads.
@@ -144,7 +144,7 @@ class ComputeWeights {
   PoolExchange& exchange_;
   const at::Device device_;
   const at::ScalarType compute_;
-  const WeightPlacement placement_;
+  const HostWeights host_weights_;
   std::vector<Unit> units_;
   std::map<Size, std::vector<UnitValues>> free_;
   // By the size of the kept part.

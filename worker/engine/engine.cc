@@ -79,7 +79,7 @@ std::unique_ptr<FusedPass> MakeFused(const Model& model, const Engine::Options& 
   return options.blocks == Blocks::kAutograd ? nullptr : model.MakeFusedPass(options.compute);
 }
 
-WeightPlacement PlacementOf(const OffloadOptions& options, const OffloadDevice& device) {
+HostWeights HostWeightsOf(const OffloadOptions& options, const OffloadDevice& device) {
   return {.movement = device.movement.get(),
           .masters = options.optimizer,
           .weights = options.parameters};
@@ -216,7 +216,7 @@ Engine::Engine(const Options& options, std::unique_ptr<const Model> model,
             CutRuleOf(options.optimizer),
             options.offload.optimizer ? options.offload.subgroup_elements : 0),
       weights_(model_->layout(), plan_, *exchange_, device_, options.compute,
-               PlacementOf(options.offload, offload_device_), options.kernels),
+               HostWeightsOf(options.offload, offload_device_), options.kernels),
       gradients_(model_->layout(), plan_, device_),
       reduction_(model_->layout(), plan_, *exchange_, device_, BitsOf(options.compute),
                  options.kernels),

@@ -56,7 +56,7 @@ at::Tensor FlatGradients::View(TensorRef ref) const {
 }
 
 void FlatGradients::Add(TensorRef ref, const at::Tensor& gradient) {
-  const bool add = Place(ref).add;
+  const bool add = Slot(ref).add;
   if (add) {
     View(ref).add_(gradient);
   } else {
@@ -64,7 +64,7 @@ void FlatGradients::Add(TensorRef ref, const at::Tensor& gradient) {
   }
 }
 
-GradientPlace FlatGradients::Place(TensorRef ref) {
+GradientSlot FlatGradients::Slot(TensorRef ref) {
   Open(ref.unit);
   Unit& unit = units_[ref.unit];
   const bool add = unit.contributed[ref.tensor];

@@ -22,7 +22,7 @@
 
 namespace longhaul {
 
-class FlatGradients : public GradientPlaces {
+class FlatGradients : public GradientSlots {
  public:
   // `layout` and `plan` outlive the object.
   FlatGradients(const ModelLayout& layout, const ShardPlan& plan, at::Device device);
@@ -34,8 +34,8 @@ class FlatGradients : public GradientPlaces {
   void Add(TensorRef tensor, const at::Tensor& gradient);
   // Whether a tensor has a contribution.
   bool any() const;
-  // As Add, for a contribution that the caller writes to the returned place.
-  GradientPlace Place(TensorRef tensor) override;
+  // As Add, for a contribution that the caller writes to the returned slot.
+  GradientSlot Slot(TensorRef tensor) override;
   // Completes a unit's buffer: tensors without a contribution become zero.
   void Finish(int unit);
   // Valid after Finish; if gradients are split, until Release.

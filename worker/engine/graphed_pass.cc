@@ -89,7 +89,7 @@ absl::StatusOr<PassLoss> GraphedPass::ForwardBackward(const Batch& batch,
       (*next++)->Launch();
     }
     // The graph wrote there.
-    for (const TensorRef& ref : RefsOf(model_, unit)) gradients.Place(ref);
+    for (const TensorRef& ref : RefsOf(model_, unit)) gradients.Slot(ref);
     LH_RETURN_IF_ERROR(ready(unit));
   }
   return loss;

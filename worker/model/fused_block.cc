@@ -260,11 +260,11 @@ void FusedBlock::WeightGradients(const float* dy, const BlockGradients& gradient
 }
 
 void FusedBlock::SumNorms(const BlockGradients& gradients) const {
-  const auto sum = [&](int64_t offset, int64_t width, const GradientPlace& place) {
-    if (!place.add) std::fill_n(place.data, width, 0.0f);
+  const auto sum = [&](int64_t offset, int64_t width, const GradientSlot& slot) {
+    if (!slot.add) std::fill_n(slot.data, width, 0.0f);
     for (int64_t block = 0; block < s_.row_blocks(); ++block) {
       const float* const part = scratch_.norms + block * NormsWidth(s_) + offset;
-      for (int64_t i = 0; i < width; ++i) place.data[i] += part[i];
+      for (int64_t i = 0; i < width; ++i) slot.data[i] += part[i];
     }
   };
   sum(0, s_.dim, gradients.input_norm);
@@ -275,7 +275,7 @@ void FusedBlock::SumNorms(const BlockGradients& gradients) const {
 }
 
 void ForGradientRows(const Products& products, absl::Span<const GradientLeft> lefts,
-                     absl::Span<const RightSide> rights, absl::Span<const GradientPlace> places) {
+                     absl::Span<const RightSide> rights, absl::Span<const GradientSlot> slots) {
   products.Prepare(rights, lefts);
   int64_t narrowest = rights[0].columns();
   for (const RightSide& right : rights) narrowest = std::min(narrowest, right.columns());
@@ -290,7 +290,7 @@ void ForGradientRows(const Products& products, absl::Span<const GradientLeft> le
     for (; task >= tasks_of(i); ++i) task -= tasks_of(i);
     const int64_t first = task * rows_of(i);
     products.MultiplyGradient(lefts[i], first, std::min(rows_of(i), lefts[i].columns - first),
-                              rights[i], places[i].add, places[i].data);
+                              rights[i], slots[i].add, slots[i].data);
   });
 }
 

@@ -85,9 +85,9 @@ struct BlockScratch {
                           bool backward, ActivationMemory::Cutter& cutter);
 };
 
-// The places of the gradients of BlockWeights.
+// The slots of the gradients of BlockWeights.
 struct BlockGradients {
-  GradientPlace qkv, output, gate_up, down, input_norm, mlp_norm, query_norm, key_norm;
+  GradientSlot qkv, output, gate_up, down, input_norm, mlp_norm, query_norm, key_norm;
 };
 
 class FusedBlock {
@@ -132,6 +132,6 @@ class FusedBlock {
 
 // Computes the gradients dW of several weights on all threads, in tasks of about equal work.
 void ForGradientRows(const Products& products, absl::Span<const GradientLeft> lefts,
-                     absl::Span<const RightSide> rights, absl::Span<const GradientPlace> places);
+                     absl::Span<const RightSide> rights, absl::Span<const GradientSlot> slots);
 
 }  // namespace longhaul

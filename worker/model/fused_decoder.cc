@@ -45,17 +45,17 @@ void CopyStarts(const at::Tensor& starts_BT, std::vector<int64_t>& out) {
   }
 }
 
-// The place of several gradients that are neighbours in memory.
-GradientPlace Together(GradientPlaces& gradients, const UnitLayout& layout, int unit, int first,
-                       int count) {
-  const GradientPlace place = gradients.Place({unit, first});
+// The slot of several gradients that are neighbours in memory.
+GradientSlot Together(GradientSlots& gradients, const UnitLayout& layout, int unit, int first,
+                      int count) {
+  const GradientSlot slot = gradients.Slot({unit, first});
   for (int t = first + 1; t < first + count; ++t) {
-    const GradientPlace other = gradients.Place({unit, t});
-    LH_CHECK(other.add == place.add &&
-                 other.data == place.data + layout.tensors[t].offset - layout.tensors[first].offset,
+    const GradientSlot other = gradients.Slot({unit, t});
+    LH_CHECK(other.add == slot.add &&
+                 other.data == slot.data + layout.tensors[t].offset - layout.tensors[first].offset,
              "tensors of one product are apart");
   }
-  return place;
+  return slot;
 }
 
 }  // namespace
@@ -160,35 +160,35 @@ void FusedDecoder::Forward(int unit, absl::Span<const at::Tensor> weights) {
 }
 
 void FusedDecoder::Backward(int unit, absl::Span<const at::Tensor> weights,
-                            GradientPlaces& gradients) {
+                            GradientSlots& gradients) {
   const UnitLayout& layout = layout_.units[unit];
   if (layout.kind == UnitKind::kEmbedding) {
-    EmbedBackward(gradients.Place({unit, 0}));
+    EmbedBackward(gradients.Slot({unit, 0}));
   } else if (layout.kind == UnitKind::kBlock) {
     const FusedBlock block = BlockOf(unit, weights);
     const float* const x = Stream(layout.layer);
     if (!keeps_all()) block.Forward(x, nullptr);
-    block.Backward(x, gradient_, next_gradient_, PlacesOf(unit, gradients));
+    block.Backward(x, gradient_, next_gradient_, SlotsOf(unit, gradients));
     std::swap(gradient_, next_gradient_);
   } else {
     HeadBackward(unit, weights, gradients);
   }
 }
 
-BlockGradients FusedDecoder::PlacesOf(int unit, GradientPlaces& gradients) const {
+BlockGradients FusedDecoder::SlotsOf(int unit, GradientSlots& gradients) const {
   const UnitLayout& layout = layout_.units[unit];
-  const auto place = [&](int tensor) { return gradients.Place({unit, tensor}); };
-  BlockGradients places{.qkv = Together(gradients, layout, unit, kQuery, 3),
-                        .output = place(kOutput),
-                        .gate_up = Together(gradients, layout, unit, kGate, 2),
-                        .down = place(kDown),
-                        .input_norm = place(kInputNorm),
-                        .mlp_norm = place(kMlpNorm)};
+  const auto slot = [&](int tensor) { return gradients.Slot({unit, tensor}); };
+  BlockGradients slots{.qkv = Together(gradients, layout, unit, kQuery, 3),
+                       .output = slot(kOutput),
+                       .gate_up = Together(gradients, layout, unit, kGate, 2),
+                       .down = slot(kDown),
+                       .input_norm = slot(kInputNorm),
+                       .mlp_norm = slot(kMlpNorm)};
   if (shape_.qk_norm) {
-    places.query_norm = place(kQueryNorm);
-    places.key_norm = place(kKeyNorm);
+    slots.query_norm = slot(kQueryNorm);
+    slots.key_norm = slot(kKeyNorm);
   }
-  return places;
+  return slots;
 }
 
 void FusedDecoder::Embed(const at::Tensor& table) {
@@ -209,15 +209,15 @@ void FusedDecoder::Embed(const at::Tensor& table) {
 
 // Each thread adds all rows, in their order, for its own columns. So the bits do not depend on the
 // number of threads.
-void FusedDecoder::EmbedBackward(const GradientPlace& place) const {
+void FusedDecoder::EmbedBackward(const GradientSlot& slot) const {
   const int64_t dim = shape_.dim;
   at::parallel_for(0, dim, kRowBlock / 4, [&](int64_t first, int64_t end) {
-    if (!place.add) {
+    if (!slot.add) {
       for (int64_t token = 0; token < shape_.vocab; ++token)
-        std::fill(place.data + token * dim + first, place.data + token * dim + end, 0.0f);
+        std::fill(slot.data + token * dim + first, slot.data + token * dim + end, 0.0f);
     }
     for (int64_t row = 0; row < rows(); ++row) {
-      float* const to = place.data + inputs_[row] * dim;
+      float* const to = slot.data + inputs_[row] * dim;
       const float* const from = gradient_ + row * dim;
       for (int64_t i = first; i < end; ++i) to[i] += from[i];
     }
@@ -255,16 +255,15 @@ double FusedDecoder::Logits(int64_t first, int64_t count) {
 }
 
 void FusedDecoder::HeadBackward(int unit, absl::Span<const at::Tensor> weights,
-                                GradientPlaces& gradients) {
+                                GradientSlots& gradients) {
   using From = RightSide::From;
   const int64_t dim = shape_.dim, vocab = shape_.vocab;
   const WeightMatrix matrix = Matrix(weights[1], vocab, dim);
   // The weights may have moved since forward, but their values are the same. So forward's panels
   // are still valid.
   products_.Prepare({{From::kWeight, matrix, head_panels_back_}});
-  const GradientPlace norm = gradients.Place({unit, 0});
-  GradientPlace place =
-      gradients.Place(shape_.tie_embeddings ? TensorRef{0, 0} : TensorRef{unit, 1});
+  const GradientSlot norm = gradients.Slot({unit, 0});
+  GradientSlot slot = gradients.Slot(shape_.tie_embeddings ? TensorRef{0, 0} : TensorRef{unit, 1});
   const float* const x = Stream(shape_.layers);
   for (int64_t first = 0; first < rows(); first += logit_rows_) {
     const int64_t count = std::min(logit_rows_, rows() - first);
@@ -282,8 +281,8 @@ void FusedDecoder::HeadBackward(int unit, absl::Span<const at::Tensor> weights,
                                {.dx = gradient_ + (first + at) * dim, .dweight = norms});
     });
     ForGradientRows(products_, {{logits_, count, vocab, head_pairs_}},
-                    {{From::kInput, {normed_ + first * dim, count, dim}, head_inputs_}}, {place});
-    place.add = true;
+                    {{From::kInput, {normed_ + first * dim, count, dim}, head_inputs_}}, {slot});
+    slot.add = true;
   }
   if (!norm.add) std::fill_n(norm.data, dim, 0.0f);
   for (int64_t block = 0; block < block_.row_blocks(); ++block) {

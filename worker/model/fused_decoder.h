@@ -23,7 +23,7 @@ class FusedDecoder : public FusedPass {
   void Begin(const Batch& batch, const Options& options) override;
   void Forward(int unit, absl::Span<const at::Tensor> weights) override;
   double loss_sum() const override { return loss_sum_; }
-  void Backward(int unit, absl::Span<const at::Tensor> weights, GradientPlaces& gradients) override;
+  void Backward(int unit, absl::Span<const at::Tensor> weights, GradientSlots& gradients) override;
   int64_t bytes() const override { return memory_.bytes(); }
 
  private:
@@ -34,14 +34,14 @@ class FusedDecoder : public FusedPass {
   float* Stream(int64_t layer) const;
   FusedBlock BlockOf(int unit, absl::Span<const at::Tensor> weights) const;
   void Embed(const at::Tensor& table);
-  void EmbedBackward(const GradientPlace& place) const;
+  void EmbedBackward(const GradientSlot& slot) const;
   WeightMatrix Matrix(const at::Tensor& first, int64_t rows, int64_t columns) const;
   // Computes the logits of these rows, and replaces them by the gradient of the loss. Returns the
   // sum of the loss.
   double Logits(int64_t first, int64_t count);
   void HeadForward(absl::Span<const at::Tensor> weights);
-  void HeadBackward(int unit, absl::Span<const at::Tensor> weights, GradientPlaces& gradients);
-  BlockGradients PlacesOf(int unit, GradientPlaces& gradients) const;
+  void HeadBackward(int unit, absl::Span<const at::Tensor> weights, GradientSlots& gradients);
+  BlockGradients SlotsOf(int unit, GradientSlots& gradients) const;
 
   const TransformerShape shape_;
   const ModelLayout& layout_;

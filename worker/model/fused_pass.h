@@ -18,18 +18,18 @@
 namespace longhaul {
 
 // Contiguous float32 memory for a tensor's gradient.
-struct GradientPlace {
+struct GradientSlot {
   float* data = nullptr;
   // Add the gradient to the content. False: overwrite it.
   bool add = false;
 };
 
-class GradientPlaces {
+class GradientSlots {
  public:
-  virtual ~GradientPlaces() = default;
-  // The place for the next contribution to a tensor's gradient. The caller writes it before the
+  virtual ~GradientSlots() = default;
+  // The slot for the next contribution to a tensor's gradient. The caller writes it before the
   // next call.
-  virtual GradientPlace Place(TensorRef tensor) = 0;
+  virtual GradientSlot Slot(TensorRef tensor) = 0;
 };
 
 class FusedPass {
@@ -57,7 +57,7 @@ class FusedPass {
   // forward.
   virtual double loss_sum() const = 0;
   virtual void Backward(int unit, absl::Span<const at::Tensor> weights,
-                        GradientPlaces& gradients) = 0;
+                        GradientSlots& gradients) = 0;
   // The memory that the pass owns.
   virtual int64_t bytes() const = 0;
 };

@@ -13,7 +13,7 @@ namespace longhaul {
 class Arena {
  public:
   // Errors: those of Movement::Allocate.
-  static absl::StatusOr<Arena> Create(Movement& movement, Place place, int64_t bytes,
+  static absl::StatusOr<Arena> Create(Movement& movement, MemorySide side, int64_t bytes,
                                       absl::string_view what);
 
   // How much of the arena a buffer takes.
@@ -21,17 +21,17 @@ class Arena {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   // The arena must have room for SizeOf(bytes).
-  std::unique_ptr<PlacedBuffer> Take(std::string name, int64_t bytes);
+  std::unique_ptr<VersionedBuffer> Take(std::string name, int64_t bytes);
 
-  Place place() const { return place_; }
+  MemorySide side() const { return side_; }
   int64_t bytes() const { return bytes_; }
 
  private:
   static constexpr int64_t kAlignment = 256;
-  Arena(Place place, int64_t bytes, std::shared_ptr<std::byte> memory)
-      : place_(place), bytes_(bytes), memory_(std::move(memory)) {}
+  Arena(MemorySide side, int64_t bytes, std::shared_ptr<std::byte> memory)
+      : side_(side), bytes_(bytes), memory_(std::move(memory)) {}
 
-  Place place_;
+  MemorySide side_;
   int64_t bytes_, used_ = 0;
   std::shared_ptr<std::byte> memory_;
 };

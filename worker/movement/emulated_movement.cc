@@ -37,13 +37,14 @@ EmulatedMovement::~EmulatedMovement() {
   if (computer_.joinable()) computer_.join();
 }
 
-absl::StatusOr<std::shared_ptr<std::byte>> EmulatedMovement::Allocate(Place place, int64_t bytes,
+absl::StatusOr<std::shared_ptr<std::byte>> EmulatedMovement::Allocate(MemorySide side,
+                                                                      int64_t bytes,
                                                                       absl::string_view what) {
-  const bool host = place == Place::kHost;
+  const bool host = side == MemorySide::kHost;
   const int64_t most = host ? options_.host_bytes_max : options_.device_bytes_max;
   {
     absl::MutexLock lock(&mutex_);
-    int64_t& allocated = allocated_[static_cast<int>(place)];
+    int64_t& allocated = allocated_[static_cast<int>(side)];
     if (most > 0 && allocated + bytes > most) {
       return absl::ResourceExhaustedError(absl::StrFormat(
           "%s: %s %d bytes, %d of %d are in use", what,

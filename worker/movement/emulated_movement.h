@@ -29,7 +29,7 @@ class EmulatedMovement : public Movement {
     uint64_t seed = 1;
     // kThreads: the rate of each direction's link. 0: as fast as memory.
     double up_bytes_per_second = 0, down_bytes_per_second = 0;
-    // How much Allocate gives of each place. 0: no bound.
+    // How much Allocate gives of each side. 0: no bound.
     int64_t host_bytes_max = 0, device_bytes_max = 0;
     Patience timeout = absl::Minutes(5);
   };
@@ -37,7 +37,7 @@ class EmulatedMovement : public Movement {
   // Waits for the works that run. Drops the others.
   ~EmulatedMovement() override;
 
-  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(Place place, int64_t bytes,
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(MemorySide side, int64_t bytes,
                                                       absl::string_view what) override;
   // The caller changes memory by itself and at once: its queue is always done.
   absl::StatusOr<MoveToken> Fork() override { return MoveToken{}; }
@@ -88,7 +88,7 @@ class EmulatedMovement : public Movement {
   std::array<Link, 2> links_ ABSL_GUARDED_BY(mutex_);
   Random random_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  // Bytes, indexed by Place.
+  // Bytes, indexed by MemorySide.
   std::array<int64_t, 2> allocated_ ABSL_GUARDED_BY(mutex_) = {};
   std::thread copier_, computer_;
 };

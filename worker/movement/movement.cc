@@ -28,8 +28,8 @@ MoveToken Movement::Copy(MoveQueue queue, Use from, Use to, int64_t bytes,
                                              from.buffer->bytes(), to.buffer->bytes())));
     return {};
   }
-  if (from.buffer->place() != (up ? Place::kHost : Place::kDevice) ||
-      to.buffer->place() != (up ? Place::kDevice : Place::kHost)) {
+  if (from.buffer->side() != (up ? MemorySide::kHost : MemorySide::kDevice) ||
+      to.buffer->side() != (up ? MemorySide::kDevice : MemorySide::kHost)) {
     Fail(absl::InternalError(absl::StrCat(work.name, ": on a queue of the other direction")));
     return {};
   }

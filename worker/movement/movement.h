@@ -24,7 +24,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
-#include "worker/movement/placed_buffer.h"
+#include "worker/movement/versioned_buffer.h"
 
 namespace longhaul {
 
@@ -59,15 +59,15 @@ class Movement {
  public:
   // A buffer that a work uses. `version`: the one that it reads, or the one that it writes.
   struct Use {
-    PlacedBuffer* buffer = nullptr;
+    VersionedBuffer* buffer = nullptr;
     int64_t version = 0;
   };
 
   virtual ~Movement() = default;
 
   // Memory filled with zeros, aligned to 256 bytes, freed with the last copy of the pointer.
-  // RESOURCE_EXHAUSTED: there is not enough; the message names `what`, the place and the bytes.
-  virtual absl::StatusOr<std::shared_ptr<std::byte>> Allocate(Place place, int64_t bytes,
+  // RESOURCE_EXHAUSTED: there is not enough; the message names `what`, the side and the bytes.
+  virtual absl::StatusOr<std::shared_ptr<std::byte>> Allocate(MemorySide side, int64_t bytes,
                                                               absl::string_view what) = 0;
 
   // Copies the first `bytes` of `from` to the beginning of `to`, after `after` are done.

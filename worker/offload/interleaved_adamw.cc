@@ -22,13 +22,14 @@ constexpr MoveQueue kStateDown{Direction::kDown, MoveClass::kState};
 constexpr MoveQueue kGradientsDown{Direction::kDown, MoveClass::kGradients};
 constexpr MoveQueue kWeightsUp{Direction::kUp, MoveClass::kWeights};
 
-// The size of the largest subgroup at `place`, in bytes. bytes(shape) is the size of an element.
+// The size of the largest subgroup that is updated in this way, in bytes. bytes(shape) is the size
+// of an element.
 template <typename Bytes>
-int64_t LargestOf(absl::Span<const SubgroupShape> shapes, absl::Span<const UpdatePlace> places,
-                  UpdatePlace place, Bytes&& bytes) {
+int64_t LargestOf(absl::Span<const SubgroupShape> shapes, absl::Span<const UpdateWay> ways,
+                  UpdateWay way, Bytes&& bytes) {
   int64_t largest = 0;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    if (places[i] == place) largest = std::max(largest, shapes[i].elements * bytes(shapes[i]));
+    if (ways[i] == way) largest = std::max(largest, shapes[i].elements * bytes(shapes[i]));
   }
   return largest;
 }
@@ -60,11 +61,11 @@ InterleavedAdamW::MomentSizes InterleavedAdamW::SizesOf(const Options& options,
 struct InterleavedAdamW::StagedState {
   StagedState(std::vector<std::byte> bytes, absl::Span<std::byte> device)
       : host(std::move(bytes)),
-        here("a part of the optimizer's state", Place::kHost, absl::MakeSpan(host)),
-        there("the optimizer's state", Place::kDevice, device) {}
+        here("a part of the optimizer's state", MemorySide::kHost, absl::MakeSpan(host)),
+        there("the optimizer's state", MemorySide::kDevice, device) {}
 
   std::vector<std::byte> host;
-  PlacedBuffer here, there;
+  VersionedBuffer here, there;
 };
 
 InterleavedAdamW::Bytes InterleavedAdamW::BytesOf(const Options& options,
@@ -76,25 +77,25 @@ InterleavedAdamW::Bytes InterleavedAdamW::BytesOf(const Options& options,
     const int64_t moments = Arena::SizeOf(shapes[i].elements * sizes.moment) +
                             Arena::SizeOf(shapes[i].elements * sizes.variance);
     const int64_t wide = Arena::SizeOf(shapes[i].elements * kFloat);
-    switch (schedule.places[i]) {
-      case UpdatePlace::kHost:
+    switch (schedule.ways[i]) {
+      case UpdateWay::kHost:
         bytes.host += moments + wide;
         break;
-      case UpdatePlace::kInterleaved:
+      case UpdateWay::kInterleaved:
         bytes.host += moments;
         break;
-      case UpdatePlace::kResident:
+      case UpdateWay::kResident:
         bytes.device += moments + wide;
     }
   }
   const auto slot = [&](auto&& of_element) {
-    return Arena::SizeOf(LargestOf(shapes, schedule.places, UpdatePlace::kInterleaved, of_element));
+    return Arena::SizeOf(LargestOf(shapes, schedule.ways, UpdateWay::kInterleaved, of_element));
   };
   bytes.device +=
       options.slots *
       (slot(FloatBytes) + slot([&](const SubgroupShape& s) { return SizesOf(options, s).moment; }) +
        slot([&](const SubgroupShape& s) { return SizesOf(options, s).variance; }));
-  const int64_t shadow = LargestOf(shapes, schedule.places, UpdatePlace::kHost, NarrowBytes);
+  const int64_t shadow = LargestOf(shapes, schedule.ways, UpdateWay::kHost, NarrowBytes);
   if (options.shadow) bytes.host += kShadowSlots * Arena::SizeOf(shadow);
   return bytes;
 }
@@ -125,34 +126,34 @@ InterleavedAdamW::~InterleavedAdamW() {
 absl::Status InterleavedAdamW::TakeMemory(absl::Span<const Subgroup> subgroups) {
   const std::vector<SubgroupShape> shapes = ShapesOf(subgroups);
   bytes_ = BytesOf(options_, shapes);
-  LH_ASSIGN_OR_RETURN(Arena host, Arena::Create(movement_, Place::kHost, bytes_.host,
+  LH_ASSIGN_OR_RETURN(Arena host, Arena::Create(movement_, MemorySide::kHost, bytes_.host,
                                                 "the optimizer's offloaded state"));
-  LH_ASSIGN_OR_RETURN(Arena device, Arena::Create(movement_, Place::kDevice, bytes_.device,
+  LH_ASSIGN_OR_RETURN(Arena device, Arena::Create(movement_, MemorySide::kDevice, bytes_.device,
                                                   "the optimizer's state on the device"));
   for (int i = 0; i < static_cast<int>(subgroups.size()); ++i) {
     State& state = subgroups_.emplace_back();
     state.shape = subgroups[i].shape;
-    state.place = schedule_.places[i];
+    state.way = schedule_.ways[i];
     const auto name = [&](const char* what) { return absl::StrCat(what, " of subgroup ", i); };
     const int64_t size = shapes[i].elements;
     const MomentSizes sizes = SizesOf(options_, shapes[i]);
     LH_CHECK(static_cast<int64_t>(subgroups[i].parameters.size()) == size,
              "a subgroup has another size");
-    Point(state.parameters, "masters", Place::kHost, subgroups[i].parameters.data(), size * kFloat,
-          0);
-    Arena& rests = state.place == UpdatePlace::kResident ? device : host;
+    Point(state.parameters, "masters", MemorySide::kHost, subgroups[i].parameters.data(),
+          size * kFloat, 0);
+    Arena& rests = state.way == UpdateWay::kResident ? device : host;
     state.moment = rests.Take(name("m"), size * sizes.moment);
     state.variance = rests.Take(name("v"), size * sizes.variance);
-    if (state.place == UpdatePlace::kResident)
+    if (state.way == UpdateWay::kResident)
       state.resident = device.Take(name("resident masters"), size * kFloat);
-    if (state.place == UpdatePlace::kHost)
+    if (state.way == UpdateWay::kHost)
       state.gradients = host.Take(name("gradients"), size * kFloat);
-    if (state.place == UpdatePlace::kInterleaved) interleaved_.push_back(i);
+    if (state.way == UpdateWay::kInterleaved) interleaved_.push_back(i);
     // Gives the first stamp. It cannot fail, since no work was submitted.
     BeginWrite(i).IgnoreError();
   }
   const auto largest = [&](auto&& of_element) {
-    return LargestOf(shapes, schedule_.places, UpdatePlace::kInterleaved, of_element);
+    return LargestOf(shapes, schedule_.ways, UpdateWay::kInterleaved, of_element);
   };
   const int64_t moment =
       largest([&](const SubgroupShape& shape) { return SizesOf(options_, shape).moment; });
@@ -165,18 +166,18 @@ absl::Status InterleavedAdamW::TakeMemory(absl::Span<const Subgroup> subgroups) 
                       .variance = device.Take(name("v"), variance)});
   }
   if (!options_.shadow) return absl::OkStatus();
-  const int64_t narrow = LargestOf(shapes, schedule_.places, UpdatePlace::kHost, NarrowBytes);
+  const int64_t narrow = LargestOf(shapes, schedule_.ways, UpdateWay::kHost, NarrowBytes);
   for (int i = 0; i < kShadowSlots; ++i)
     shadows_.push_back({.buffer = host.Take(absl::StrCat("shadow slot ", i), narrow)});
   return absl::OkStatus();
 }
 
-void InterleavedAdamW::Point(Buffer& buffer, const char* name, Place place, const void* memory,
+void InterleavedAdamW::Point(Buffer& buffer, const char* name, MemorySide side, const void* memory,
                              int64_t bytes, int64_t version) {
   auto* const data = static_cast<std::byte*>(const_cast<void*>(memory));
   if (buffer == nullptr || buffer->memory().data() != data || buffer->bytes() != bytes) {
-    buffer = std::make_unique<PlacedBuffer>(
-        name, place, absl::Span<std::byte>(data, static_cast<size_t>(bytes)));
+    buffer = std::make_unique<VersionedBuffer>(
+        name, side, absl::Span<std::byte>(data, static_cast<size_t>(bytes)));
   }
   buffer->SetVersion(version);
 }
@@ -220,7 +221,7 @@ void InterleavedAdamW::PrefetchState() { PrefetchAfter(-1); }
 
 void InterleavedAdamW::FlushGradients(const SubgroupUpdate& update) {
   State& state = subgroups_[update.subgroup];
-  if (state.place != UpdatePlace::kHost || state.flushed == generation_) return;
+  if (state.way != UpdateWay::kHost || state.flushed == generation_) return;
   PointSource(state, update);
   const absl::StatusOr<MoveToken> made = movement_.Fork();
   if (!made.ok()) return Note(made.status());
@@ -268,16 +269,16 @@ void InterleavedAdamW::Submit(const SubgroupUpdate& update) {
   LH_CHECK(state.parameters->as<float>() == update.parameters.data(), "masters lie elsewhere");
   if (size == 0 || !status_.ok()) return;
   state.update = update;
-  switch (state.place) {
-    case UpdatePlace::kHost:
+  switch (state.way) {
+    case UpdateWay::kHost:
       FlushGradients(update);
       state.waits = true;
       waiting_.push_back(update.subgroup);
       break;
-    case UpdatePlace::kInterleaved:
+    case UpdateWay::kInterleaved:
       SubmitInterleaved(update.subgroup);
       break;
-    case UpdatePlace::kResident:
+    case UpdateWay::kResident:
       SubmitResident(update.subgroup);
   }
   RunHost(kWaitingMax);
@@ -324,14 +325,15 @@ void InterleavedAdamW::PointSource(State& state, const SubgroupUpdate& update) {
   const bool wide = !update.gradients.empty();
   const void* const memory =
       wide ? static_cast<const void*>(update.gradients.data()) : update.narrow_gradients.data();
-  Point(state.source, "gradients on the device", Place::kDevice, memory,
+  Point(state.source, "gradients on the device", MemorySide::kDevice, memory,
         state.shape.elements * (wide ? kFloat : kNarrow), generation_);
 }
 
 // `gradients` may be a copy in host memory, and not the memory of the update.
-AdamWArrays InterleavedAdamW::Arrays(const State& state, const PlacedBuffer& gradients,
-                                     const PlacedBuffer& parameters, const PlacedBuffer& moment,
-                                     const PlacedBuffer& variance) const {
+AdamWArrays InterleavedAdamW::Arrays(const State& state, const VersionedBuffer& gradients,
+                                     const VersionedBuffer& parameters,
+                                     const VersionedBuffer& moment,
+                                     const VersionedBuffer& variance) const {
   const bool wide = !state.update.gradients.empty();
   AdamWArrays arrays{.gradients = wide ? gradients.as<float>() : nullptr,
                      .narrow_gradients = wide ? nullptr : gradients.as<uint16_t>(),
@@ -364,9 +366,9 @@ DeviceUpdate InterleavedAdamW::UpdateOf(const State& state) const {
   return update;
 }
 
-MoveToken InterleavedAdamW::Compute(State& state, PlacedBuffer& parameters, PlacedBuffer& moment,
-                                    PlacedBuffer& variance, const MoveToken& loaded,
-                                    int64_t stamp) {
+MoveToken InterleavedAdamW::Compute(State& state, VersionedBuffer& parameters,
+                                    VersionedBuffer& moment, VersionedBuffer& variance,
+                                    const MoveToken& loaded, int64_t stamp) {
   const absl::StatusOr<MoveToken> made = movement_.Fork();
   if (!made.ok()) {
     Note(made.status());
@@ -376,7 +378,7 @@ MoveToken InterleavedAdamW::Compute(State& state, PlacedBuffer& parameters, Plac
   DeviceUpdate update = UpdateOf(state);
   update.arrays = Arrays(state, *state.source, parameters, moment, variance);
   std::vector<Movement::Use> reads = {{state.source.get(), generation_}}, writes;
-  for (PlacedBuffer* buffer : {&parameters, &moment, &variance}) {
+  for (VersionedBuffer* buffer : {&parameters, &moment, &variance}) {
     reads.push_back({buffer, state.stamp});
     writes.push_back({buffer, stamp});
   }
@@ -421,7 +423,7 @@ absl::Status InterleavedAdamW::UpdateOnHost(State& state) {
     (*buffer)->SetVersion(state.stamp);
   if (shadow == nullptr) return absl::OkStatus();
   const int64_t bytes = state.shape.elements * kNarrow;
-  Point(state.shadow, "the shadow", Place::kDevice, state.update.shadow.data(), bytes, 0);
+  Point(state.shadow, "the shadow", MemorySide::kDevice, state.update.shadow.data(), bytes, 0);
   shadow->buffer->SetVersion(state.stamp);
   shadow->free = movement_.Copy(kWeightsUp, {shadow->buffer.get(), state.stamp},
                                 {state.shadow.get(), state.stamp}, bytes);
@@ -446,15 +448,15 @@ absl::Status InterleavedAdamW::Finish() {
 InterleavedAdamW::StatePart InterleavedAdamW::PartOf(OptimizerState state, int subgroup,
                                                      int64_t first, size_t count) const {
   const State& kept = subgroups_[subgroup];
-  const PlacedBuffer& buffer = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
+  const VersionedBuffer& buffer = state == OptimizerState::kMoment ? *kept.moment : *kept.variance;
   const int64_t size = SizesOf(options_, kept.shape).moment;
-  return {buffer.place(), size == kFloat, buffer.memory().subspan(first * size, count * size)};
+  return {buffer.side(), size == kFloat, buffer.memory().subspan(first * size, count * size)};
 }
 
 absl::Status InterleavedAdamW::Transfer(MoveQueue queue, const StatePart& part,
                                         std::vector<std::byte>& host) const {
   const bool up = queue.direction == Direction::kUp;
-  if (part.place == Place::kHost) {
+  if (part.side == MemorySide::kHost) {
     if (up) {
       std::copy(host.begin(), host.end(), part.memory.begin());
     } else {

@@ -99,10 +99,10 @@ class InterleavedAdamW : public Optimizer {
   int64_t state_bytes() const override;
 
  private:
-  using Buffer = std::unique_ptr<PlacedBuffer>;
+  using Buffer = std::unique_ptr<VersionedBuffer>;
   struct State {
     SubgroupShape shape;
-    UpdatePlace place = UpdatePlace::kHost;
+    UpdateWay way = UpdateWay::kHost;
     // Of masters and moments.
     int64_t stamp = 0;
     // The masters themselves.
@@ -136,7 +136,7 @@ class InterleavedAdamW : public Optimizer {
   };
   // Where some elements of m or v lie: in float32 if `wide`, otherwise in bf16.
   struct StatePart {
-    Place place = Place::kHost;
+    MemorySide side = MemorySide::kHost;
     bool wide = true;
     absl::Span<std::byte> memory;
   };
@@ -157,11 +157,11 @@ class InterleavedAdamW : public Optimizer {
   absl::Status TakeMemory(absl::Span<const Subgroup> subgroups);
   // Without the arrays.
   DeviceUpdate UpdateOf(const State& state) const;
-  AdamWArrays Arrays(const State& state, const PlacedBuffer& gradients,
-                     const PlacedBuffer& parameters, const PlacedBuffer& moment,
-                     const PlacedBuffer& variance) const;
+  AdamWArrays Arrays(const State& state, const VersionedBuffer& gradients,
+                     const VersionedBuffer& parameters, const VersionedBuffer& moment,
+                     const VersionedBuffer& variance) const;
   // Makes a buffer of memory that the object does not own.
-  static void Point(Buffer& buffer, const char* name, Place place, const void* memory,
+  static void Point(Buffer& buffer, const char* name, MemorySide side, const void* memory,
                     int64_t bytes, int64_t version);
   void PointSource(State& state, const SubgroupUpdate& update);
 
@@ -171,8 +171,8 @@ class InterleavedAdamW : public Optimizer {
   void SubmitInterleaved(int subgroup);
   void SubmitResident(int subgroup);
   // Enqueues the update of a subgroup on the device. The caller sets the new stamp.
-  MoveToken Compute(State& state, PlacedBuffer& parameters, PlacedBuffer& moment,
-                    PlacedBuffer& variance, const MoveToken& loaded, int64_t stamp);
+  MoveToken Compute(State& state, VersionedBuffer& parameters, VersionedBuffer& moment,
+                    VersionedBuffer& variance, const MoveToken& loaded, int64_t stamp);
   // Updates the host subgroups whose gradients have arrived. Waits for others until at most
   // `waiting_max` are left.
   void RunHost(size_t waiting_max);

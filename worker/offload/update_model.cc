@@ -33,7 +33,7 @@ class Timeline {
            const UpdateSchedule& schedule)
       : load_(load), host_elements_(host_elements), elements_(elements), slots_(load.slots) {
     for (size_t i = 0; i < elements.size(); ++i) {
-      if (schedule.places[i] == UpdatePlace::kInterleaved) interleaved_.push_back(i);
+      if (schedule.ways[i] == UpdateWay::kInterleaved) interleaved_.push_back(i);
     }
     while (loaded_.size() < slots_.size() && loaded_.size() < interleaved_.size()) {
       if (load.prefetched) {
@@ -91,14 +91,14 @@ double TimelineSeconds(const UpdateLoad& load, double host_elements,
                        absl::Span<const int64_t> elements, const UpdateSchedule& schedule) {
   Timeline timeline(load, host_elements, elements, schedule);
   for (size_t i = 0; i < elements.size(); ++i) {
-    switch (schedule.places[i]) {
-      case UpdatePlace::kHost:
+    switch (schedule.ways[i]) {
+      case UpdateWay::kHost:
         timeline.OnHost(i);
         break;
-      case UpdatePlace::kInterleaved:
+      case UpdateWay::kInterleaved:
         timeline.Interleaved(i);
         break;
-      case UpdatePlace::kResident:
+      case UpdateWay::kResident:
         timeline.Resident(i);
     }
   }
@@ -122,7 +122,7 @@ double LinkSeconds(const UpdateLoad& load, const UpdateSchedule& schedule) {
 
 double PredictSeconds(const UpdateLoad& load, absl::Span<const int64_t> elements,
                       const UpdateSchedule& schedule) {
-  LH_CHECK(load.slots > 0 && elements.size() == schedule.places.size(), "another schedule");
+  LH_CHECK(load.slots > 0 && elements.size() == schedule.ways.size(), "another schedule");
   const UpdateRates& rates = load.rates;
   double host = rates.host_elements, seconds = 0;
   for (int i = 0; i < kRefinements; ++i) {

@@ -44,10 +44,11 @@ class Scratch {
                                                          const MeasureOptions& options) {
     const int64_t bytes = options.elements * static_cast<int64_t>(sizeof(float));
     const int64_t size = Arena::SizeOf(bytes);
-    LH_ASSIGN_OR_RETURN(Arena host, Arena::Create(movement, Place::kHost, (kArrays + 2) * size,
+    LH_ASSIGN_OR_RETURN(Arena host, Arena::Create(movement, MemorySide::kHost, (kArrays + 2) * size,
                                                   "measuring the host's update"));
-    LH_ASSIGN_OR_RETURN(Arena device, Arena::Create(movement, Place::kDevice, (kArrays + 2) * size,
-                                                    "measuring the device's update"));
+    LH_ASSIGN_OR_RETURN(Arena device,
+                        Arena::Create(movement, MemorySide::kDevice, (kArrays + 2) * size,
+                                      "measuring the device's update"));
     auto scratch = std::make_shared<Scratch>();
     for (int i = 0; i < kArrays + 2; ++i) {
       scratch->host_.push_back(host.Take("scratch", bytes));
@@ -68,7 +69,7 @@ class Scratch {
   }
 
  private:
-  using Buffers = std::vector<std::unique_ptr<PlacedBuffer>>;
+  using Buffers = std::vector<std::unique_ptr<VersionedBuffer>>;
   static AdamWArrays ArraysOf(const Buffers& buffers) {
     return {.gradients = buffers[3]->as<float>(),
             .parameters = buffers[0]->as<float>(),

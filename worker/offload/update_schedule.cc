@@ -28,7 +28,7 @@ std::string UpdateSchedule::Describe() const {
                             : stride == 1 ? "all"
                                           : absl::StrFormat("one of %d", stride);
   return absl::StrFormat(
-      "%d subgroups, %s on the device: %.0f %% of the elements; %.0f %% stay there", places.size(),
+      "%d subgroups, %s on the device: %.0f %% of the elements; %.0f %% stay there", ways.size(),
       which, 100 * device_share(), 100 * resident_share());
 }
 
@@ -45,12 +45,12 @@ UpdateSchedule MakeUpdateSchedule(absl::Span<const int64_t> elements,
     const auto after = before + static_cast<double>(elements[i]);
     if (std::abs(after - wanted) > std::abs(before - wanted) || wanted == 0) break;
     schedule.resident_elements += elements[i];
-    schedule.places.push_back(UpdatePlace::kResident);
+    schedule.ways.push_back(UpdateWay::kResident);
   }
   for (int number = 1; i < elements.size(); ++i, ++number) {
     const bool device = options.stride > 0 && number % options.stride == 0;
     (device ? schedule.interleaved_elements : schedule.host_elements) += elements[i];
-    schedule.places.push_back(device ? UpdatePlace::kInterleaved : UpdatePlace::kHost);
+    schedule.ways.push_back(device ? UpdateWay::kInterleaved : UpdateWay::kHost);
   }
   return schedule;
 }

@@ -12,7 +12,7 @@
 
 namespace longhaul {
 
-enum class UpdatePlace {
+enum class UpdateWay {
   kHost,
   // On the device. Masters and moments are kept in host memory.
   kInterleaved,
@@ -30,7 +30,7 @@ struct UpdateScheduleOptions {
 struct UpdateSchedule {
   int stride = 0;
   // By subgroup.
-  std::vector<UpdatePlace> places;
+  std::vector<UpdateWay> ways;
   int64_t host_elements = 0, interleaved_elements = 0, resident_elements = 0;
 
   // The share of the elements that is resident. It differs from

@@ -16,18 +16,18 @@ namespace {
 // others, does not arrive (kRankReportBytesMax).
 constexpr size_t kFaultMessageBytesMax = 4096;
 
-v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status) {
-  if (place == FaultPlace::kPlan) return v1::COORDINATOR_FAULT;
+v1::FaultClass ClassOf(FaultOrigin origin, const absl::Status& status) {
+  if (origin == FaultOrigin::kPlan) return v1::COORDINATOR_FAULT;
   if (IsPeerFault(status)) return v1::PEER_FAULT;
   // A meeting waits for the other ranks alone. ABORTED: they meet in a later generation. NOT_FOUND:
   // node 0 has not begun this one.
-  if (place == FaultPlace::kMeeting &&
+  if (origin == FaultOrigin::kMeeting &&
       (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
        absl::IsCancelled(status) || absl::IsAborted(status) || absl::IsNotFound(status))) {
     return v1::PEER_FAULT;
   }
   // The table of capabilities has each part of it, but not their combination.
-  if (place == FaultPlace::kPreparation && absl::IsUnimplemented(status)) return v1::JOB_FAULT;
+  if (origin == FaultOrigin::kPreparation && absl::IsUnimplemented(status)) return v1::JOB_FAULT;
   return v1::SITE_FAULT;
 }
 
@@ -91,50 +91,51 @@ Advice AdviceOfPreparation(const v1::JobSpec& spec, const absl::Status& status) 
 }
 
 // For other messages, by what the rank was doing.
-Advice AdviceByPlace(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status) {
-  switch (place) {
-    case FaultPlace::kAssignment:
+Advice AdviceByOrigin(FaultOrigin origin, const v1::JobSpec& spec, const absl::Status& status) {
+  switch (origin) {
+    case FaultOrigin::kAssignment:
       return {"", "the worker and the coordinator differ in version"};
-    case FaultPlace::kCapabilities:
+    case FaultOrigin::kCapabilities:
       return {"", "this worker's version cannot do this job; others may"};
-    case FaultPlace::kContribution:
+    case FaultOrigin::kContribution:
       if (!absl::IsInvalidArgument(status)) return {};
       return {"",
               "the parameters of this pool have become infinite: see its data, or lower the "
               "learning rate (inner)"};
-    case FaultPlace::kMeeting:
-    case FaultPlace::kPreparation:
+    case FaultOrigin::kMeeting:
+    case FaultOrigin::kPreparation:
       if (absl::IsFailedPrecondition(status) && spec.train().device() == v1::CUDA)
         return {"train.device", "use workers with a GPU for each rank, or train.device: cpu"};
-      return place == FaultPlace::kMeeting ? Advice() : AdviceOfPreparation(spec, status);
-    case FaultPlace::kTraining:
+      return origin == FaultOrigin::kMeeting ? Advice() : AdviceOfPreparation(spec, status);
+    case FaultOrigin::kTraining:
       // Of a device; of reading data.
       if (absl::IsDeadlineExceeded(status) || absl::IsAborted(status))
         return {"", "something of this machine does not answer: its kernel's log may say why"};
       if (!absl::IsInvalidArgument(status)) return {};
       return {"", "see the message: the values of this pool have become infinite"};
-    case FaultPlace::kPlan:
+    case FaultOrigin::kPlan:
       return {};
   }
   return {};
 }
 
-Advice AdviceFor(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status) {
+Advice AdviceFor(FaultOrigin origin, const v1::JobSpec& spec, const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) {
     return {"", "too little memory: give this pool fewer ranks on a machine, or more memory"};
   }
   if (std::optional<Advice> advice = AdviceByField(spec, status)) return *std::move(advice);
-  return AdviceByPlace(place, spec, status);
+  return AdviceByOrigin(origin, spec, status);
 }
 
 }  // namespace
 
-v1::JobError DescribeFault(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status) {
+v1::JobError DescribeFault(FaultOrigin origin, const v1::JobSpec& spec,
+                           const absl::Status& status) {
   v1::JobError fault;
   fault.set_code(absl::StatusCodeToString(status.code()));
   fault.set_message(ToUtf8(ClipUtf8(status.message(), kFaultMessageBytesMax)));
-  fault.set_fault_class(ClassOf(place, status));
-  const Advice advice = AdviceFor(place, spec, status);
+  fault.set_fault_class(ClassOf(origin, status));
+  const Advice advice = AdviceFor(origin, spec, status);
   if (!advice.field.empty()) fault.set_field(advice.field);
   if (!advice.hint.empty()) fault.set_hint(advice.hint);
   return fault;

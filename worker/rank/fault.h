@@ -12,7 +12,7 @@ inline constexpr char kHuggingFaceField[] = "model.hf.path";
 inline constexpr char kSyntheticField[] = "model.synthetic";
 
 // What the rank was doing.
-enum class FaultPlace {
+enum class FaultOrigin {
   // Reading the assignment.
   kAssignment,
   // Comparing it with what this program can do.
@@ -37,7 +37,7 @@ enum class FaultPlace {
 //   PEER_FAULT         another rank of the pool is gone or makes no progress: the status says so
 //                      (MarkPeerFault), or the ranks were meeting
 //   COORDINATOR_FAULT  the coordinator sent something that is not valid
-v1::JobError DescribeFault(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status);
+v1::JobError DescribeFault(FaultOrigin origin, const v1::JobSpec& spec, const absl::Status& status);
 
 // Whether the fault is reported to the coordinator. Otherwise the pool starts its ranks again.
 inline bool IsReported(const v1::JobError& fault) {

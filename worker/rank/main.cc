@@ -242,8 +242,8 @@ absl::Status CompareDevices(const v1::JobSpec& spec, const RankFlags& flags, Rep
 int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSignal& drain,
           RankMonitor& monitor, RankReporter& reporter, const Logger& log) {
   const v1::JobSpec& spec = assignment.spec();
-  const auto end = [&](FaultPlace place, const absl::Status& status, const std::string& reason) {
-    return EndWith(EndOf(place, spec, status), status, reason, log, reporter);
+  const auto end = [&](FaultOrigin origin, const absl::Status& status, const std::string& reason) {
+    return EndWith(EndOf(origin, spec, status), status, reason, log, reporter);
   };
   const absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files, log);
   if (!tls.ok()) {
@@ -251,26 +251,26 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
     return kRankRestart;
   }
   const absl::Status able = CheckCapabilities(spec, spec.train().device());
-  if (!able.ok()) return end(FaultPlace::kCapabilities, able, "before anything was begun");
+  if (!able.ok()) return end(FaultOrigin::kCapabilities, able, "before anything was begun");
   const auto team = std::make_shared<ThreadTeam>(flags.threads);
   absl::StatusOr<PoolCommunicator> communicator =
       MakePoolCommunicator(CommunicatorOptionsOf(flags, spec, *tls, team.get()));
   if (!communicator.ok())
-    return end(FaultPlace::kMeeting, communicator.status(), "while the pool's ranks met");
+    return end(FaultOrigin::kMeeting, communicator.status(), "while the pool's ranks met");
   WatchedCommunicator watched(communicator->get(), &monitor);
   ReplicaOptions options = ReplicaOptionsOf(flags, assignment, team, monitor, log);
   options.communicator = communicator->get() == nullptr ? nullptr : &watched;
   options.communicator_on_device = communicator->on_device;
   const absl::StatusOr<std::unique_ptr<Replica>> made = MakeReplica(options);
   if (!made.ok())
-    return end(FaultPlace::kPreparation, made.status(), "while the model was prepared");
+    return end(FaultOrigin::kPreparation, made.status(), "while the model was prepared");
   if (const std::string line = (*made)->Describe(); flags.rank == 0 && !line.empty())
     log.Info(line);
   if (const std::string slow = SlowComputing(spec, kernels::HasFastBf16()); !slow.empty())
     log.Warning(slow);
   WatchedReplica replica(made->get(), &monitor, spec.evaluation().batches());
   if (const absl::Status compared = CompareDevices(spec, flags, replica, log); !compared.ok())
-    return end(FaultPlace::kPreparation, compared, "while the model was prepared");
+    return end(FaultOrigin::kPreparation, compared, "while the model was prepared");
   session::RankSession session(SessionOptionsOf(flags, assignment, *tls, team.get(),
                                                 ObserverOf(flags, monitor, reporter), log),
                                &replica);
@@ -298,7 +298,7 @@ int RunRank(const RankFlags& flags, const sigset_t& signals, const Logger& of_ra
   const Logger log = of_rank.With({.job = known.spec().name(), .job_id = known.job_id()});
   RankReporter reporter(kReportDescriptor, known.spec().train().steps(), &monitor);
   if (!assignment.ok()) {
-    return EndWith(EndOf(FaultPlace::kAssignment, known.spec(), assignment.status()),
+    return EndWith(EndOf(FaultOrigin::kAssignment, known.spec(), assignment.status()),
                    assignment.status(), "while the assignment was read", log, reporter);
   }
   return Train(flags, *assignment, drain, monitor, reporter, log);

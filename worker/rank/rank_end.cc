@@ -3,16 +3,16 @@
 namespace longhaul {
 namespace {
 
-FaultPlace PlaceOf(session::Outcome::Place place) {
-  switch (place) {
-    case session::Outcome::Place::kTraining:
-      return FaultPlace::kTraining;
-    case session::Outcome::Place::kContribution:
-      return FaultPlace::kContribution;
-    case session::Outcome::Place::kPlan:
-      return FaultPlace::kPlan;
+FaultOrigin OriginOf(session::Outcome::Origin origin) {
+  switch (origin) {
+    case session::Outcome::Origin::kTraining:
+      return FaultOrigin::kTraining;
+    case session::Outcome::Origin::kContribution:
+      return FaultOrigin::kContribution;
+    case session::Outcome::Origin::kPlan:
+      return FaultOrigin::kPlan;
   }
-  return FaultPlace::kTraining;
+  return FaultOrigin::kTraining;
 }
 
 RankExit ExitOf(session::Extent done) {
@@ -29,8 +29,8 @@ RankExit ExitOf(session::Extent done) {
 
 }  // namespace
 
-RankEnd EndOf(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status) {
-  RankEnd end{.fault = DescribeFault(place, spec, status)};
+RankEnd EndOf(FaultOrigin origin, const v1::JobSpec& spec, const absl::Status& status) {
+  RankEnd end{.fault = DescribeFault(origin, spec, status)};
   end.code = IsReported(*end.fault) ? kRankFailed : kRankRestart;
   return end;
 }
@@ -42,7 +42,7 @@ RankEnd EndOf(const session::Outcome& outcome, const v1::JobSpec& spec) {
     case session::Outcome::Kind::kRestart:
       return {.code = kRankRestart};
     case session::Outcome::Kind::kFailed:
-      return EndOf(PlaceOf(outcome.place), spec, outcome.status);
+      return EndOf(OriginOf(outcome.origin), spec, outcome.status);
   }
   return {};
 }

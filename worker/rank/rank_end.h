@@ -18,7 +18,7 @@ struct RankEnd {
 };
 
 // For an error outside of the session. `status` is not OK.
-RankEnd EndOf(FaultPlace place, const v1::JobSpec& spec, const absl::Status& status);
+RankEnd EndOf(FaultOrigin origin, const v1::JobSpec& spec, const absl::Status& status);
 RankEnd EndOf(const session::Outcome& outcome, const v1::JobSpec& spec);
 
 }  // namespace longhaul

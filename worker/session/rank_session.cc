@@ -74,7 +74,7 @@ class RankSession::Impl {
                    .on_fault =
                        [this](const absl::Status& status) {
                          absl::MutexLock lock(&mutex_);
-                         Fail(Outcome::Place::kContribution, status);
+                         Fail(Outcome::Origin::kContribution, status);
                        }}),
         evaluations_(*replica, exchange_.fragments(), *clock_, options_.evaluation_steps_max,
                      options_.observer.on_evaluation),
@@ -98,7 +98,8 @@ class RankSession::Impl {
   void Dispatch(const Action& action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Action> NextForeground() ABSL_LOCKS_EXCLUDED(mutex_);
   void AwaitForeground() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Fail(Outcome::Place place, const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fail(Outcome::Origin origin, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // --- the stream
   std::unique_ptr<PlanWatcher> MakeWatcher();
@@ -148,7 +149,7 @@ class RankSession::Impl {
   Connection connection_ ABSL_GUARDED_BY(mutex_);
   // Not OK: Run ends with kFailed.
   absl::Status fault_ ABSL_GUARDED_BY(mutex_);
-  Outcome::Place fault_place_ ABSL_GUARDED_BY(mutex_) = Outcome::Place::kTraining;
+  Outcome::Origin fault_origin_ ABSL_GUARDED_BY(mutex_) = Outcome::Origin::kTraining;
   bool drain_asked_ ABSL_GUARDED_BY(mutex_) = false;
 
   // Its threads post events, so it is declared after, and destroyed before, the members that these
@@ -222,10 +223,10 @@ void RankSession::Impl::AwaitForeground() {
   meter_.Waited(clock_->Now() - asked);
 }
 
-void RankSession::Impl::Fail(Outcome::Place place, const absl::Status& status) {
+void RankSession::Impl::Fail(Outcome::Origin origin, const absl::Status& status) {
   if (!fault_.ok()) return;
   fault_ = status;
-  fault_place_ = place;
+  fault_origin_ = origin;
 }
 
 void RankSession::Impl::Drain() {
@@ -282,7 +283,7 @@ Outcome RankSession::Impl::Run() {
     if (const absl::Status status = Perform(*action);
         !status.ok() && !StopsWithPeers(*action, status)) {
       return {.kind = Outcome::Kind::kFailed,
-              .place = Outcome::Place::kTraining,
+              .origin = Outcome::Origin::kTraining,
               .status = status,
               .reason = absl::StrFormat("at inner step %d", meter_.step())};
     }
@@ -293,9 +294,9 @@ Outcome RankSession::Impl::Run() {
 Outcome RankSession::Impl::Faulted() {
   absl::MutexLock lock(&mutex_);
   return {.kind = Outcome::Kind::kFailed,
-          .place = fault_place_,
+          .origin = fault_origin_,
           .status = fault_,
-          .reason = fault_place_ == Outcome::Place::kPlan
+          .reason = fault_origin_ == Outcome::Origin::kPlan
                         ? "while it read what the coordinator sent"
                         : "while it coded a contribution"};
 }
@@ -374,7 +375,7 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
   }
   if (status.ok()) return;
   absl::MutexLock lock(&mutex_);
-  Fail(Outcome::Place::kPlan, status);
+  Fail(Outcome::Origin::kPlan, status);
 }
 
 absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
@@ -410,7 +411,7 @@ void RankSession::Impl::PostFrom(const Connection& connection, const Event& even
 }
 
 void RankSession::Impl::CheckBegun(const absl::Status& status) {
-  if (!status.ok()) Fail(Outcome::Place::kPlan, status);
+  if (!status.ok()) Fail(Outcome::Origin::kPlan, status);
 }
 
 // --- foreground

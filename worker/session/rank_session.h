@@ -29,14 +29,14 @@ struct Outcome {
     kFinished,
     // This incarnation cannot go on. The pool should come back as a new one.
     kRestart,
-    // `status` is the error, and `place` what failed.
+    // `status` is the error, and `origin` what failed.
     kFailed,
   };
-  enum class Place { kTraining, kContribution, kPlan };
+  enum class Origin { kTraining, kContribution, kPlan };
   Kind kind = Kind::kFinished;
   // kFinished: how much of the job was done.
   Extent done = Extent::kNothing;
-  Place place = Place::kTraining;
+  Origin origin = Origin::kTraining;
   absl::Status status;
   std::string reason;
 };

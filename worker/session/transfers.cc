@@ -21,6 +21,8 @@ namespace longhaul::session {
 namespace {
 
 constexpr int kAttemptsToTell = 4;
+// The deadline of one attempt.
+constexpr absl::Duration kAttempt = absl::Minutes(10);
 
 }  // namespace
 
@@ -169,7 +171,7 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
   return Retry(options, [&] {
     begun = clock_->Now();
     WireBytes wire;
-    const absl::Status status = call(BulkCall{.deadline = SteadyTime() + options_.attempt,
+    const absl::Status status = call(BulkCall{.deadline = SteadyTime() + kAttempt,
                                               .stop = stop,
                                               .wire = &wire,
                                               .pacer = pacer_ ? &*pacer_ : nullptr});

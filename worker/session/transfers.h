@@ -43,8 +43,6 @@ class Transfers {
     int channels = 1;
     // A limit for all pushes together. 0: none.
     double push_bytes_per_second = 0;
-    // The deadline of one attempt.
-    absl::Duration attempt = absl::Minutes(10);
     // An attempt that the server, or its deadline, ends after so long was too slow.
     absl::Duration slow_attempt = StallLimits().pause_max;
     Backoff backoff = {.max = absl::Seconds(2)};

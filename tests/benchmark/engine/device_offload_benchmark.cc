@@ -112,9 +112,9 @@ class UpdateBenchmark {
   explicit UpdateBenchmark(const Setup& setup)
       : setup_(setup),
         offload_(Value(OpenOffloadDevice(setup.device, setup.offload()))),
-        masters_(Memory<float>(Place::kHost)),
-        gradients_(Memory<float>(Place::kDevice)),
-        shadow_(Memory<uint16_t>(Place::kDevice)) {}
+        masters_(Memory<float>(MemorySide::kHost)),
+        gradients_(Memory<float>(MemorySide::kDevice)),
+        shadow_(Memory<uint16_t>(MemorySide::kDevice)) {}
 
   void Run() {
     std::vector<int64_t> elements;
@@ -145,9 +145,9 @@ class UpdateBenchmark {
     }
   };
   template <typename T>
-  Array<T> Memory(Place place) {
+  Array<T> Memory(MemorySide side) {
     const int64_t bytes = subgroups() * size() * static_cast<int64_t>(sizeof(T));
-    return {Value(offload_.movement->Allocate(place, bytes, "the benchmark"))};
+    return {Value(offload_.movement->Allocate(side, bytes, "the benchmark"))};
   }
   int64_t size() const { return setup_.arguments.subgroup_elements; }
   int subgroups() const { return static_cast<int>(setup_.arguments.elements / size()); }

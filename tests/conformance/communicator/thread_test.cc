@@ -1,5 +1,5 @@
 #include "tests/conformance/communicator_suite.h"
-#include "worker/collective/thread_communicator.h"
+#include "tests/testing/thread_communicator.h"
 
 namespace longhaul {
 namespace {

@@ -14,10 +14,11 @@ INSTANTIATE_TEST_SUITE_P(EmulatedCuda, MovementSuite,
 TEST(EmulatedCudaMovementTest, WhatTheDeviceRefusesEndsEveryWait) {
   for (int calls = 0; calls < 6; ++calls) {
     const auto movement = MakeCudaMovement({.timeout = absl::Hours(1)}).value();
-    const auto make = [&](Place place) {
-      return Arena::Create(*movement, place, 256, "a test")->Take("a buffer", 256);
+    const auto make = [&](MemorySide side) {
+      return Arena::Create(*movement, side, 256, "a test")->Take("a buffer", 256);
     };
-    const auto from = make(Place::kHost), device = make(Place::kDevice), to = make(Place::kHost);
+    const auto from = make(MemorySide::kHost), device = make(MemorySide::kDevice),
+               to = make(MemorySide::kHost);
     testing_support::FailEmulatedCudaAfter(calls);
     const MoveToken up = movement->Copy({Direction::kUp}, {from.get(), 0}, {device.get(), 0}, 256);
     const MoveToken work = movement->Compute([](void*) { return absl::OkStatus(); }, {}, {}, {up});

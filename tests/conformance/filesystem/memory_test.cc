@@ -1,5 +1,5 @@
-#include "common/io/memory_filesystem.h"
 #include "tests/conformance/filesystem_suite.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul {
 namespace {

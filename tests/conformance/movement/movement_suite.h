@@ -25,18 +25,18 @@ class MovementSuite : public testing::TestWithParam<MovementMaker> {
     ASSERT_TRUE(made.ok()) << made.status();
     movement_ = *std::move(made);
   }
-  std::unique_ptr<PlacedBuffer> Make(Place place, int64_t bytes) {
-    auto arena = Arena::Create(*movement_, place, Arena::SizeOf(bytes), "a test");
+  std::unique_ptr<VersionedBuffer> Make(MemorySide side, int64_t bytes) {
+    auto arena = Arena::Create(*movement_, side, Arena::SizeOf(bytes), "a test");
     EXPECT_TRUE(arena.ok()) << arena.status();
-    return arena->Take(place == Place::kHost ? "host" : "device", bytes);
+    return arena->Take(side == MemorySide::kHost ? "host" : "device", bytes);
   }
-  static void Fill(PlacedBuffer& buffer, int64_t version) {
+  static void Fill(VersionedBuffer& buffer, int64_t version) {
     for (int64_t i = 0; i < buffer.bytes(); ++i)
       buffer.memory()[i] = static_cast<std::byte>(7 * version + i);
     buffer.SetVersion(version);
   }
-  static void ExpectFilled(const PlacedBuffer& buffer, int64_t version) {
-    EXPECT_TRUE(Movement::Expect({const_cast<PlacedBuffer*>(&buffer), version}).ok());
+  static void ExpectFilled(const VersionedBuffer& buffer, int64_t version) {
+    EXPECT_TRUE(Movement::Expect({const_cast<VersionedBuffer*>(&buffer), version}).ok());
     for (int64_t i = 0; i < buffer.bytes(); ++i)
       ASSERT_EQ(buffer.memory()[i], static_cast<std::byte>(7 * version + i)) << i;
   }
@@ -49,8 +49,8 @@ class MovementSuite : public testing::TestWithParam<MovementMaker> {
 
 TEST_P(MovementSuite, BytesAreCopiedToTheDeviceAndBack) {
   for (const int64_t bytes : {0, 1, 255, 256, 257, 1 << 20}) {
-    const auto from = Make(Place::kHost, bytes), to = Make(Place::kHost, bytes),
-               device = Make(Place::kDevice, bytes);
+    const auto from = Make(MemorySide::kHost, bytes), to = Make(MemorySide::kHost, bytes),
+               device = Make(MemorySide::kDevice, bytes);
     Fill(*from, 3);
     const MoveToken up = movement_->Copy(kStateUp, {from.get(), 3}, {device.get(), 3}, bytes);
     const MoveToken down =
@@ -64,12 +64,12 @@ TEST_P(MovementSuite, BytesAreCopiedToTheDeviceAndBack) {
 // Many buffers use one slot on the device. Only tokens keep them apart.
 TEST_P(MovementSuite, TokensOrderQueues) {
   constexpr int kBuffers = 50;
-  const auto slot = Make(Place::kDevice, 4096);
-  std::vector<std::unique_ptr<PlacedBuffer>> from, to;
+  const auto slot = Make(MemorySide::kDevice, 4096);
+  std::vector<std::unique_ptr<VersionedBuffer>> from, to;
   MoveToken free;
   for (int i = 0; i < kBuffers; ++i) {
-    from.push_back(Make(Place::kHost, 4096));
-    to.push_back(Make(Place::kHost, 4096));
+    from.push_back(Make(MemorySide::kHost, 4096));
+    to.push_back(Make(MemorySide::kHost, 4096));
     Fill(*from.back(), i);
     const MoveToken up =
         movement_->Copy(kStateUp, {from.back().get(), i}, {slot.get(), i}, 4096, {free});
@@ -83,8 +83,8 @@ TEST_P(MovementSuite, TokensOrderQueues) {
 }
 
 TEST_P(MovementSuite, AQueueKeepsItsOrder) {
-  const auto first = Make(Place::kHost, 64), second = Make(Place::kHost, 64),
-             back = Make(Place::kHost, 64), device = Make(Place::kDevice, 64);
+  const auto first = Make(MemorySide::kHost, 64), second = Make(MemorySide::kHost, 64),
+             back = Make(MemorySide::kHost, 64), device = Make(MemorySide::kDevice, 64);
   Fill(*first, 1);
   Fill(*second, 2);
   movement_->Copy(kStateUp, {first.get(), 1}, {device.get(), 1}, 64);
@@ -96,7 +96,7 @@ TEST_P(MovementSuite, AQueueKeepsItsOrder) {
 }
 
 TEST_P(MovementSuite, AWrongVersionIsAPermanentError) {
-  const auto host = Make(Place::kHost, 64), device = Make(Place::kDevice, 64);
+  const auto host = Make(MemorySide::kHost, 64), device = Make(MemorySide::kDevice, 64);
   Fill(*host, 1);
   const MoveToken token = movement_->Copy(kStateUp, {host.get(), 2}, {device.get(), 2}, 64);
   const absl::Status status = movement_->Wait(token, "the test");
@@ -107,14 +107,14 @@ TEST_P(MovementSuite, AWrongVersionIsAPermanentError) {
 }
 
 TEST_P(MovementSuite, RefusesImpossibleCopies) {
-  const auto host = Make(Place::kHost, 64), device = Make(Place::kDevice, 32);
+  const auto host = Make(MemorySide::kHost, 64), device = Make(MemorySide::kDevice, 32);
   movement_->Copy(kStateUp, {host.get(), 0}, {device.get(), 0}, 64);
   EXPECT_THAT(std::string(movement_->WaitAll("the test").message()),
               testing::HasSubstr("64 bytes, of 64 and 32"));
 }
 
 TEST_P(MovementSuite, RefusesAQueueOfTheOtherDirection) {
-  const auto host = Make(Place::kHost, 64), device = Make(Place::kDevice, 64);
+  const auto host = Make(MemorySide::kHost, 64), device = Make(MemorySide::kDevice, 64);
   movement_->Copy(kStateDown, {host.get(), 0}, {device.get(), 0}, 64);
   EXPECT_EQ(movement_->WaitAll("the test").code(), absl::StatusCode::kInternal);
 }
@@ -126,7 +126,7 @@ TEST_P(MovementSuite, AFailedWorkIsAPermanentError) {
 
 // Who frees memory after WaitAll relies on it.
 TEST_P(MovementSuite, WhatWaitsForAllWaitsAfterAnErrorToo) {
-  const auto host = Make(Place::kHost, 64), device = Make(Place::kDevice, 64);
+  const auto host = Make(MemorySide::kHost, 64), device = Make(MemorySide::kDevice, 64);
   const MoveToken work = movement_->Compute(
       [](void*) {
         absl::SleepFor(absl::Milliseconds(20));
@@ -142,8 +142,8 @@ TEST_P(MovementSuite, WhatWaitsForAllWaitsAfterAnErrorToo) {
 }
 
 TEST_P(MovementSuite, NamesMemoryThatIsMissing) {
-  for (const Place place : {Place::kHost, Place::kDevice}) {
-    const auto refused = movement_->Allocate(place, int64_t{1} << 46, "the moments");
+  for (const MemorySide side : {MemorySide::kHost, MemorySide::kDevice}) {
+    const auto refused = movement_->Allocate(side, int64_t{1} << 46, "the moments");
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
     EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("the moments"));
     EXPECT_THAT(std::string(refused.status().message()), testing::HasSubstr("70368744177664"));

@@ -8,7 +8,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "common/base/status_macros.h"
-#include "worker/collective/thread_communicator.h"
+#include "tests/testing/thread_communicator.h"
 #include "worker/engine/momentum_exchange.h"
 #include "worker/engine/subgroup_tensors.h"
 

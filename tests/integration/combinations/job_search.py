@@ -87,6 +87,8 @@ def expected_versions(spec, fragments):
 
 
 class Search:
+    # The job that stays for the next ones.
+    KEPT = None
     KINDS = {"alone": 20, "option left out": 52, "coordinator killed": 9, "rank killed": 5, "agent killed": 4, "pool drained": 4, "paused": 6}
 
     def __init__(self):
@@ -345,8 +347,10 @@ class Search:
         self.settle()
 
     def settle(self):
-        """Nothing of this job is left for the next one."""
+        """Nothing else is left for the next job."""
         for job in self.answer("list"):
+            if job["name"] == self.KEPT:
+                continue
             if job["state"] not in ENDED:
                 self.answer("cancel", job["name"])
             elif job["state"] != "QUARANTINED":

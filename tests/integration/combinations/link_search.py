@@ -19,12 +19,9 @@ import pathlib
 import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
-import traceback
 import urllib.error
 import urllib.request
 
@@ -33,9 +30,11 @@ from job_search import ENDED, ROOT, Broken, Search, digests, main
 sys.path[:0] = [str(ROOT / "tests/soak")]
 
 import drawn_job  # noqa: E402
-import faults  # noqa: E402
 from bad_link import BadLink  # noqa: E402
 from cluster import BIN, RANK_BEHIND_A_SLOW_LINK, TEXT, children, resident_mb, wait_until  # noqa: E402
+from followed_job import Followed  # noqa: E402
+from link_faults import OF_A_LINK, OF_A_NODE, OF_THE_COORDINATOR, Schedule  # noqa: E402
+from link_user import User  # noqa: E402
 
 # Of a rank's pushes, so that faults meet the job.
 BYTES_PER_SECOND = 200_000
@@ -47,7 +46,6 @@ PATIENCE = 60
 SLOW = 15
 # After so many jobs processes are compared with what they were, and new ones begin.
 JOBS_OF_A_CLUSTER = 12
-LIVE_STATES = {"PENDING": 0, "SEEDING": 1, "RUNNING": 2, "FINISHING": 3}
 BASE = {"transformer": {"layers": 2, "dim": 32, "heads": 2, "ff_dim": 64, "context": 16, "vocab": 256}}
 
 
@@ -70,110 +68,8 @@ class Node:
         self.up = True
 
 
-# --- What happens to a link. Generators, as in faults.py.
-
-def for_a_while(act):
-    def fault(link, draw):
-        act(link, draw)
-        yield draw.choice((0.1, 1, 3, 8)) * draw.uniform(0.5, 1)
-        link.mend()
-    fault.__name__ = act.__name__
-    return fault
-
-
-@for_a_while
-def held(link, draw):
-    link.hold()
-
-
-@for_a_while
-def held_up(link, draw):
-    link.hold_one_way(True)
-
-
-@for_a_while
-def held_down(link, draw):
-    link.hold_one_way(False)
-
-
-@for_a_while
-def cut(link, draw):
-    link.cut()
-
-
-@for_a_while
-def refused(link, draw):
-    link.refuse()
-
-
-@for_a_while
-def refused_and_reset(link, draw):
-    link.refuse()
-    link.reset()
-
-
-@for_a_while
-def reset_after_bytes(link, draw):
-    link.reset_after(draw.choice((100, 3000, 20_000, 150_000)))
-
-
-@for_a_while
-def delayed(link, draw):
-    link.delay(draw.choice((0.02, 0.2, 0.6)))
-
-
-@for_a_while
-def narrow(link, draw):
-    link.narrow(draw.choice((2000, 20_000, 100_000)))
-
-
-@for_a_while
-def answers_forgotten(link, draw):
-    link.forget_answers()
-
-
-def reset(link, draw):
-    link.reset()
-    yield 0
-
-
-OF_A_LINK = (held, held_up, held_down, cut, refused, refused_and_reset, reset_after_bytes, delayed, narrow, answers_forgotten, reset)
-OF_A_NODE = (faults.rank_killed, faults.rank_stopped, faults.agent_killed, faults.agent_stopped, faults.agent_drained)
-OF_THE_COORDINATOR = (faults.coordinator_killed, faults.coordinator_restarted, faults.coordinator_stopped)
-
-
-class Schedule(threading.Thread):
-    """Does each thing at its time. What is done to one thing is not done to it twice at once."""
-
-    def __init__(self, plan):
-        super().__init__(daemon=True)
-        self.plan = sorted(plan, key=lambda entry: entry[0])
-        self.error = None
-
-    def run(self):
-        begun, waiting, running, busy = time.monotonic(), list(self.plan), [], set()
-        try:
-            while waiting or running:
-                now = time.monotonic() - begun
-                for entry in [entry for entry in waiting if entry[0] <= now]:
-                    at, what, target, make = entry
-                    if target not in busy:
-                        waiting.remove(entry)
-                        busy.add(target)
-                        running.append([now, make(), target])
-                for entry in list(running):
-                    if entry[0] <= now:
-                        try:
-                            entry[0] = now + next(entry[1])
-                        except StopIteration:
-                            running.remove(entry)
-                            busy.discard(entry[2])
-                time.sleep(0.05)
-        except Exception:
-            self.error = traceback.format_exc()
-
-
 class LinkSearch(Search):
+    KEPT = "base"
     KINDS = {"links": 60, "links and processes": 30, "links and the coordinator": 10}
 
     def __init__(self):
@@ -209,7 +105,7 @@ class LinkSearch(Search):
         if len(cluster.logs) == 1 and not hasattr(cluster, "links_made"):
             cluster.links_made = True
             self.of_node = {node: Node(self, node) for node in self.nodes}
-            self.user = BadLink(cluster.address)
+            self.user = User(cluster, self.secrets, self.said, self.outcomes)
         self.coordinator_up, self.up_since = True, time.monotonic()
 
     def issue(self):
@@ -262,7 +158,7 @@ class LinkSearch(Search):
             print(line)
 
     def links(self):
-        return [self.user, *(node.link for node in self.of_node.values())]
+        return [self.user.link, *(node.link for node in self.of_node.values())]
 
     # --- Growth.
 
@@ -288,45 +184,6 @@ class LinkSearch(Search):
             if grown(key, now):
                 files = collections.Counter(re.sub("[0-9]+", "N", os.readlink(path)) for path in pathlib.Path(f"/proc/{key[1]}/fd").iterdir())
                 self.failures.append(f"growth of {key[0]}: {self.before.get(key)} to {now}: {files.most_common(8)}")
-
-    # --- The user, behind a bad link.
-
-    def begin_as_user(self, *arguments):
-        return subprocess.Popen([BIN / "longhaul", "--server", self.user.address, *self.cluster.flags, *arguments], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def as_user(self, *arguments, seconds=100):
-        process = self.begin_as_user(*arguments, "-o", "json")
-        try:
-            out, err = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            raise Broken(f"`{' '.join(map(str, arguments))}` did not end in {seconds} s: {out}{err}") from None
-        self.look_for_secrets("a command", out + err)
-        said = json.loads(out) if out.startswith("{") else None
-        if process.returncode != 0:
-            error = (said or {}).get("error", {})
-            self.said[f"exit {process.returncode}, {arguments[0]}: {re.sub('[0-9]+', 'N', error.get('message', err))[:150]}"] += 1
-            if not error.get("message"):
-                raise Broken(f"`{' '.join(map(str, arguments))}` ended with {process.returncode} without a reason: {out}{err}")
-        return process.returncode, said
-
-    def until_done(self, schedule, *arguments, may=()):
-        """Repeats a command that met a bad link. Its data; None: it was refused with one of the reasons."""
-        calm = 0
-        while True:
-            calm += not schedule.is_alive()
-            code, said = self.as_user(*arguments)
-            if code == 0:
-                return said["data"]
-            if said["error"].get("reason") in may and may:
-                return None
-            if code not in (2, 3) and not said["error"].get("retry_after_seconds") and said["error"].get("code") not in ("UNAVAILABLE", "DATA_LOSS"):
-                raise Broken(f"`{' '.join(map(str, arguments))}`: {said}")
-            if calm > 4:
-                raise Broken(f"`{' '.join(map(str, arguments))}` does not succeed after the faults: {said}")
-            time.sleep(1)
 
     # --- One seed.
 
@@ -356,7 +213,7 @@ class LinkSearch(Search):
                 plan.append((draw.uniform(0, SECONDS), what.__name__, name, lambda what=what, target=target, seed=draw.random(): what(target, random.Random(seed))))
         nodes = [(name, node) for name, node in self.of_node.items()]
         add(draw.randrange(1, 9), OF_A_LINK, [(f"link of {name}", node.link) for name, node in nodes])
-        add(draw.randrange(0, 4), OF_A_LINK, [("link of the user", self.user)])
+        add(draw.randrange(0, 4), OF_A_LINK, [("link of the user", self.user.link)])
         if kind == "links and processes":
             add(draw.randrange(1, 4), OF_A_NODE, nodes)
         if kind == "links and the coordinator" or kind == "links and processes" and draw.random() < 0.3:
@@ -383,63 +240,20 @@ class LinkSearch(Search):
             for of, more in ((spec, flags), *((other, []) for other in side)):
                 path = self.cluster.folder / f"{of['name']}.yaml"
                 path.write_text(json.dumps(of))
-                jobs[of["name"]] = Followed(of, self.until_done(schedule, "submit", "-f", path, *more))
+                jobs[of["name"]] = Followed(of, self.user.until_done(schedule, "submit", "-f", path, *more))
             for words in draw.sample((["watch"], ["logs", "--follow", "--tail", "1000"], ["events", "--follow"], ["wait"]), 2):
-                form = "json" if words == ["wait"] else "jsonl"
-                followers.append((words, self.follower(words, spec["name"], form)))
+                followers.append((words, *self.user.follow(words, spec["name"])))
             self.watch_over(jobs, schedule, acts)
         finally:
             schedule.join(60)
-            for _, (process, _) in followers:
+            for _, process, _ in followers:
                 if sys.exc_info()[0] is not None:
                     process.kill()
-        for words, (process, lines) in followers:
-            self.end_follower(words, process, lines, jobs[spec["name"]])
+        for following in followers:
+            self.user.end_following(*following)
         for followed in jobs.values():
             self.check_end(followed)
         self.copy(spec, draw)
-
-    def follower(self, words, name, form):
-        process = self.begin_as_user(words[0], name, *words[1:], "-o", form)
-        texts = []
-        thread = threading.Thread(target=lambda: texts.append(process.communicate()), daemon=True)
-        thread.start()
-        process.reader = thread
-        return process, texts
-
-    def end_follower(self, words, process, texts, followed):
-        if words[0] == "logs":  # Without an end.
-            time.sleep(1)
-            process.terminate()
-        process.reader.join(45)
-        if process.poll() is None:
-            process.kill()
-            process.reader.join()
-            raise Broken(f"{words} does not end with the job: {texts[0][0][-2000:]} {texts[0][1]}")
-        out, err = texts[0]
-        self.look_for_secrets(str(words), out + err)
-        for line in err.splitlines():
-            self.said[f"{words[0]}: {re.sub('[0-9]+', 'N', line)[:150]}"] += 1
-        if words[0] == "logs":
-            out = out[:out.rfind("\n") + 1]
-        if process.returncode not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
-            error = answers(words, out)[-1].get("error", {}) if out else {}
-            if process.returncode not in (2, 3) or not error.get("message"):
-                raise Broken(f"{words} ended with {process.returncode}: {out[-2000:]} {err}")
-            self.outcomes[f"{words[0]} gave up: {re.sub('[0-9]+', 'N', error['message'])[:150]}"] += 1
-            return
-        said = [answer["data"] for answer in answers(words, out)]
-        if words == ["watch"] or words == ["wait"]:
-            if said[-1]["state"] != "COMPLETED":
-                raise Broken(f"{words} ended with {said[-1]['state']}")
-            before = None
-            for job in said:
-                compare_reports(before, job)
-                before = job
-        if words[0] == "events":
-            numbers = [event["sequence"] for event in said]
-            if numbers != sorted(set(map(int, numbers))) or "COMPLETED" not in said[-1]["message"]:
-                raise Broken(f"events are not all there, in order: {said}")
 
     def watch_over(self, jobs, schedule, acts):
         begun = moved = time.monotonic()
@@ -452,7 +266,7 @@ class LinkSearch(Search):
                 _, what, of = acts.pop(0)
                 self.act(what, of["name"], jobs, schedule, resumes)
             for name in [name for at, name in resumes if at < now]:
-                self.until_done(schedule, "resume", name, may=("JOB_ENDED",))
+                self.user.until_done(schedule, "resume", name, may=("JOB_ENDED",))
                 resumes[:] = [entry for entry in resumes if entry[1] != name]
             if not self.coordinator_up:
                 time.sleep(0.2)
@@ -494,14 +308,14 @@ class LinkSearch(Search):
 
     def act(self, what, name, jobs, schedule, resumes):
         if what == "cancel":
-            if self.until_done(schedule, "cancel", name, may=("JOB_ENDED", "JOB_FINISHING")) is not None:
+            if self.user.until_done(schedule, "cancel", name, may=("JOB_ENDED", "JOB_FINISHING")) is not None:
                 jobs[name].cancelled = True
         elif what == "pause":
-            if self.until_done(schedule, "pause", name, may=("JOB_ENDED", "JOB_FINISHING")) is not None:
+            if self.user.until_done(schedule, "pause", name, may=("JOB_ENDED", "JOB_FINISHING")) is not None:
                 jobs[name].disturbed = True
                 resumes.append((time.monotonic() + 3, name))
         elif what == "checkpoint":
-            self.until_done(schedule, "checkpoint", name, may=("JOB_ENDED", "JOB_FINISHING", "JOB_PAUSED", "NOT_SEEDED", "NOT_READY"))
+            self.user.until_done(schedule, "checkpoint", name, may=("JOB_ENDED", "JOB_FINISHING", "JOB_PAUSED", "NOT_SEEDED", "NOT_READY"))
 
     def page(self, path):
         request = urllib.request.Request(f"http://{self.cluster.http}{path}")
@@ -579,14 +393,14 @@ class LinkSearch(Search):
         plan = []
         for _ in range(draw.randrange(0, 4)):
             what, seed = draw.choice(OF_A_LINK), draw.random()
-            plan.append((draw.uniform(0, 1), what.__name__, "user", lambda what=what, seed=seed: what(self.user, random.Random(seed))))
+            plan.append((draw.uniform(0, 1), what.__name__, "user", lambda what=what, seed=seed: what(self.user.link, random.Random(seed))))
         schedule = Schedule(plan)
         schedule.start()
         commands = [("download", spec["name"], "--out", folder / "got")]
         if "transformer" in spec["model"]:
             commands.append(("export", spec["name"], "--out", folder / "hf", "--dtype", "fp32"))
         for command in commands:
-            self.until_done(schedule, *command)
+            self.user.until_done(schedule, *command)
         schedule.join()
         self.answer("download", spec["name"], "--out", folder / "direct")
         pairs = [("got", "direct")]
@@ -596,11 +410,6 @@ class LinkSearch(Search):
         for one, other in pairs:
             if contents(folder / one) != contents(folder / other):
                 raise Broken(f"copies differ: {one} and {other}")
-
-    def look_for_secrets(self, where, text):
-        for secret in self.secrets:
-            if secret in text:
-                raise Broken(f"{where} shows a secret")
 
     def search(self, seed):
         closed = random.Random(-seed).random() < 0.75
@@ -614,7 +423,7 @@ class LinkSearch(Search):
         super().search(seed)
         for name in self.cluster.logs:
             try:
-                self.look_for_secrets(f"the log of {name}", self.cluster.log(name)[read.get(name, 0):])
+                self.user.look_for_secrets(f"the log of {name}", self.cluster.log(name)[read.get(name, 0):])
             except Broken as error:
                 print(error)
                 self.failures.append(seed)
@@ -636,60 +445,8 @@ class LinkSearch(Search):
             self.cluster.coordinator.kill()
             self.cluster.coordinator.wait()
             self.start_coordinator()
-        for job in self.answer("list"):
-            if job["name"] == "base":
-                continue
-            if job["state"] not in ENDED:
-                self.answer("cancel", job["name"])
-            elif job["state"] != "QUARANTINED":
-                self.cluster.cli("delete", job["name"])
-        for node, process in self.cluster.workers.items():
-            if process.poll() is not None:
-                self.start(node)
+        super().settle()
         wait_until(lambda: sum(pool["state"] == "IDLE" for pool in self.answer("pools")) == len(drawn_job.POOLS), 60, "all pools to be idle")
-
-
-class Followed:
-    """A job, as it is seen."""
-
-    def __init__(self, spec, report):
-        self.spec, self.report = spec, report
-        self.cancelled = self.disturbed = False
-        self.coordinator = None
-        # When the metrics showed it as it is.
-        self.agreed = time.monotonic()
-
-    def see(self, report, coordinator):
-        """`coordinator`: which one says it. A coordinator that was killed counts what pools report again."""
-        compare_reports(self.report, report)
-        tokens = [int(each["contributed_tokens"]) for each in (self.report, report)]
-        if tokens[1] < tokens[0] and coordinator == self.coordinator:
-            raise Broken(f"{report['name']} lost contributed tokens: {tokens}")
-        self.report, self.coordinator = report, coordinator
-        name, state = self.spec["name"], report["state"]
-        if state in ("FAILED", "QUARANTINED") or state == "CANCELLED" and not self.cancelled:
-            raise Broken(f"{name} is {state}: {report['error']}")
-        if state in ENDED and report["waiting_for"]:
-            raise Broken(f"{name} is {state} and waits for {report['waiting_for']}")
-        if report["set_aside"]:
-            raise Broken(f"{name} set a pool aside: {json.dumps(report['set_aside'])}")
-
-
-def compare_reports(before, now):
-    """What must not go backwards."""
-    if before is None or before["id"] != now["id"]:
-        return
-    was, state = before["state"], now["state"]
-    if was in ENDED and state != was or LIVE_STATES.get(state, 9) < LIVE_STATES.get(was, 0):
-        raise Broken(f"{now['name']} was {was} and is {state}")
-    rounds = [[fragment["rounds_committed"] for fragment in report["fragments"]] for report in (before, now)]
-    # There are none until the store is open.
-    if all(rounds) and any(int(new) < int(old) for old, new in zip(*rounds)):
-        raise Broken(f"{now['name']} lost rounds: {rounds}")
-
-
-def answers(words, text):
-    return [json.loads(text)] if words == ["wait"] else [json.loads(line) for line in text.splitlines()]
 
 
 def contents(folder):

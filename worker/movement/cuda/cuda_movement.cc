@@ -50,9 +50,9 @@ class CudaMovement : public Movement {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(Place place, int64_t bytes,
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(MemorySide side, int64_t bytes,
                                                       absl::string_view what) override {
-    const bool host = place == Place::kHost;
+    const bool host = side == MemorySide::kHost;
     const absl::StatusOr<void*> memory = AllocateCudaMemory(options_.device, host, bytes);
     if (!memory.ok()) return WithContext(what, memory.status());
     std::shared_ptr<std::byte> result(

@@ -2,13 +2,13 @@
 //   input: string of scalars.jsonl | rest: the event file
 #include "common/base/check.h"
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "common/track/record.h"
 #include "common/track/tracked_run.h"
 #include "longhaul/track/v1/event.pb.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul::fuzz::tracked_run_fuzz {
 namespace {

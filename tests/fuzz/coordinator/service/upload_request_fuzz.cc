@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "common/io/sha256.h"
 #include "coordinator/service/upload_request.h"
 #include "coordinator/store/uploads.h"
@@ -17,6 +16,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul::fuzz::upload_request_fuzz {
 namespace {

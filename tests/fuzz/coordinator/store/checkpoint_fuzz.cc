@@ -1,7 +1,6 @@
 // The manifests of checkpoints, and folders that an interrupted writer left.
 //   input: u8 name of the folder | manifest.json
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/checkpoint.h"
 #include "google/protobuf/util/json_util.h"
 #include "tests/fuzz/coordinator/store/file_image.h"
@@ -9,6 +8,7 @@
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/quiet_protobuf.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul::fuzz::checkpoint_fuzz {
 namespace {

@@ -1,13 +1,13 @@
 // The manifest of a job's folder.
 //   input: u8 1: the rest is the message, its size and digest are made right | the file
 #include "common/io/digest.h"
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/envelope.h"
 #include "coordinator/store/job_manifest.h"
 #include "tests/fuzz/coordinator/store/file_image.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul::fuzz::job_manifest_fuzz {
 namespace {

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_store.h"
 #include "tests/fuzz/coordinator/store/file_image.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul::fuzz::job_store_fuzz {

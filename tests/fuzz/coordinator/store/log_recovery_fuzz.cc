@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "tests/fuzz/coordinator/store/file_image.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul::fuzz::log_recovery_fuzz {

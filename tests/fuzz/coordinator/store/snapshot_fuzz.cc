@@ -1,11 +1,11 @@
 // A snapshot as it was written, changed.
 //   input: u8 1: its header's digest is made right | changes (file_image.h)
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/snapshot.h"
 #include "tests/fuzz/coordinator/store/file_image.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul::fuzz::snapshot_fuzz {
 namespace {

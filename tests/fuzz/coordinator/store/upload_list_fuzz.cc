@@ -5,11 +5,11 @@
 
 #include "common/base/check.h"
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "common/io/sha256.h"
 #include "coordinator/store/uploads.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul::fuzz::upload_list_fuzz {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "common/io/memory_filesystem.h"
 #include "common/io/sha256.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul {
 namespace {

@@ -7,10 +7,10 @@
 #include "common/checkpoint/manifest.h"
 #include "common/io/digest.h"
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "common/wire/proto_values.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "common/io/memory_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul {
 namespace {

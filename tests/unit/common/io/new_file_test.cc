@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul {
 namespace {

@@ -78,8 +78,8 @@ TEST(ChannelTest, SaysUnavailableWhenNobodyListens) {
 }
 
 // A server that a test starts and stops, always at the same address.
-struct Place {
-  Place() { Open("127.0.0.1:0"); }
+struct Listening {
+  Listening() { Open("127.0.0.1:0"); }
   void Open(const std::string& at) {
     server = *Server::Start({.address = at}, {&service});
     address = server->address();
@@ -90,13 +90,13 @@ struct Place {
 };
 
 TEST(AwaitConnectedTest, ConnectsAChannelWhoseServerIsBack) {
-  Place place;
-  const auto channel = MakeChannel({.address = place.address});
+  Listening listening;
+  const auto channel = MakeChannel({.address = listening.address});
   ASSERT_TRUE(absl::IsAborted(Leave(channel)));
-  place.server.reset();
+  listening.server.reset();
   ASSERT_TRUE(absl::IsUnavailable(Leave(channel)));
   EXPECT_FALSE(AwaitConnected(*channel, SteadyTime() + absl::Milliseconds(50), {}));
-  place.Open(place.address);
+  listening.Open(listening.address);
   EXPECT_TRUE(AwaitConnected(*channel, SteadyTime() + absl::Seconds(60), {}));
   // Even a call that would fail at once while the channel waits for its next attempt.
   EXPECT_TRUE(absl::IsAborted(Leave(channel)));
@@ -104,7 +104,7 @@ TEST(AwaitConnectedTest, ConnectsAChannelWhoseServerIsBack) {
 
 TEST(AwaitConnectedTest, EndsAfterAStopRequest) {
   std::string address;
-  address = Place().address;
+  address = Listening().address;
   std::stop_source stop;
   stop.request_stop();
   EXPECT_FALSE(
@@ -113,12 +113,12 @@ TEST(AwaitConnectedTest, EndsAfterAStopRequest) {
 
 // On a path on which connections break in every call, nothing else slows the attempts.
 TEST(AwaitNextAttemptTest, WaitsAlsoIfItIsSoonConnectedAgain) {
-  Place place;
-  const auto channel = MakeChannel({.address = place.address});
+  Listening listening;
+  const auto channel = MakeChannel({.address = listening.address});
   ASSERT_TRUE(absl::IsAborted(Leave(channel)));
-  place.server.reset();
+  listening.server.reset();
   ASSERT_TRUE(absl::IsUnavailable(Leave(channel)));
-  place.Open(place.address);
+  listening.Open(listening.address);
   const absl::Time begin = SteadyTime();
   AwaitNextAttempt({&channel, 1}, absl::Seconds(1), {});
   EXPECT_EQ(channel->GetState(false), GRPC_CHANNEL_READY);

@@ -7,10 +7,10 @@
 #include <fstream>
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "common/io/posix_filesystem.h"
 #include "common/safetensors/safetensors_file.h"
 #include "tests/testing/failing_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/testing/temp_dir.h"
 
 namespace longhaul {

@@ -1,7 +1,7 @@
 #include "common/track/record.h"
 
-#include "common/io/memory_filesystem.h"
 #include "gtest/gtest.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul {
 namespace {

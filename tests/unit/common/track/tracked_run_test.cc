@@ -5,12 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "common/track/record.h"
 #include "gtest/gtest.h"
 #include "longhaul/track/v1/event.pb.h"
 #include "nlohmann/json.hpp"
 #include "tests/testing/failing_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul {
 namespace {

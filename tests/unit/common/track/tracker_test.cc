@@ -1,9 +1,9 @@
 #include "common/track/tracker.h"
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "gtest/gtest.h"
 #include "tests/testing/hand_crank.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul {
 namespace {

@@ -15,12 +15,12 @@
 #include "absl/strings/str_join.h"
 #include "common/config/capabilities.h"
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/fragments/part_intake.h"
 #include "coordinator/store/data_folder.h"
 #include "tests/testing/failing_filesystem.h"
 #include "tests/testing/hand_crank.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/fragments/willing_arbiter.h"
 
 namespace longhaul::coordinator {

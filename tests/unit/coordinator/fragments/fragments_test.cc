@@ -9,13 +9,13 @@
 #include "common/checkpoint/manifest.h"
 #include "common/io/digest.h"
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/fragments/part_intake.h"
 #include "coordinator/fragments/stream_account.h"
 #include "coordinator/store/data_folder.h"
 #include "tests/testing/failing_filesystem.h"
 #include "tests/testing/hand_crank.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/fragments/willing_arbiter.h"
 
 namespace longhaul::coordinator {

@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "common/io/memory_filesystem.h"
 #include "common/rpc/status_details.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul::coordinator {
 namespace {

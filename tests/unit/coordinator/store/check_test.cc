@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "common/io/posix_filesystem.h"
 #include "coordinator/store/data_folder.h"
 #include "coordinator/store/job_folder.h"
@@ -15,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "longhaul/v1/job.pb.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 

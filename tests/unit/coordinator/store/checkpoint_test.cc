@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "common/wire/proto_values.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/delegating_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/base/checked_math.h"
-#include "common/io/memory_filesystem.h"
 #include "gtest/gtest.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

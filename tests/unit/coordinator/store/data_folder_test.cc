@@ -2,13 +2,13 @@
 
 #include <memory>
 
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_log_removal.h"
 #include "coordinator/store/job_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "longhaul/v1/job.pb.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "common/io/memory_filesystem.h"
 #include "gtest/gtest.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "common/io/memory_filesystem.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

@@ -1,10 +1,10 @@
 #include "coordinator/store/job_manifest.h"
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/envelope.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

@@ -6,13 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/checkpoint.h"
 #include "coordinator/store/fatal.h"
 #include "coordinator/store/job_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/failing_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

@@ -7,13 +7,13 @@
 #include <thread>
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/fatal.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_manifest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/failing_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

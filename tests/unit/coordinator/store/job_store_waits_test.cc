@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/job_store.h"
 #include "coordinator/store/log.h"
 #include "gtest/gtest.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/hook_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

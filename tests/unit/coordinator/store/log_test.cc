@@ -4,11 +4,11 @@
 #include <thread>
 #include <vector>
 
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/fatal.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/failing_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

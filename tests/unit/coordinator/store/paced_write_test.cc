@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/io/memory_filesystem.h"
 #include "coordinator/store/checkpoint.h"
 #include "coordinator/store/snapshot.h"
 #include "gtest/gtest.h"
 #include "tests/testing/delegating_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul {
 namespace {

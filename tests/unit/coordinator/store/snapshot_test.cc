@@ -1,9 +1,9 @@
 #include "coordinator/store/snapshot.h"
 
-#include "common/io/memory_filesystem.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/failing_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
 namespace longhaul {

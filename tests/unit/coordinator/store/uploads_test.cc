@@ -7,10 +7,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
 #include "common/io/sha256.h"
 #include "coordinator/store/check.h"
 #include "tests/testing/failing_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 
 namespace longhaul {
 namespace {

@@ -58,8 +58,8 @@ class WalCheckTest : public testing::Test {
 
 TEST_F(WalCheckTest, CountsTheFramesOfWholeTransactions) {
   ASSERT_GT(frames(), 8u);
-  EXPECT_EQ(CheckWal(wal_, "w")->frames, static_cast<int64_t>(frames()));
-  EXPECT_EQ(CheckWal("", "w")->frames, 0);
+  EXPECT_EQ(*CheckWal(wal_, "w"), static_cast<int64_t>(frames()));
+  EXPECT_EQ(*CheckWal("", "w"), 0);
   EXPECT_EQ(*Rows(database_, wal_), 6);
 }
 
@@ -90,7 +90,7 @@ TEST_F(WalCheckTest, ATornLastTransactionIsNotDamage) {
 TEST_F(WalCheckTest, FramesOfAnEarlierUseAreIgnored) {
   std::string longer = wal_ + wal_.substr(32, kFrame * 3);
   for (size_t frame = frames(); frame < frames() + 3; ++frame) longer[32 + frame * kFrame + 8] ^= 1;
-  EXPECT_EQ(CheckWal(longer, "w")->frames, static_cast<int64_t>(frames()));
+  EXPECT_EQ(*CheckWal(longer, "w"), static_cast<int64_t>(frames()));
 }
 
 TEST_F(WalCheckTest, ReportsADatabaseThatIsGone) {

@@ -13,8 +13,8 @@
 
 #include "common/base/random.h"
 #include "tests/testing/in_process_rendezvous.h"
+#include "tests/testing/thread_communicator.h"
 #include "worker/collective/gloo_communicator.h"
-#include "worker/collective/thread_communicator.h"
 
 namespace longhaul {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "worker/collective/thread_communicator.h"
+#include "tests/testing/thread_communicator.h"
 
 namespace longhaul {
 namespace {

@@ -29,7 +29,7 @@ std::vector<int> Threads(const std::vector<RankCores>& ranks) {
 
 TEST(RankCoresTest, OneRankHasEverything) {
   for (const CoreBinding binding : {CoreBinding::kNone, CoreBinding::kNode, CoreBinding::kCores}) {
-    const std::vector<RankCores> ranks = PlaceRanks(Host({4, 4}), 1, binding, false);
+    const std::vector<RankCores> ranks = CoresOfRanks(Host({4, 4}), 1, binding, false);
     ASSERT_EQ(ranks.size(), 1u);
     EXPECT_EQ(ranks[0].threads, 8);
     EXPECT_THAT(ranks[0].processors, IsEmpty());
@@ -37,29 +37,29 @@ TEST(RankCoresTest, OneRankHasEverything) {
 }
 
 TEST(RankCoresTest, OnOneNodeOnlyCoresBind) {
-  EXPECT_THAT(PlaceRanks(Host({4}), 2, CoreBinding::kNode, false)[1].processors, IsEmpty());
-  const std::vector<RankCores> ranks = PlaceRanks(Host({5}), 2, CoreBinding::kCores, false);
+  EXPECT_THAT(CoresOfRanks(Host({4}), 2, CoreBinding::kNode, false)[1].processors, IsEmpty());
+  const std::vector<RankCores> ranks = CoresOfRanks(Host({5}), 2, CoreBinding::kCores, false);
   EXPECT_THAT(ranks[0].processors, ElementsAre(0, 1, 5, 6));
   EXPECT_THAT(ranks[1].processors, ElementsAre(2, 3, 4, 7, 8, 9));
   EXPECT_THAT(Threads(ranks), ElementsAre(2, 3));
 }
 
 TEST(RankCoresTest, RanksAreSpreadOverNodes) {
-  const std::vector<RankCores> ranks = PlaceRanks(Host({2, 2}), 4, CoreBinding::kNode, false);
+  const std::vector<RankCores> ranks = CoresOfRanks(Host({2, 2}), 4, CoreBinding::kNode, false);
   EXPECT_THAT(ranks[1].processors, ElementsAre(0, 1, 4, 5));
   EXPECT_THAT(ranks[1].numa_nodes, ElementsAre(0));
   EXPECT_THAT(ranks[2].processors, ElementsAre(2, 3, 6, 7));
   EXPECT_THAT(ranks[2].numa_nodes, ElementsAre(1));
   EXPECT_THAT(Threads(ranks), ElementsAre(1, 1, 1, 1));
   // Where a cpuset leaves more of one node, more ranks.
-  const std::vector<RankCores> uneven = PlaceRanks(Host({6, 2}), 4, CoreBinding::kCores, false);
+  const std::vector<RankCores> uneven = CoresOfRanks(Host({6, 2}), 4, CoreBinding::kCores, false);
   EXPECT_THAT(Threads(uneven), ElementsAre(2, 2, 2, 2));
   EXPECT_THAT(uneven[2].numa_nodes, ElementsAre(0));
   EXPECT_THAT(uneven[3].numa_nodes, ElementsAre(1));
 }
 
 TEST(RankCoresTest, FewRanksHaveSeveralNodes) {
-  const std::vector<RankCores> ranks = PlaceRanks(Host({1, 1, 1}), 2, CoreBinding::kCores, false);
+  const std::vector<RankCores> ranks = CoresOfRanks(Host({1, 1, 1}), 2, CoreBinding::kCores, false);
   EXPECT_THAT(ranks[0].processors, ElementsAre(0, 3));
   EXPECT_THAT(ranks[1].processors, ElementsAre(1, 2, 4, 5));
   EXPECT_THAT(ranks[1].numa_nodes, ElementsAre(1, 2));
@@ -67,7 +67,7 @@ TEST(RankCoresTest, FewRanksHaveSeveralNodes) {
 }
 
 TEST(RankCoresTest, MoreRanksThanCoresShareThem) {
-  const std::vector<RankCores> ranks = PlaceRanks(Host({2}), 5, CoreBinding::kCores, true);
+  const std::vector<RankCores> ranks = CoresOfRanks(Host({2}), 5, CoreBinding::kCores, true);
   ASSERT_EQ(ranks.size(), 5u);
   EXPECT_THAT(ranks[0].processors, ElementsAre(0, 2));
   EXPECT_THAT(ranks[4].processors, ElementsAre(1, 3));
@@ -75,40 +75,40 @@ TEST(RankCoresTest, MoreRanksThanCoresShareThem) {
 }
 
 TEST(RankCoresTest, ThreadsLeaveOneCoreToTheExchangeWhereThereAreEnough) {
-  EXPECT_THAT(Threads(PlaceRanks(Host({8}), 2, CoreBinding::kNone, true)), ElementsAre(3, 3));
-  EXPECT_THAT(Threads(PlaceRanks(Host({6}), 2, CoreBinding::kNone, true)), ElementsAre(3, 3));
-  EXPECT_THAT(Threads(PlaceRanks(Host({8}), 2, CoreBinding::kNone, false)), ElementsAre(4, 4));
+  EXPECT_THAT(Threads(CoresOfRanks(Host({8}), 2, CoreBinding::kNone, true)), ElementsAre(3, 3));
+  EXPECT_THAT(Threads(CoresOfRanks(Host({6}), 2, CoreBinding::kNone, true)), ElementsAre(3, 3));
+  EXPECT_THAT(Threads(CoresOfRanks(Host({8}), 2, CoreBinding::kNone, false)), ElementsAre(4, 4));
 }
 
 TEST(RankCoresTest, AQuotaIsSharedByTheRanks) {
   HostCores host = Host({4, 4});
   host.quota = 5.5;
-  EXPECT_THAT(Threads(PlaceRanks(host, 2, CoreBinding::kNode, false)), ElementsAre(2, 2));
-  EXPECT_THAT(Threads(PlaceRanks(host, 1, CoreBinding::kNode, false)), ElementsAre(5));
+  EXPECT_THAT(Threads(CoresOfRanks(host, 2, CoreBinding::kNode, false)), ElementsAre(2, 2));
+  EXPECT_THAT(Threads(CoresOfRanks(host, 1, CoreBinding::kNode, false)), ElementsAre(5));
   host.quota = 0.5;
-  EXPECT_THAT(Threads(PlaceRanks(host, 2, CoreBinding::kNode, false)), ElementsAre(1, 1));
+  EXPECT_THAT(Threads(CoresOfRanks(host, 2, CoreBinding::kNode, false)), ElementsAre(1, 1));
 }
 
 TEST(RankCoresTest, WhatOthersLeaveIsSharedByTheRanks) {
   HostCores host = Host({4, 4});
   host.busy = 2;
-  EXPECT_THAT(Threads(PlaceRanks(host, 1, CoreBinding::kNode, false)), ElementsAre(6));
-  EXPECT_THAT(Threads(PlaceRanks(host, 2, CoreBinding::kNode, false)), ElementsAre(3, 3));
+  EXPECT_THAT(Threads(CoresOfRanks(host, 1, CoreBinding::kNode, false)), ElementsAre(6));
+  EXPECT_THAT(Threads(CoresOfRanks(host, 2, CoreBinding::kNode, false)), ElementsAre(3, 3));
   host.busy = 8;
-  EXPECT_THAT(Threads(PlaceRanks(host, 2, CoreBinding::kNode, true)), ElementsAre(1, 1));
+  EXPECT_THAT(Threads(CoresOfRanks(host, 2, CoreBinding::kNode, true)), ElementsAre(1, 1));
 }
 
 TEST(RankCoresTest, AreDescribed) {
   HostCores host = Host({1, 1});
   host.quota = 1.5;
-  EXPECT_EQ(Describe(host, PlaceRanks(host, 2, CoreBinding::kNode, false)),
+  EXPECT_EQ(Describe(host, CoresOfRanks(host, 2, CoreBinding::kNode, false)),
             "2 core(s) on 2 NUMA node(s), the time of 1.5 processors; rank 0: 1 thread(s) on "
             "processors 0,2 (NUMA node 0); rank 1: 1 thread(s) on processors 1,3 (NUMA node 1)");
-  EXPECT_EQ(Describe(Host({2}), PlaceRanks(Host({2}), 1, CoreBinding::kNode, false)),
+  EXPECT_EQ(Describe(Host({2}), CoresOfRanks(Host({2}), 1, CoreBinding::kNode, false)),
             "2 core(s) on 1 NUMA node(s); rank 0: 2 thread(s) on any core");
   host = Host({3});
   host.busy = 1;
-  EXPECT_EQ(Describe(host, PlaceRanks(host, 1, CoreBinding::kNode, false)),
+  EXPECT_EQ(Describe(host, CoresOfRanks(host, 1, CoreBinding::kNode, false)),
             "3 core(s) on 1 NUMA node(s), 1 busy with other work; rank 0: 2 thread(s) on any core");
 }
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "worker/collective/thread_communicator.h"
+#include "tests/testing/thread_communicator.h"
 
 namespace longhaul {
 

@@ -9,9 +9,10 @@ namespace {
 
 TEST(ArenaTest, CutsAlignedBuffersThatKeepTheMemory) {
   EmulatedMovement movement({});
-  std::unique_ptr<PlacedBuffer> first, second;
+  std::unique_ptr<VersionedBuffer> first, second;
   {
-    auto arena = Arena::Create(movement, Place::kHost, Arena::SizeOf(10) + Arena::SizeOf(300), "a");
+    auto arena =
+        Arena::Create(movement, MemorySide::kHost, Arena::SizeOf(10) + Arena::SizeOf(300), "a");
     ASSERT_TRUE(arena.ok());
     first = arena->Take("first", 10);
     second = arena->Take("second", 300);
@@ -24,9 +25,9 @@ TEST(ArenaTest, CutsAlignedBuffersThatKeepTheMemory) {
 
 TEST(ArenaTest, SaysWhatThereIsNoMemoryFor) {
   EmulatedMovement movement({.device_bytes_max = 100});
-  EXPECT_EQ(Arena::Create(movement, Place::kDevice, 256, "slots").status().code(),
+  EXPECT_EQ(Arena::Create(movement, MemorySide::kDevice, 256, "slots").status().code(),
             absl::StatusCode::kResourceExhausted);
-  EXPECT_TRUE(Arena::Create(movement, Place::kDevice, 0, "nothing").ok());
+  EXPECT_TRUE(Arena::Create(movement, MemorySide::kDevice, 0, "nothing").ok());
 }
 
 }  // namespace

@@ -13,15 +13,15 @@ namespace {
 constexpr MoveQueue kUp{Direction::kUp, MoveClass::kState};
 constexpr MoveQueue kDown{Direction::kDown, MoveClass::kState};
 
-std::unique_ptr<PlacedBuffer> Make(Movement& movement, Place place) {
-  return Arena::Create(movement, place, 256, "a test")->Take("a buffer", 256);
+std::unique_ptr<VersionedBuffer> Make(Movement& movement, MemorySide side) {
+  return Arena::Create(movement, side, 256, "a test")->Take("a buffer", 256);
 }
 
 // The slot is given to the second buffer before the first one has left it.
 absl::Status ReuseWithoutAWait(uint64_t seed) {
   EmulatedMovement movement({.seed = seed});
-  const auto first = Make(movement, Place::kHost), second = Make(movement, Place::kHost),
-             back = Make(movement, Place::kHost), slot = Make(movement, Place::kDevice);
+  const auto first = Make(movement, MemorySide::kHost), second = Make(movement, MemorySide::kHost),
+             back = Make(movement, MemorySide::kHost), slot = Make(movement, MemorySide::kDevice);
   first->SetVersion(1);
   second->SetVersion(2);
   const MoveToken up = movement.Copy(kUp, {first.get(), 1}, {slot.get(), 1}, 256);
@@ -43,7 +43,7 @@ TEST(EmulatedMovementTest, AMissingWaitIsFound) {
 
 TEST(EmulatedMovementTest, NothingRunsBeforeSomebodyWaits) {
   EmulatedMovement movement({});
-  const auto host = Make(movement, Place::kHost), device = Make(movement, Place::kDevice);
+  const auto host = Make(movement, MemorySide::kHost), device = Make(movement, MemorySide::kDevice);
   const MoveToken up = movement.Copy(kUp, {host.get(), 0}, {device.get(), 5}, 256);
   EXPECT_FALSE(movement.Done(up));
   EXPECT_EQ(device->version(), 0);
@@ -55,19 +55,19 @@ TEST(EmulatedMovementTest, NothingRunsBeforeSomebodyWaits) {
 
 TEST(EmulatedMovementTest, PlacesHaveBounds) {
   EmulatedMovement movement({.host_bytes_max = 1000, .device_bytes_max = 2000});
-  EXPECT_TRUE(movement.Allocate(Place::kHost, 1000, "masters").ok());
-  const absl::Status status = movement.Allocate(Place::kHost, 1, "moments").status();
+  EXPECT_TRUE(movement.Allocate(MemorySide::kHost, 1000, "masters").ok());
+  const absl::Status status = movement.Allocate(MemorySide::kHost, 1, "moments").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(status.message(), "moments: pinning host memory of 1 bytes, 1000 of 1000 are in use");
-  EXPECT_TRUE(movement.Allocate(Place::kDevice, 2000, "slots").ok());
+  EXPECT_TRUE(movement.Allocate(MemorySide::kDevice, 2000, "slots").ok());
 }
 
 // Also where the link was idle while the copy waited for something else.
 TEST(EmulatedMovementTest, ACopyHasTheLinkFromWhenItCanBegin) {
   EmulatedMovement movement(
       {.mode = EmulatedMovement::Mode::kThreads, .down_bytes_per_second = 256 / 0.05});
-  const auto device = Make(movement, Place::kDevice), first = Make(movement, Place::kHost),
-             second = Make(movement, Place::kHost);
+  const auto device = Make(movement, MemorySide::kDevice),
+             first = Make(movement, MemorySide::kHost), second = Make(movement, MemorySide::kHost);
   const MoveToken before = movement.Copy(kDown, {device.get(), 0}, {first.get(), 1}, 256);
   ASSERT_TRUE(movement.Wait(before, "the copy before").ok());
   absl::Time computed;
@@ -87,7 +87,7 @@ TEST(EmulatedMovementTest, AWaitHasADeadlineAndAName) {
   EmulatedMovement movement({.mode = EmulatedMovement::Mode::kThreads,
                              .up_bytes_per_second = 1e-3,
                              .timeout = absl::Milliseconds(1)});
-  const auto host = Make(movement, Place::kHost), device = Make(movement, Place::kDevice);
+  const auto host = Make(movement, MemorySide::kHost), device = Make(movement, MemorySide::kDevice);
   const MoveToken up = movement.Copy(kUp, {host.get(), 0}, {device.get(), 0}, 256);
   const absl::Status status = movement.Wait(up, "the state of subgroup 3");
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);

@@ -11,7 +11,8 @@ namespace {
 class FailingMovement : public Movement {
  public:
   explicit FailingMovement(int works) : works_(works) {}
-  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(Place, int64_t, absl::string_view) override {
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(MemorySide, int64_t,
+                                                      absl::string_view) override {
     return absl::UnimplementedError("not for this test");
   }
   absl::StatusOr<MoveToken> Fork() override { return MoveToken{}; }

@@ -242,8 +242,8 @@ TEST(InterleavedAdamWTest, StateOfADeviceThatHasFailedIsAnError) {
   EXPECT_TRUE(write().ok());
   // Nobody has made the version that this copy reads.
   std::vector<std::byte> bytes(8);
-  PlacedBuffer here("lost", Place::kHost, absl::MakeSpan(bytes));
-  PlacedBuffer there("nowhere", Place::kDevice, absl::MakeSpan(bytes));
+  VersionedBuffer here("lost", MemorySide::kHost, absl::MakeSpan(bytes));
+  VersionedBuffer there("nowhere", MemorySide::kDevice, absl::MakeSpan(bytes));
   movement.Copy({}, {&here, 7}, {&there, 7}, here.bytes());
   EXPECT_EQ(read().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(write().code(), absl::StatusCode::kInternal);

@@ -10,7 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
-#include "common/io/memory_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 #include "tests/testing/temp_dir.h"
 #include "worker/movement/emulated_movement.h"
 
@@ -37,10 +37,10 @@ TEST(UpdateRatesTest, SaysWhatThereIsNoMemoryFor) {
 class CountingMovement : public EmulatedMovement {
  public:
   using EmulatedMovement::EmulatedMovement;
-  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(Place place, int64_t bytes,
+  absl::StatusOr<std::shared_ptr<std::byte>> Allocate(MemorySide side, int64_t bytes,
                                                       absl::string_view what) override {
     LH_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory,
-                        EmulatedMovement::Allocate(place, bytes, what));
+                        EmulatedMovement::Allocate(side, bytes, what));
     std::byte* const begin = memory.get();
     return std::shared_ptr<std::byte>(
         begin, [memory = std::move(memory), freed = freed_](std::byte*) { ++*freed; });

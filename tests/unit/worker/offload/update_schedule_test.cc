@@ -6,22 +6,22 @@
 namespace longhaul {
 namespace {
 
-constexpr auto H = UpdatePlace::kHost, D = UpdatePlace::kInterleaved, R = UpdatePlace::kResident;
+constexpr auto H = UpdateWay::kHost, D = UpdateWay::kInterleaved, R = UpdateWay::kResident;
 using testing::ElementsAre;
 
 TEST(UpdateScheduleTest, TheLastOfEveryStrideIsTheDevices) {
   const std::vector<int64_t> elements(6, 10);
-  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 0}).places, ElementsAre(H, H, H, H, H, H));
-  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 1}).places, ElementsAre(D, D, D, D, D, D));
-  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 2}).places, ElementsAre(H, D, H, D, H, D));
-  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 4}).places, ElementsAre(H, H, H, D, H, H));
+  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 0}).ways, ElementsAre(H, H, H, H, H, H));
+  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 1}).ways, ElementsAre(D, D, D, D, D, D));
+  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 2}).ways, ElementsAre(H, D, H, D, H, D));
+  EXPECT_THAT(MakeUpdateSchedule(elements, {.stride = 4}).ways, ElementsAre(H, H, H, D, H, H));
   EXPECT_EQ(MakeUpdateSchedule(elements, {.stride = 4}).device_share(), 1.0 / 6);
 }
 
 TEST(UpdateScheduleTest, TheShareIsRoundedToSubgroupsAndReported) {
   const std::vector<int64_t> elements(5, 100);
   const UpdateSchedule some = MakeUpdateSchedule(elements, {.stride = 2, .device_share = 0.3});
-  EXPECT_THAT(some.places, ElementsAre(R, R, H, D, H));
+  EXPECT_THAT(some.ways, ElementsAre(R, R, H, D, H));
   EXPECT_EQ(some.resident_share(), 0.4);  // As near as 0.2.
   EXPECT_EQ(some.device_share(), 0.6);
   EXPECT_EQ(MakeUpdateSchedule(elements, {.device_share = 0.09}).resident_share(), 0);
@@ -40,7 +40,7 @@ TEST(UpdateScheduleTest, DescribesWhatBecameOfTheOptions) {
 TEST(UpdateScheduleTest, CountsElementsNotSubgroups) {
   const UpdateSchedule schedule =
       MakeUpdateSchedule({1000, 10, 10, 10}, {.stride = 3, .device_share = 0.4});
-  EXPECT_THAT(schedule.places, ElementsAre(H, H, D, H));
+  EXPECT_THAT(schedule.ways, ElementsAre(H, H, D, H));
   EXPECT_EQ(schedule.host_elements, 1020);
   EXPECT_EQ(schedule.interleaved_elements, 10);
 }

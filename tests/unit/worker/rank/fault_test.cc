@@ -13,12 +13,13 @@ v1::JobSpec FaultSpec(v1::Device device = v1::CPU) {
   spec.mutable_train()->set_device(device);
   return spec;
 }
-v1::FaultClass ClassOf(FaultPlace place, const absl::Status& status, v1::Device device = v1::CPU) {
-  return DescribeFault(place, FaultSpec(device), status).fault_class();
+v1::FaultClass ClassOf(FaultOrigin origin, const absl::Status& status,
+                       v1::Device device = v1::CPU) {
+  return DescribeFault(origin, FaultSpec(device), status).fault_class();
 }
 
 TEST(FaultTest, WhatThisMachineLacksIsTheSites) {
-  using P = FaultPlace;
+  using P = FaultOrigin;
   EXPECT_EQ(ClassOf(P::kPreparation, absl::NotFoundError("no data")), v1::SITE_FAULT);
   EXPECT_EQ(ClassOf(P::kPreparation, absl::PermissionDeniedError("data")), v1::SITE_FAULT);
   EXPECT_EQ(ClassOf(P::kPreparation, absl::InvalidArgumentError("too short")), v1::SITE_FAULT);
@@ -38,7 +39,7 @@ TEST(FaultTest, WhatThisMachineLacksIsTheSites) {
 
 TEST(FaultTest, WhatNoMachineCanDoIsTheJobs) {
   const v1::JobError fault =
-      DescribeFault(FaultPlace::kPreparation, FaultSpec(), absl::UnimplementedError("not built"));
+      DescribeFault(FaultOrigin::kPreparation, FaultSpec(), absl::UnimplementedError("not built"));
   EXPECT_EQ(fault.fault_class(), v1::JOB_FAULT);
   EXPECT_TRUE(IsReported(fault));
 }
@@ -46,26 +47,28 @@ TEST(FaultTest, WhatNoMachineCanDoIsTheJobs) {
 TEST(FaultTest, NamesTheSourceOfDataWhereThereIsOne) {
   const absl::Status missing = absl::NotFoundError("no data");
   v1::JobSpec spec = FaultSpec();
-  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, missing).field(), "data.text.path");
+  EXPECT_EQ(DescribeFault(FaultOrigin::kPreparation, spec, missing).field(), "data.text.path");
   spec.mutable_data()->mutable_megatron()->set_prefix("x");
-  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, missing).field(), "data.megatron.prefix");
+  EXPECT_EQ(DescribeFault(FaultOrigin::kPreparation, spec, missing).field(),
+            "data.megatron.prefix");
   spec.mutable_data()->add_pools()->mutable_text()->set_path("y");
-  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, missing).field(), "data");
+  EXPECT_EQ(DescribeFault(FaultOrigin::kPreparation, spec, missing).field(), "data");
 }
 
 TEST(FaultTest, ATokenizerThatIsNotThereIsNoMissingData) {
   v1::JobSpec spec = FaultSpec();
-  const v1::JobError missing = DescribeFault(
-      FaultPlace::kPreparation, spec, MarkTokenizer(absl::NotFoundError("/t.model: no such file")));
+  const v1::JobError missing =
+      DescribeFault(FaultOrigin::kPreparation, spec,
+                    MarkTokenizer(absl::NotFoundError("/t.model: no such file")));
   EXPECT_EQ(missing.message(), "/t.model: no such file");
   EXPECT_EQ(missing.field(), "data.text.tokenizer");
   EXPECT_NE(missing.hint().find("tokenizer"), std::string::npos);
-  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec,
+  EXPECT_EQ(DescribeFault(FaultOrigin::kPreparation, spec,
                           MarkTokenizer(absl::InvalidArgumentError("/t.model: is damaged")))
                 .field(),
             "data.text.tokenizer");
   spec.mutable_data()->add_pools()->mutable_text()->set_path("y");
-  EXPECT_EQ(DescribeFault(FaultPlace::kPreparation, spec, MarkTokenizer(absl::NotFoundError("t")))
+  EXPECT_EQ(DescribeFault(FaultOrigin::kPreparation, spec, MarkTokenizer(absl::NotFoundError("t")))
                 .field(),
             "data");
 }
@@ -73,8 +76,8 @@ TEST(FaultTest, ATokenizerThatIsNotThereIsNoMissingData) {
 TEST(FaultTest, AHuggingFaceFolderIsNamedWhereverItIsRead) {
   const absl::Status damaged =
       AboutField("model.hf.path", absl::DataLossError("/m/model.safetensors: NaN"));
-  for (const FaultPlace place : {FaultPlace::kPreparation, FaultPlace::kTraining}) {
-    const v1::JobError fault = DescribeFault(place, FaultSpec(), damaged);
+  for (const FaultOrigin origin : {FaultOrigin::kPreparation, FaultOrigin::kTraining}) {
+    const v1::JobError fault = DescribeFault(origin, FaultSpec(), damaged);
     EXPECT_EQ(fault.field(), "model.hf.path");
     EXPECT_NE(fault.hint().find("fetch it again"), std::string::npos);
   }
@@ -83,23 +86,23 @@ TEST(FaultTest, AHuggingFaceFolderIsNamedWhereverItIsRead) {
 TEST(FaultTest, ALostRankIsAPeers) {
   for (const absl::Status& status :
        {absl::UnavailableError("gone"), absl::DeadlineExceededError("stands still")}) {
-    for (const FaultPlace place :
-         {FaultPlace::kMeeting, FaultPlace::kPreparation, FaultPlace::kTraining}) {
-      const v1::JobError fault = DescribeFault(place, FaultSpec(), MarkPeerFault(status));
+    for (const FaultOrigin origin :
+         {FaultOrigin::kMeeting, FaultOrigin::kPreparation, FaultOrigin::kTraining}) {
+      const v1::JobError fault = DescribeFault(origin, FaultSpec(), MarkPeerFault(status));
       EXPECT_EQ(fault.fault_class(), v1::PEER_FAULT);
       EXPECT_FALSE(IsReported(fault));
     }
     // The rendezvous waits for the other ranks.
-    EXPECT_EQ(ClassOf(FaultPlace::kMeeting, status), v1::PEER_FAULT);
+    EXPECT_EQ(ClassOf(FaultOrigin::kMeeting, status), v1::PEER_FAULT);
   }
 }
 
 TEST(FaultTest, ADeviceOrAFileOfThisRankIsTheSitesWhateverTheCode) {
-  for (const FaultPlace place : {FaultPlace::kPreparation, FaultPlace::kTraining}) {
+  for (const FaultOrigin origin : {FaultOrigin::kPreparation, FaultOrigin::kTraining}) {
     for (const absl::Status& status :
          {absl::DeadlineExceededError("the moments: the device has not done it after 5m"),
           absl::UnavailableError("open /data/text: Too many open files")}) {
-      const v1::JobError fault = DescribeFault(place, FaultSpec(), status);
+      const v1::JobError fault = DescribeFault(origin, FaultSpec(), status);
       EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT) << status;
       EXPECT_TRUE(IsReported(fault));
     }
@@ -109,7 +112,7 @@ TEST(FaultTest, ADeviceOrAFileOfThisRankIsTheSitesWhateverTheCode) {
 TEST(FaultTest, WhatDoesNotAnswerIsToBeLookedForOnTheMachine) {
   for (const absl::Status& status : {absl::DeadlineExceededError("a step: the device has not"),
                                      absl::AbortedError("the data was not read within 45s")}) {
-    const v1::JobError fault = DescribeFault(FaultPlace::kTraining, FaultSpec(), status);
+    const v1::JobError fault = DescribeFault(FaultOrigin::kTraining, FaultSpec(), status);
     EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
     EXPECT_NE(fault.hint().find("kernel's log"), std::string::npos);
   }
@@ -119,19 +122,20 @@ TEST(FaultTest, ARankThatCannotListenIsOfTheSite) {
   v1::JobSpec spec = FaultSpec();
   spec.mutable_train()->set_device(v1::CUDA);
   const v1::JobError fault = DescribeFault(
-      FaultPlace::kMeeting, spec, absl::InternalError("listening on 10.0.0.1: no such address"));
+      FaultOrigin::kMeeting, spec, absl::InternalError("listening on 10.0.0.1: no such address"));
   EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
   EXPECT_EQ(fault.field(), "");  // No device is missing.
 }
 
 TEST(FaultTest, AMeetingThatGoesOnWithoutThisRankIsAPeers) {
-  EXPECT_EQ(ClassOf(FaultPlace::kMeeting, absl::AbortedError("rendezvous: generation 2 has begun")),
-            v1::PEER_FAULT);
+  EXPECT_EQ(
+      ClassOf(FaultOrigin::kMeeting, absl::AbortedError("rendezvous: generation 2 has begun")),
+      v1::PEER_FAULT);
   // The agent of node 0 has not begun the exchange for as long as a rank tries.
-  EXPECT_EQ(ClassOf(FaultPlace::kMeeting,
+  EXPECT_EQ(ClassOf(FaultOrigin::kMeeting,
                     absl::NotFoundError("rendezvous: generation 2 came, the current one is 1")),
             v1::PEER_FAULT);
-  EXPECT_EQ(ClassOf(FaultPlace::kTraining, absl::AbortedError("the data was not read in time")),
+  EXPECT_EQ(ClassOf(FaultOrigin::kTraining, absl::AbortedError("the data was not read in time")),
             v1::SITE_FAULT);
 }
 
@@ -140,7 +144,7 @@ TEST(FaultTest, AModelsFolderThatDoesNotFitNamesItsField) {
        {absl::StatusCode::kNotFound, absl::StatusCode::kInvalidArgument,
         absl::StatusCode::kFailedPrecondition, absl::StatusCode::kDataLoss}) {
     const v1::JobError fault =
-        DescribeFault(FaultPlace::kPreparation, FaultSpec(),
+        DescribeFault(FaultOrigin::kPreparation, FaultSpec(),
                       AboutField("model.hf.path", absl::Status(code, "it does not fit")));
     EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
     EXPECT_EQ(fault.field(), "model.hf.path");
@@ -150,23 +154,23 @@ TEST(FaultTest, AModelsFolderThatDoesNotFitNamesItsField) {
 
 TEST(FaultTest, AWrongPlanIsTheCoordinators) {
   const v1::JobError fault =
-      DescribeFault(FaultPlace::kPlan, FaultSpec(), absl::InvalidArgumentError("overlap"));
+      DescribeFault(FaultOrigin::kPlan, FaultSpec(), absl::InvalidArgumentError("overlap"));
   EXPECT_EQ(fault.fault_class(), v1::COORDINATOR_FAULT);
   EXPECT_FALSE(IsReported(fault));
 }
 
 TEST(FaultTest, SaysWhatToDo) {
   const v1::JobError data =
-      DescribeFault(FaultPlace::kPreparation, FaultSpec(), absl::NotFoundError("/data/text"));
+      DescribeFault(FaultOrigin::kPreparation, FaultSpec(), absl::NotFoundError("/data/text"));
   EXPECT_EQ(data.code(), "NOT_FOUND");
   EXPECT_EQ(data.message(), "/data/text");
   EXPECT_EQ(data.field(), "data.text.path");
   EXPECT_NE(data.hint().find("below --data-dir"), std::string::npos);
-  const v1::JobError device = DescribeFault(FaultPlace::kPreparation, FaultSpec(v1::CUDA),
+  const v1::JobError device = DescribeFault(FaultOrigin::kPreparation, FaultSpec(v1::CUDA),
                                             absl::FailedPreconditionError("no CUDA device"));
   EXPECT_EQ(device.field(), "train.device");
   const v1::JobError nodes = DescribeFault(
-      FaultPlace::kPreparation, FaultSpec(v1::CUDA),
+      FaultOrigin::kPreparation, FaultSpec(v1::CUDA),
       AboutField("partition", absl::FailedPreconditionError("over the pair: no pairs")));
   EXPECT_EQ(nodes.field(), "partition");
   EXPECT_EQ(nodes.fault_class(), v1::SITE_FAULT);
@@ -175,7 +179,7 @@ TEST(FaultTest, SaysWhatToDo) {
 TEST(FaultTest, MemoryThatANodeLacksIsNotAMissingDevice) {
   for (const std::string field : {"offload", "evaluation.beside_training"}) {
     const v1::JobError fault = DescribeFault(
-        FaultPlace::kPreparation, FaultSpec(v1::CUDA),
+        FaultOrigin::kPreparation, FaultSpec(v1::CUDA),
         AboutField(field, absl::FailedPreconditionError("this node needs 2 GiB and has 1 GiB")));
     EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
     EXPECT_EQ(fault.field(), field);
@@ -186,7 +190,7 @@ TEST(FaultTest, MemoryThatANodeLacksIsNotAMissingDevice) {
 TEST(FaultTest, DataThatDiffersBetweenNodesNamesTheirData) {
   for (const v1::Device device : {v1::CPU, v1::CUDA}) {
     const v1::JobError fault =
-        DescribeFault(FaultPlace::kPreparation, FaultSpec(device),
+        DescribeFault(FaultOrigin::kPreparation, FaultSpec(device),
                       AboutField("data", absl::FailedPreconditionError("/data/text has 5 tokens")));
     EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
     EXPECT_EQ(fault.field(), "data.text");

@@ -19,21 +19,21 @@ TEST(RankEndTest, TheAgentLearnsHowMuchWasDone) {
 }
 
 TEST(RankEndTest, TheFaultOfSiteOrJobIsReportedAndNoOther) {
-  const auto end = [](Outcome::Place place, const absl::Status& status) {
-    return EndOf(Outcome{.kind = Outcome::Kind::kFailed, .place = place, .status = status},
+  const auto end = [](Outcome::Origin origin, const absl::Status& status) {
+    return EndOf(Outcome{.kind = Outcome::Kind::kFailed, .origin = origin, .status = status},
                  v1::JobSpec());
   };
-  const RankEnd site = end(Outcome::Place::kContribution, absl::InvalidArgumentError("infinite"));
+  const RankEnd site = end(Outcome::Origin::kContribution, absl::InvalidArgumentError("infinite"));
   EXPECT_EQ(site.code, kRankFailed);
   EXPECT_EQ(site.fault->fault_class(), v1::SITE_FAULT);
   const RankEnd peer =
-      end(Outcome::Place::kTraining, MarkPeerFault(absl::UnavailableError("rank 1 is gone")));
+      end(Outcome::Origin::kTraining, MarkPeerFault(absl::UnavailableError("rank 1 is gone")));
   EXPECT_EQ(peer.code, kRankRestart);
   EXPECT_EQ(peer.fault->fault_class(), v1::PEER_FAULT);
-  const RankEnd plan = end(Outcome::Place::kPlan, absl::InvalidArgumentError("fragment 9"));
+  const RankEnd plan = end(Outcome::Origin::kPlan, absl::InvalidArgumentError("fragment 9"));
   EXPECT_EQ(plan.code, kRankRestart);
   EXPECT_EQ(plan.fault->fault_class(), v1::COORDINATOR_FAULT);
-  EXPECT_EQ(EndOf(FaultPlace::kPreparation, v1::JobSpec(), absl::NotFoundError("data")).code,
+  EXPECT_EQ(EndOf(FaultOrigin::kPreparation, v1::JobSpec(), absl::NotFoundError("data")).code,
             kRankFailed);
 }
 

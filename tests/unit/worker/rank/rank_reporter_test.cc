@@ -112,7 +112,7 @@ TEST_F(RankReporterTest, EveryFaultArrives) {
   std::thread writer([&] {
     RankReporter reporter(ends_[1], 10, &monitor_);
     for (const std::string& message : words) {
-      reporter.Failure(DescribeFault(FaultPlace::kPreparation, v1::JobSpec(),
+      reporter.Failure(DescribeFault(FaultOrigin::kPreparation, v1::JobSpec(),
                                      absl::InvalidArgumentError(message)));
     }
   });

@@ -17,8 +17,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/synthetic_rank.h"
+#include "tests/testing/thread_communicator.h"
 #include "tests/unit/worker/session/scripted_coordinator.h"
-#include "worker/collective/thread_communicator.h"
 
 namespace longhaul::session {
 namespace {

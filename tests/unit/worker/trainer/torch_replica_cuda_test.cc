@@ -12,7 +12,7 @@
 #include "tests/testing/cuda_streams.h"
 #include "tests/testing/stream_communicator.h"
 #include "tests/testing/temp_dir.h"
-#include "worker/collective/thread_communicator.h"
+#include "tests/testing/thread_communicator.h"
 #include "worker/trainer/torch_replica.h"
 
 namespace longhaul {

@@ -1,5 +1,5 @@
 // What the reference promises beyond the conformance suite.
-#include "worker/collective/thread_communicator.h"
+#include "tests/testing/thread_communicator.h"
 
 #include <thread>
 

@@ -1,4 +1,4 @@
-#include "common/io/memory_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 
 #include <algorithm>
 #include <limits>
@@ -164,21 +164,21 @@ absl::StatusOr<MemoryFileSystem::Folder*> MemoryFileSystem::FindFolder(
   return folder;
 }
 
-absl::StatusOr<MemoryFileSystem::Place> MemoryFileSystem::Locate(const std::string& path) const {
+absl::StatusOr<MemoryFileSystem::Location> MemoryFileSystem::Locate(const std::string& path) const {
   const size_t slash = path.find_last_of('/');
-  Place place;
-  place.name = slash == std::string::npos ? path : path.substr(slash + 1);
-  if (place.name.empty()) return absl::InvalidArgumentError(absl::StrCat("no name in ", path));
+  Location location;
+  location.name = slash == std::string::npos ? path : path.substr(slash + 1);
+  if (location.name.empty()) return absl::InvalidArgumentError(absl::StrCat("no name in ", path));
   const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash);
-  LH_ASSIGN_OR_RETURN(place.folder, FindFolder(folder));
-  return place;
+  LH_ASSIGN_OR_RETURN(location.folder, FindFolder(folder));
+  return location;
 }
 
 absl::StatusOr<std::unique_ptr<File>> MemoryFileSystem::Open(const std::string& path) {
   absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(const Place place, Locate(path));
-  const auto found = place.folder->entries.find(place.name);
-  auto file = found == place.folder->entries.end()
+  LH_ASSIGN_OR_RETURN(const Location location, Locate(path));
+  const auto found = location.folder->entries.find(location.name);
+  auto file = found == location.folder->entries.end()
                   ? nullptr
                   : std::dynamic_pointer_cast<FileNode>(found->second);
   if (file == nullptr) return absl::NotFoundError(absl::StrCat("no file ", path));
@@ -187,8 +187,8 @@ absl::StatusOr<std::unique_ptr<File>> MemoryFileSystem::Open(const std::string& 
 
 absl::StatusOr<std::unique_ptr<File>> MemoryFileSystem::Create(const std::string& path) {
   absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(const Place place, Locate(path));
-  std::shared_ptr<Node>& node = place.folder->entries[place.name];
+  LH_ASSIGN_OR_RETURN(const Location location, Locate(path));
+  std::shared_ptr<Node>& node = location.folder->entries[location.name];
   if (dynamic_cast<Folder*>(node.get()) != nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is a folder"));
   }
@@ -198,26 +198,26 @@ absl::StatusOr<std::unique_ptr<File>> MemoryFileSystem::Create(const std::string
     file->Do({true, 0, ""});
   } else {
     node = file = std::make_shared<FileNode>();
-    place.folder->Changed();
+    location.folder->Changed();
   }
   return std::make_unique<OpenFile>(shared_mutex_, std::move(file));
 }
 
 absl::Status MemoryFileSystem::CreateDir(const std::string& path) {
   absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(const Place place, Locate(path));
-  std::shared_ptr<Node>& node = place.folder->entries[place.name];
+  LH_ASSIGN_OR_RETURN(const Location location, Locate(path));
+  std::shared_ptr<Node>& node = location.folder->entries[location.name];
   if (dynamic_cast<Folder*>(node.get()) != nullptr) return absl::OkStatus();
   if (node != nullptr) return absl::AlreadyExistsError(absl::StrCat(path, " is a file"));
   node = std::make_shared<Folder>();
-  place.folder->Changed();
+  location.folder->Changed();
   return absl::OkStatus();
 }
 
 absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string& to) {
   absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(const Place source, Locate(from));
-  LH_ASSIGN_OR_RETURN(const Place target, Locate(to));
+  LH_ASSIGN_OR_RETURN(const Location source, Locate(from));
+  LH_ASSIGN_OR_RETURN(const Location target, Locate(to));
   LH_CHECK(source.folder == target.folder, "renames stay within one folder");
   auto& entries = source.folder->entries;
   const auto found = entries.find(source.name);
@@ -238,17 +238,17 @@ absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string
 
 absl::Status MemoryFileSystem::Remove(const std::string& path) {
   absl::MutexLock lock(&mutex_);
-  LH_ASSIGN_OR_RETURN(const Place place, Locate(path));
-  const auto found = place.folder->entries.find(place.name);
-  if (found == place.folder->entries.end()) {
+  LH_ASSIGN_OR_RETURN(const Location location, Locate(path));
+  const auto found = location.folder->entries.find(location.name);
+  if (found == location.folder->entries.end()) {
     return absl::NotFoundError(absl::StrCat("no file ", path));
   }
   const auto* folder = dynamic_cast<const Folder*>(found->second.get());
   if (folder != nullptr && !folder->entries.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is not empty"));
   }
-  place.folder->entries.erase(found);
-  place.folder->Changed();
+  location.folder->entries.erase(found);
+  location.folder->Changed();
   return absl::OkStatus();
 }
 

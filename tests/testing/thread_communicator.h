@@ -1,6 +1,5 @@
 // The reference Communicator: N ranks are N threads of one process. It defines the meaning of each
-// collective, and other implementations are tested against it. For tests, examples and
-// single-process runs.
+// collective, and other implementations are tested against it.
 #pragma once
 
 #include <memory>

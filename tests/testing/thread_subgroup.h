@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "common/base/status_macros.h"
-#include "worker/collective/thread_group.h"
+#include "tests/testing/thread_group.h"
 
 namespace longhaul {
 

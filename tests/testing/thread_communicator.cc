@@ -1,13 +1,13 @@
-#include "worker/collective/thread_communicator.h"
+#include "tests/testing/thread_communicator.h"
 
 #include <cstring>
 #include <utility>
 
 #include "common/base/status_macros.h"
+#include "tests/testing/thread_group.h"
+#include "tests/testing/thread_subgroup.h"
 #include "worker/collective/checked_communicator.h"
 #include "worker/collective/rank_order_sum.h"
-#include "worker/collective/thread_group.h"
-#include "worker/collective/thread_subgroup.h"
 
 namespace longhaul {
 namespace {

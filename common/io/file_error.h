@@ -1,6 +1,10 @@
+// What an error of the system says of a file. (The rules of FileSystem are its own:
+// posix_filesystem.cc.)
 #pragma once
 
 #include <cerrno>
+#include <cstring>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -16,6 +20,16 @@ inline absl::Status FailedOpen(int error, absl::string_view path) {
   // RESOURCE_EXHAUSTED would tell of memory, or of a full disk.
   if (error == EMFILE || error == ENFILE) return absl::UnavailableError(status.message());
   return status;
+}
+
+// The error of a key, token file or certificate that a program was told to read or write. `what`
+// names it. NOT_FOUND; PERMISSION_DENIED; UNAVAILABLE: any other, which may be over at a later try.
+inline absl::Status FileError(int error, absl::string_view what) {
+  const std::string message = absl::StrCat(what, ": ", std::strerror(error));
+  if (error == ENOENT || error == ENOTDIR) return absl::NotFoundError(message);
+  if (error == EACCES || error == EPERM || error == EROFS)
+    return absl::PermissionDeniedError(message);
+  return absl::UnavailableError(message);
 }
 
 }  // namespace longhaul

@@ -50,14 +50,15 @@ class MemoryFileSystem : public FileSystem {
   struct FileNode;
   class OpenFile;
   // The folder that contains `path`, and the last name of `path`.
-  struct Place {
+  struct Location {
     Folder* folder = nullptr;
     std::string name;
   };
 
   absl::StatusOr<Folder*> FindFolder(const std::string& path) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<Place> Locate(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Location> Locate(const std::string& path) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Shared with open files, which lock it too.
   std::shared_ptr<absl::Mutex> shared_mutex_;

@@ -1,4 +1,4 @@
-// Tensors in the places of a Movement.
+// Tensors in the memory of a Movement.
 #pragma once
 
 #include "ATen/core/Tensor.h"
@@ -7,8 +7,8 @@
 
 namespace longhaul {
 
-// Where masters and kept weights are kept. The default: on the device.
-struct WeightPlacement {
+// What of the weights is in host memory. The default: nothing, all is on the device.
+struct HostWeights {
   // Outlives the tensors. Null: nothing is in host memory.
   Movement* movement = nullptr;
   // Masters are in host memory.
@@ -18,10 +18,11 @@ struct WeightPlacement {
 };
 
 // A tensor of zeros. Throws c10::OutOfMemoryError, which names `what`.
-at::Tensor PlacedZeros(Movement& movement, Place place, int64_t elements, at::ScalarType type,
-                       at::Device device, absl::string_view what);
+at::Tensor ZerosOn(Movement& movement, MemorySide side, int64_t elements, at::ScalarType type,
+                   at::Device device, absl::string_view what);
 
 // A buffer that uses the tensor's memory. The tensor must outlive it.
-std::unique_ptr<PlacedBuffer> BufferOn(const at::Tensor& tensor, Place place, std::string name);
+std::unique_ptr<VersionedBuffer> BufferOn(const at::Tensor& tensor, MemorySide side,
+                                          std::string name);
 
 }  // namespace longhaul

@@ -1,4 +1,4 @@
-#include "common/io/memory_filesystem.h"
+#include "tests/testing/memory_filesystem.h"
 
 #include <set>
 #include <string>

@@ -1,4 +1,4 @@
-// A piece of memory in one place, with the version of its content. Versions are numbers that the
+// A piece of memory of one side, with the version of its content. Versions are numbers that the
 // users choose. A reader names the version that it expects (Movement). Versions are atomic; the
 // content is ordered by Movement's tokens.
 #pragma once
@@ -15,19 +15,19 @@
 namespace longhaul {
 
 // Host memory is pinned where the device can read it directly.
-enum class Place { kHost, kDevice };
+enum class MemorySide { kHost, kDevice };
 
-class PlacedBuffer {
+class VersionedBuffer {
  public:
   // `owner` keeps the memory alive. Null: the caller does, for longer than the last use of the
   // buffer.
-  PlacedBuffer(std::string name, Place place, absl::Span<std::byte> memory,
-               std::shared_ptr<void> owner = nullptr)
-      : name_(std::move(name)), place_(place), memory_(memory), owner_(std::move(owner)) {}
-  PlacedBuffer(const PlacedBuffer&) = delete;
+  VersionedBuffer(std::string name, MemorySide side, absl::Span<std::byte> memory,
+                  std::shared_ptr<void> owner = nullptr)
+      : name_(std::move(name)), side_(side), memory_(memory), owner_(std::move(owner)) {}
+  VersionedBuffer(const VersionedBuffer&) = delete;
 
   const std::string& name() const { return name_; }
-  Place place() const { return place_; }
+  MemorySide side() const { return side_; }
   absl::Span<std::byte> memory() const { return memory_; }
   int64_t bytes() const { return static_cast<int64_t>(memory_.size()); }
   // Null if the buffer is empty.
@@ -47,7 +47,7 @@ class PlacedBuffer {
  private:
   friend class Movement;
   const std::string name_;
-  const Place place_;
+  const MemorySide side_;
   const absl::Span<std::byte> memory_;
   const std::shared_ptr<void> owner_;
   std::atomic<int64_t> promised_{0}, version_{0};

@@ -1,4 +1,4 @@
-#include "worker/collective/thread_group.h"
+#include "tests/testing/thread_group.h"
 
 #include <utility>
 
