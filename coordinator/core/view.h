@@ -66,7 +66,16 @@ struct JobView {
   std::vector<SetAsideView> set_aside;
 };
 
-enum class PoolStanding { kIdle, kAssigned, kParticipating, kDraining, kAway, kLost, kForming };
+// The numbers are those of v1::PoolState.
+enum class PoolStanding {
+  kIdle = 1,
+  kAssigned = 2,
+  kParticipating = 3,
+  kLost = 4,
+  kDraining = 5,
+  kAway = 6,
+  kForming = 7,
+};
 
 struct PoolView {
   std::string pool, incarnation;

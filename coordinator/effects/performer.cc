@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/effects/refusal.h"
 #include "coordinator/store/fatal.h"
+#include "longhaul/v1/pool.pb.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -250,7 +252,7 @@ void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
 // Which pools take part was not known at submit.
 void Performer::WarnOfPools(LiveJob& job) {
   const std::optional<JobView> view = View(job.id());
-  if (!view.has_value() || job.resolved->spec.data().pools().empty()) return;
+  if (!view.has_value()) return;
   std::vector<std::string> names;
   for (const ParticipantView& participant : view->participants)
     if (participant.live) names.push_back(participant.pool);
@@ -440,14 +442,10 @@ void Performer::ShowGauges() {
     pools = core_.CountPools();
   }
   parts_.metrics->live_pools.With().Set(pools.live);
-  for (const auto& [standing, state] : {std::pair(PoolStanding::kIdle, "idle"),
-                                        {PoolStanding::kAssigned, "assigned"},
-                                        {PoolStanding::kParticipating, "participating"},
-                                        {PoolStanding::kDraining, "draining"},
-                                        {PoolStanding::kAway, "away"},
-                                        {PoolStanding::kLost, "lost"},
-                                        {PoolStanding::kForming, "forming"}}) {
-    parts_.metrics->pools.With({{"state", state}}).Set(pools.by_standing[standing]);
+  for (int number = v1::IDLE; v1::PoolState_IsValid(number); ++number) {
+    const std::string state = absl::AsciiStrToLower(v1::PoolState_Name(number));
+    parts_.metrics->pools.With({{"state", state}})
+        .Set(pools.by_standing[static_cast<PoolStanding>(number)]);
   }
   parts_.metrics->ready.With().Set(health().ok() && parts_.fragments->Health().ok());
   std::map<JobState, int64_t> states = jobs_by_state_;

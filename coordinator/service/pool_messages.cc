@@ -179,24 +179,4 @@ void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message) {
   *message->mutable_missing_for() = ToProto(now - place.since);
 }
 
-v1::PoolState StateOf(PoolStanding standing) {
-  switch (standing) {
-    case PoolStanding::kIdle:
-      return v1::IDLE;
-    case PoolStanding::kAssigned:
-      return v1::ASSIGNED;
-    case PoolStanding::kParticipating:
-      return v1::PARTICIPATING;
-    case PoolStanding::kDraining:
-      return v1::DRAINING;
-    case PoolStanding::kAway:
-      return v1::AWAY;
-    case PoolStanding::kLost:
-      return v1::LOST;
-    case PoolStanding::kForming:
-      return v1::FORMING;
-  }
-  return v1::POOL_STATE_UNSPECIFIED;
-}
-
 }  // namespace longhaul::coordinator

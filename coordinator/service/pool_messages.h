@@ -28,6 +28,5 @@ Heartbeat EventOf(const v1::HeartbeatRequest& request);
 LeavePool EventOf(const v1::LeaveRequest& request);
 
 void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message);
-v1::PoolState StateOf(PoolStanding standing);
 
 }  // namespace longhaul::coordinator
