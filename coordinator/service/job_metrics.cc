@@ -9,8 +9,9 @@
 namespace longhaul::coordinator {
 
 JobMetrics::JobMetrics(MetricRegistry& registry)
-    : inner_step_(registry.Gauge("longhaul_coordinator_job_inner_step",
-                                 "Inner step of the slowest live pool.")),
+    : inner_step_(
+          registry.Gauge("longhaul_coordinator_job_inner_step",
+                         "Inner step of the slowest live pool, or of the newest committed round.")),
       steps_(
           registry.Gauge("longhaul_coordinator_job_steps", "Inner steps that the job is to have.")),
       tokens_(registry.Counter("longhaul_coordinator_job_tokens_total",

@@ -106,6 +106,16 @@ void SetFragments(const LiveJob& job, v1::Job* report) {
   }
 }
 
+// The step at which the newest committed round was pushed.
+int64_t StepOfRounds(const std::vector<FragmentSchedule>& schedule, const v1::Job& report) {
+  int64_t step = 0;
+  for (int f = 0; f < report.fragments_size(); ++f) {
+    const int64_t round = std::min(report.fragments(f).rounds_committed(), schedule[f].rounds);
+    if (round > 0) step = std::max(step, schedule[f].PushStep(round));
+  }
+  return step;
+}
+
 void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* report) {
   std::map<std::string, ParticipantView> places;
   if (view.has_value()) {
@@ -131,7 +141,9 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
     if (pool->live())
       slowest_live = std::min(slowest_live.value_or(pool->inner_step()), pool->inner_step());
   }
-  report->set_inner_step(slowest_live.value_or(slowest.value_or(0)));
+  // In a quorum rounds go on without a pool that is late.
+  report->set_inner_step(std::max(slowest_live.value_or(slowest.value_or(0)),
+                                  StepOfRounds(job.resolved->schedule, *report)));
   // Every version of the job was made, whatever the last heartbeats said.
   if (job.state() == JobState::kCompleted) report->set_inner_step(report->spec().train().steps());
   report->set_tokens(tokens);

@@ -24,8 +24,12 @@ constexpr size_t kPieceRunBytes = 1 << 16, kHfRunBytes = 2 << 20;
 // As `python3 -m longhaul.tokenize`, which would first look for modules in the current folder: that
 // may be one of data or of a model, from somebody else.
 constexpr char kHfProgram[] =
-    "import sys; sys.path[:1] = filter(None, sys.path[:1]); import runpy; "
-    "runpy.run_module('longhaul.tokenize', run_name='__main__', alter_sys=True)";
+    "import runpy, sys\n"
+    "sys.path[:1] = filter(None, sys.path[:1])\n"
+    "try:\n"
+    "  runpy.run_module('longhaul.tokenize', run_name='__main__', alter_sys=True)\n"
+    "except ImportError as error:\n"
+    "  sys.exit(f'python3: {error}')\n";
 
 class PieceTokenizer : public Tokenizer {
  public:

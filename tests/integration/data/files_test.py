@@ -108,6 +108,7 @@ class HfTokenizerTest(ClusterTest):
         result = subprocess.run([BIN / "longhaul", "data", "check", *map(str, arguments), "-o", "json"], capture_output=True, text=True,
                                 timeout=60, check=False)
         self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        self.assertNotIn("Traceback", result.stderr)
         return json.loads(result.stdout)
 
     def test_data_check_counts_its_tokens(self):

@@ -85,6 +85,23 @@ TEST_F(JobReportTest, AReportOfThousandsOfPoolsFitsAMessageAndSaysHowManyItLeave
   EXPECT_DOUBLE_EQ(bounded.compute_seconds(), 1);
 }
 
+TEST_F(JobReportTest, TheStepFollowsRoundsThatWentOnWithoutALatePool) {
+  Told("fast", 0, true, 50, 3, 1);
+  Told("stopped", 1, true, 1, 1, 1);
+  EXPECT_EQ(Report().inner_step(), 1);
+  const FragmentSchedule& schedule = resolved_.schedule[1];
+  ASSERT_GE(schedule.rounds, 1);
+  CommitRecord commit;
+  commit.fragment = 1;
+  commit.version = 1;
+  job_->progress.SetCommit(commit);
+  EXPECT_EQ(Report().inner_step(), schedule.PushStep(1));
+  // The final round.
+  commit.version = schedule.rounds + 1;
+  job_->progress.SetCommit(commit);
+  EXPECT_EQ(Report().inner_step(), schedule.PushStep(schedule.rounds));
+}
+
 TEST_F(JobReportTest, ASmallReportIsWhole) {
   Told("a", 0, false, 20, 3, 1);
   Told("b", 1, true, 10, 1, 1);
