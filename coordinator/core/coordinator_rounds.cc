@@ -173,7 +173,9 @@ void Coordinator::ApplyDue(Job& job) {
   Exchange& rounds = *job.exchange;
   if (job.gathers) {
     const int ready = rounds.participants().ready_count();
-    job.gathers = ready < job.options.pools_min && ready < rounds.participants().live_count();
+    // Without a pool, all of them may have left to come back as new incarnations.
+    job.gathers =
+        ready == 0 || (ready < job.options.pools_min && ready < rounds.participants().live_count());
     if (job.gathers) return;
   }
   for (const DueRound& round : rounds.Due(now_)) {

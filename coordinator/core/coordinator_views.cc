@@ -77,7 +77,7 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
   if (job.store == StoreState::kOpening)
     return Waiting{"the coordinator to open the job's store", job.changed_at, forever};
   if (IsPaused(job.pause)) return WaitingToPause(job);
-  if (job.gathers || job.state() == JobState::kPending) {
+  if (job.state() == JobState::kPending || (job.gathers && participants.live_count() > 0)) {
     const int ready = participants.ready_count(), loading = participants.live_count() - ready;
     return Waiting{absl::StrFormat("%d pool%s to load data and model (%d of %d %s ready)", loading,
                                    loading == 1 ? "" : "s", ready, job.options.pools_min,

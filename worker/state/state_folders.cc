@@ -18,7 +18,7 @@ namespace longhaul {
 namespace {
 
 constexpr size_t kStateNameMax = 200;
-// Lines of: seconds, the nanoseconds of the last write, the job.
+// Lines of: whole hours, the nanoseconds of the last write, the job.
 constexpr absl::string_view kUnwritten = "unwritten-jobs";
 constexpr int64_t kUnwrittenBytesMax = 1 << 20;
 
@@ -115,9 +115,8 @@ std::vector<std::string> UnwrittenJobs::Look(FileSystem& fs, const std::string& 
     seen[job] = {last_write, since};
     if (now - since >= forgotten_after_) forgotten.push_back(job);
   }
-  const bool changed = !seen.empty() || !seen_.empty();
   seen_ = std::move(seen);
-  if (changed) Write(fs, pool_folder, now);
+  Write(fs, pool_folder, now);
   return forgotten;
 }
 
@@ -125,28 +124,34 @@ void UnwrittenJobs::Read(FileSystem& fs, const std::string& pool_folder, absl::T
   const absl::StatusOr<std::string> text =
       ReadFile(fs, JoinPath(pool_folder, kUnwritten), kUnwrittenBytesMax);
   if (!text.ok()) return;
+  kept_ = *text;
   for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 2));
-    int64_t seconds = 0, last_write = 0;
-    if (words.size() != 3 || !absl::SimpleAtoi(words[0], &seconds) || seconds < 0 ||
+    int64_t hours = 0, last_write = 0;
+    if (words.size() != 3 || !absl::SimpleAtoi(words[0], &hours) || hours < 0 ||
         !absl::SimpleAtoi(words[1], &last_write))
       continue;
-    seen_[std::string(words[2])] = {absl::FromUnixNanos(last_write), now - absl::Seconds(seconds)};
+    seen_[std::string(words[2])] = {absl::FromUnixNanos(last_write), now - absl::Hours(hours)};
   }
 }
 
 // Without a sync, since the thread that looks keeps the lease. Of what a crash may leave, a line
 // that is cut counts for nothing.
-void UnwrittenJobs::Write(FileSystem& fs, const std::string& pool_folder, absl::Time now) const {
+void UnwrittenJobs::Write(FileSystem& fs, const std::string& pool_folder, absl::Time now) {
   std::string text;
   for (const auto& [job, seen] : seen_) {
-    absl::StrAppend(&text, absl::ToInt64Seconds(now - seen.since), " ",
-                    absl::ToUnixNanos(seen.last_write), " ", job, "\n");
+    const int64_t hours = absl::ToInt64Hours(now - seen.since);
+    if (hours < 1) continue;
+    absl::StrAppend(&text, hours, " ", absl::ToUnixNanos(seen.last_write), " ", job, "\n");
   }
-  const std::string path = JoinPath(pool_folder, kUnwritten), written = path + ".tmp";
-  const absl::StatusOr<std::unique_ptr<File>> file = fs.Create(written);
-  if (!file.ok() || !(*file)->Append(text).ok()) return;
-  (void)fs.Rename(written, path);
+  if (text == kept_) return;
+  const std::string path = JoinPath(pool_folder, kUnwritten), fresh = path + ".tmp";
+  if (text.empty()) {
+    if (fs.Remove(path).ok()) kept_.clear();
+    return;
+  }
+  const absl::StatusOr<std::unique_ptr<File>> file = fs.Create(fresh);
+  if (file.ok() && (*file)->Append(text).ok() && fs.Rename(fresh, path).ok()) kept_ = text;
 }
 
 }  // namespace longhaul

@@ -1,7 +1,7 @@
 // Where inner state lies at a site:
 //
 //   FOLDER/POOL/JOB-ID/step-000000001200.rank-3-of-8.safetensors
-//   FOLDER/POOL/unwritten-jobs    for how long nobody has written which job (UnwrittenJobs)
+//   FOLDER/POOL/unwritten-jobs    for how many hours nobody has written which job (UnwrittenJobs)
 //
 // and what becomes of the folders of jobs that have ended. The ranks of a pool remove the folder of
 // their job when it ends. What is left then (the pool was away, its ranks were killed) the agent
@@ -47,9 +47,9 @@ absl::Status RemoveKeptJob(FileSystem& fs, const std::string& pool_folder, const
 
 // Finds jobs that nobody comes back to, of which the coordinator may know nothing. It counts only
 // time that passes between its own looks: by the wall clock, which may be set, what was written a
-// minute ago can look months old. What it has counted is kept in the pool's folder, so that a later
-// start of the worker goes on from there; if that cannot be written, it begins anew. Externally
-// synchronised.
+// minute ago can look months old. What it has counted is kept in the pool's folder, in whole hours,
+// so that a later start of the worker goes on from there; if that cannot be written, it begins
+// anew. Externally synchronised.
 class UnwrittenJobs {
  public:
   explicit UnwrittenJobs(absl::Duration forgotten_after = absl::Hours(7 * 24))
@@ -65,11 +65,13 @@ class UnwrittenJobs {
     absl::Time last_write, since;
   };
   void Read(FileSystem& fs, const std::string& pool_folder, absl::Time now);
-  void Write(FileSystem& fs, const std::string& pool_folder, absl::Time now) const;
+  void Write(FileSystem& fs, const std::string& pool_folder, absl::Time now);
 
   const absl::Duration forgotten_after_;
   bool read_ = false;
   std::map<std::string, Seen> seen_;
+  // The file's content. Empty: there is no file.
+  std::string kept_;
 };
 
 }  // namespace longhaul

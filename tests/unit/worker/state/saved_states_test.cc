@@ -101,6 +101,11 @@ TEST(UnwrittenJobsTest, AStartOfTheWorkerGoesOnWhereTheOneBeforeStopped) {
   std::ofstream(JoinPath(dir.path(), "unwritten-jobs")) << "999999 7 left\n-1 x\n\n9 9\nnan\n";
   EXPECT_THAT(start({1, 2}), IsEmpty());
   EXPECT_THAT(start({1, 5}), UnorderedElementsAre("left", "left too", "written"));
+  // It leaves nothing once nobody misses a job.
+  for (const char* job : {"left", "left too", "written"})
+    std::filesystem::remove_all(JoinPath(dir.path(), job));
+  EXPECT_THAT(start({1}), IsEmpty());
+  EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }
 
 class SavedStatesTest : public testing::Test {
