@@ -4,6 +4,8 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -120,6 +122,29 @@ absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socke
 // so only after the handshake.
 constexpr absl::Duration kVerdict = absl::Seconds(1);
 
+// While it exists, a write of this thread to a connection that has ended is only an error. OpenSSL
+// writes without MSG_NOSIGNAL.
+class NoSigpipe {
+ public:
+  NoSigpipe() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigpipe() {
+    // Takes the signal, if there was one.
+    const timespec now = {};
+    while (sigtimedwait(&pipe_, nullptr, &now) < 0 && errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_, before_;
+};
+
 class Handshake {
  public:
   Handshake(const TlsFiles& files, const std::string& host, int fd)
@@ -142,6 +167,7 @@ class Handshake {
   }
 
   absl::Status Run(absl::Time deadline) {
+    const NoSigpipe no_sigpipe;
     absl::Status status = Repeat([this] { return SSL_connect(ssl_.get()); }, deadline);
     if (const int64_t wrong = SSL_get_verify_result(ssl_.get()); wrong != X509_V_OK) {
       return absl::FailedPreconditionError(WrongServer(wrong));

@@ -2,11 +2,13 @@
 // files or servers are replaced.
 #include "common/rpc/tls.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -14,6 +16,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/fragment_client.h"
 #include "common/rpc/openssl_ptr.h"
+#include "common/rpc/pem_file.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/tls_probe.h"
@@ -135,6 +138,60 @@ TEST_F(TlsTest, AConnectionThatIsNotMadeIsExplained) {
   EXPECT_THAT(explain(ours), HasSubstr("speaks plaintext"));
   server_->Shutdown(absl::ZeroDuration());
   EXPECT_EQ(explain(ours), "");
+}
+
+// Accepts connections of TLS, one after the other, and closes each once it has sent the server's
+// part of the handshake.
+class ClosingServer {
+ public:
+  explicit ClosingServer(const TlsFiles& files) : files_(files) {}
+  ~ClosingServer() {
+    shutdown(listener_.socket, SHUT_RDWR);
+    thread_.join();
+    close(listener_.socket);
+  }
+  std::string address() const { return absl::StrCat(kLoopback, ":", listener_.port); }
+
+ private:
+  void Run() {
+    for (int connection; (connection = accept(listener_.socket, nullptr, nullptr)) >= 0;) {
+      Greet(connection);
+      close(connection);
+    }
+  }
+  void Greet(int connection) {
+    const OpensslPtr<SSL_CTX, SSL_CTX_free> context(SSL_CTX_new(TLS_server_method()));
+    SSL_CTX_use_certificate_chain_file(context.get(), files_.certificate.c_str());
+    SSL_CTX_use_PrivateKey_file(context.get(), files_.key.c_str(), SSL_FILETYPE_PEM);
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+    const OpensslPtr<SSL, SSL_free> ssl(SSL_new(context.get()));
+    // Afterwards `ssl` owns both.
+    BIO *const in = BIO_new(BIO_s_mem()), *const out = BIO_new(BIO_s_mem());
+    SSL_set_bio(ssl.get(), in, out);
+    uint8_t hello[16384];
+    const ssize_t n = recv(connection, hello, sizeof(hello), 0);
+    if (n <= 0) return;
+    BIO_write(in, hello, static_cast<int>(n));
+    (void)SSL_accept(ssl.get());
+    const std::string answer = longhaul::ContentOf(out);
+    (void)!send(connection, answer.data(), answer.size(), MSG_NOSIGNAL);
+  }
+
+  const TlsFiles files_;
+  const TcpListener listener_ = ListenTcp(4);
+  std::thread thread_{[this] { Run(); }};
+};
+
+// As a coordinator that goes down meanwhile. OpenSSL's next write would end a program without a
+// word (SIGPIPE). It is told as a certificate that is not accepted, since gRPC's servers close the
+// connection then, too.
+TEST_F(TlsTest, AConnectionThatEndsAmidAHandshakeIsOnlyAnError) {
+  Load(ours_, ours_.Issue("server", kLocal));
+  const ClosingServer server(files_);
+  Load(ours_, ours_.Issue("client", "DNS:client"));
+  const absl::Status found =
+      ExplainConnection(server.address(), files_, SteadyTime() + absl::Seconds(60));
+  EXPECT_THAT(std::string(found.message()), HasSubstr("does not accept --tls-certificate"));
 }
 
 TEST_F(TlsTest, CarriesHeartbeatsAndPushes) {
