@@ -82,6 +82,8 @@ int Refuse(const Logger& log, const absl::Status& status) {
 
 int Run(Flags flags) {
   const sigset_t signals = BlockStopSignals();
+  // The reader of the log may end before the coordinator.
+  signal(SIGPIPE, SIG_IGN);
   // A pool has two connections.
   RaiseFileLimit();
   const Logger log(flags.server.log);

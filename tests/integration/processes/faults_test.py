@@ -61,6 +61,16 @@ class FaultsTest(ClusterTest):
         job = self.cluster.wait_job(seconds=180)
         self.assertEqual(job["inner_step"], 800)
 
+    def test_nobody_reads_the_coordinators_log_any_more(self):
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.prefix["coordinator"] = ["bash", "-c", 'exec "$@" 2> >(head -n 1 >/dev/null)', "-"]
+        self.cluster.start_coordinator()
+        self.cluster.start_worker("site-a")
+        self.cluster.submit(steps=60, pools=1)
+        self.cluster.wait_job()
+        self.assertIsNone(self.cluster.coordinator.poll())
+
     def test_workers_wait_for_a_coordinator_that_is_away(self):
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
