@@ -71,6 +71,8 @@ absl::StatusOr<ResolvedJob> ResolveBeginning(const ServiceContext& service,
 
 // Pools that connect later may have the names.
 void WarnOfPools(const Performer& performer, ResolvedJob& resolved) {
+  // Else every submit would look at every pool.
+  if (resolved.spec.data().pools().empty()) return;
   std::vector<std::string> names;
   for (const PoolView& pool : performer.Pools()) names.push_back(pool.pool);
   std::string warning = WarningOfPoolNames(resolved.spec, names);

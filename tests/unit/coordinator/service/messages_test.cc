@@ -18,6 +18,9 @@ TEST(MessagesTest, NumbersAreThoseOfTheContract) {
     EXPECT_EQ(v1::JobState_Name(static_cast<v1::JobState>(state)), JobStateName(state));
   }
   EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kIdle), v1::IDLE);
+  EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kAssigned), v1::ASSIGNED);
+  EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kParticipating), v1::PARTICIPATING);
+  EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kAway), v1::AWAY);
   EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kLost), v1::LOST);
   EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kDraining), v1::DRAINING);
   EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kForming), v1::FORMING);
