@@ -27,6 +27,13 @@ constexpr std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter_high,
   return c;
 }
 
+// The first two words as one number.
+template <int kRounds = 10>
+constexpr uint64_t Philox64(uint64_t key, uint64_t counter_high, uint64_t counter_low) {
+  const std::array<uint32_t, 4> words = Philox<kRounds>(key, counter_high, counter_low);
+  return uint64_t{words[1]} << 32 | words[0];
+}
+
 // A stream of numbers for one key, for code that wants a sequence. Copyable; not thread-safe.
 class Random {
  public:

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "absl/strings/str_format.h"
+#include "common/base/counted.h"
 
 namespace longhaul {
 namespace {
@@ -62,8 +63,8 @@ absl::Status Topology::CheckEven(Level level) const {
     }
     if (ranks != first_rank_[1]) {
       return absl::InvalidArgumentError(
-          absl::StrFormat("nodes differ in size: node 0 has %d rank%s, node %d has %d",
-                          first_rank_[1], first_rank_[1] == 1 ? "" : "s", n, ranks));
+          absl::StrFormat("nodes differ in size: node 0 has %s, node %d has %d",
+                          Counted(first_rank_[1], "rank"), n, ranks));
     }
   }
   return absl::OkStatus();

@@ -6,13 +6,6 @@
 namespace longhaul::cli {
 namespace {
 
-CliError ErrorOfFiles(const absl::Status& status) {
-  const bool usage = absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
-  return ErrorOf(status, absl::IsInternal(status) ? ExitCode::kInternal
-                         : usage                  ? ExitCode::kUsage
-                                                  : ExitCode::kFailed);
-}
-
 std::string DateOf(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d", time, absl::UTCTimeZone());
 }
@@ -33,7 +26,7 @@ Outcome Certs(const Arguments& arguments) {
            : IssueCertificate(arguments.certs_dir,
                               {KindOf(arguments.certificate_kind), arguments.certificate_name,
                                arguments.hosts, arguments.days.value_or(kCertificateDays)});
-  if (!files.ok()) return ErrorOfFiles(files.status());
+  if (!files.ok()) return ErrorOf(files.status(), ExitOfFiles(files.status()));
   const std::string text =
       init ? absl::StrCat("the authority is in ", arguments.certs_dir, ", until ",
                           DateOf(files->end), ". Every program gets ", ca, "; ", files->key,

@@ -56,6 +56,19 @@ std::string HintOf(const absl::Status& status, const std::string& address) {
 
 }  // namespace
 
+ExitCode ExitOfFiles(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kPermissionDenied:
+      return ExitCode::kUsage;
+    default:
+      return ExitCode::kFailed;
+  }
+}
+
 CliError ErrorOf(const absl::Status& status, ExitCode exit, std::string hint) {
   return {.exit = exit,
           .code = absl::StatusCodeToString(status.code()),

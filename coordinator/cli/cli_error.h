@@ -35,6 +35,10 @@ inline constexpr char kSpecRefused[] = "the job spec is refused";
 // The error of what this program does itself.
 CliError ErrorOf(const absl::Status& status, ExitCode exit, std::string hint = "");
 
+// The exit code of a command that reads or makes files that its arguments name: kUsage if another
+// argument would do.
+ExitCode ExitOfFiles(const absl::Status& status);
+
 // The error of a failed call to the server at `address`. The status has its google.rpc details.
 CliError ErrorOfCall(const absl::Status& status, const std::string& address);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/bytes_text.h"
+#include "common/base/counted.h"
 #include "coordinator/cli/table.h"
 #include "coordinator/cli/text.h"
 #include "worker/data/data_check.h"
@@ -36,13 +37,10 @@ DataCheckOptions OptionsOf(const Arguments& arguments) {
 }
 
 CliError ErrorOfPath(const std::string& path, const absl::Status& status) {
-  const bool usage = absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
-                     absl::IsPermissionDenied(status);
   // The tokenizer, or its program, may be what is not found.
   std::error_code ignored;
   const bool missing = absl::IsNotFound(status) && !std::filesystem::exists(path, ignored);
-  return ErrorOf(status, usage ? ExitCode::kUsage : ExitCode::kFailed,
-                 missing ? "give a file, a folder or a pattern" : "");
+  return ErrorOf(status, ExitOfFiles(status), missing ? "give a file, a folder or a pattern" : "");
 }
 
 template <typename Number>
@@ -130,7 +128,7 @@ Outcome CheckDataFiles(const Arguments& arguments) {
   if (problems > 0) {
     outcome.error = CliError{.exit = ExitCode::kFailed,
                              .code = "DATA_LOSS",
-                             .message = absl::StrCat(problems, " problem(s) in the data"),
+                             .message = absl::StrCat(Counted(problems, "problem"), " in the data"),
                              .hint = "a job that reads these files would be refused"};
   }
   return outcome;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/bytes_text.h"
 #include "common/base/clock.h"
+#include "common/base/counted.h"
 #include "common/device/cuda_module.h"
 #include "common/rpc/certificate_dates.h"
 #include "common/rpc/tls_probe.h"
@@ -69,7 +70,7 @@ class Examination {
       memory = absl::StrCat(", ", BytesText(kilobytes << 10), " of memory");
     Ok("machine", absl::StrCat(std::thread::hardware_concurrency(), " CPUs", memory));
     const absl::StatusOr<int> devices = CudaDeviceCount();
-    Ok("devices", devices.ok() ? absl::StrCat(*devices, " CUDA device(s)")
+    Ok("devices", devices.ok() ? Counted(*devices, "CUDA device")
                                : "no CUDA device: pools of this machine train on its CPU");
   }
 
@@ -265,7 +266,7 @@ class Examination {
     if (problems > 0) {
       outcome.error = CliError{.exit = exit_,
                                .code = "UNHEALTHY",
-                               .message = absl::StrCat(problems, " problem(s) found"),
+                               .message = absl::StrCat(Counted(problems, "problem"), " found"),
                                .hint = "see the lines with an arrow"};
     }
     return outcome;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/counted.h"
 #include "common/checkpoint/checkpoint_folder.h"
 #include "common/hf/hf_export.h"
 #include "common/io/posix_filesystem.h"
@@ -19,9 +20,7 @@ namespace longhaul::cli {
 namespace {
 
 CliError ErrorOfExport(const absl::Status& status) {
-  const bool usage = absl::IsNotFound(status) || absl::IsInvalidArgument(status) ||
-                     absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
-  return ErrorOf(status, usage ? ExitCode::kUsage : ExitCode::kFailed,
+  return ErrorOf(status, ExitOfFiles(status),
                  absl::IsAlreadyExists(status) ? "give --out a folder that is not there yet" : "");
 }
 
@@ -57,10 +56,10 @@ Outcome ExportFolder(const Arguments& arguments, const std::string& folder,
                {"bytes", done->bytes},
                {"files", done->files},
                {"carried", done->carried}},
-          absl::StrFormat("%s: %s at step %d, %d parameters in %s, %d bytes in %d file%s%s\n",
+          absl::StrFormat("%s: %s at step %d, %d parameters in %s, %d bytes in %s%s\n",
                           Printable(arguments.out), Printable(manifest.job_name()), manifest.step(),
                           (*checkpoint)->layout().elements(), arguments.dtype, done->bytes,
-                          done->files, done->files == 1 ? "" : "s",
+                          Counted(done->files, "file"),
                           done->carried.empty()
                               ? ""
                               : absl::StrCat(", with ", absl::StrJoin(done->carried, ", ")))};

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/bytes_text.h"
+#include "common/base/counted.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/text.h"
@@ -88,17 +89,16 @@ std::string InnerStateText(const v1::Job& job) {
   std::string text;
   for (const v1::PoolProgress& p : job.pools()) {
     if (p.inner_state_saved_step() == 0 && p.inner_state_losses() == 0) continue;
-    absl::StrAppend(
-        &text, Printable(p.pool()), ": inner state saved at step ", p.inner_state_saved_step(),
-        "; began with ",
-        p.inner_state_taken_up_step() == 0
-            ? "none"
-            : absl::StrCat("that of step ", p.inner_state_taken_up_step()),
-        p.inner_state_losses() == 0
-            ? ""
-            : absl::StrCat("; ", p.inner_state_losses(),
-                           " time(s) none could be used, and its moments began at zero"),
-        "\n");
+    absl::StrAppend(&text, Printable(p.pool()), ": inner state saved at step ",
+                    p.inner_state_saved_step(), "; began with ",
+                    p.inner_state_taken_up_step() == 0
+                        ? "none"
+                        : absl::StrCat("that of step ", p.inner_state_taken_up_step()),
+                    p.inner_state_losses() == 0
+                        ? ""
+                        : absl::StrCat("; ", Counted(p.inner_state_losses(), "time"),
+                                       " none could be used, and its moments began at zero"),
+                    "\n");
   }
   return text;
 }
@@ -108,8 +108,8 @@ std::string LateText(const v1::Job& job) {
   std::string text;
   for (const v1::PoolProgress& p : job.pools()) {
     if (p.late_rounds() == 0) continue;
-    absl::StrAppend(&text, Printable(p.pool()), ": ", p.late_rounds(),
-                    " round(s) went on without it");
+    absl::StrAppend(&text, Printable(p.pool()), ": ", Counted(p.late_rounds(), "round"),
+                    " went on without it");
     if (p.late_rounds_in_a_row() >= 2 * job.fragments_size()) {
       absl::StrAppend(&text, ", the last ", p.late_rounds_in_a_row(),
                       " in a row: it contributes nothing");

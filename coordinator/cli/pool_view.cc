@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes_text.h"
+#include "common/base/counted.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/text.h"
@@ -43,11 +44,12 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
     if (!pool.waiting_for().empty())
       absl::StrAppend(&text, pool.name(), " waits for ", Printable(pool.waiting_for()), "\n");
     for (const v1::Node& node : pool.nodes()) {
-      absl::StrAppend(&text, pool.name(), " node ", node.node(), ": ",
-                      node.here() ? absl::StrCat(Printable(node.address()), ", ", node.ranks(),
-                                                 " rank(s), host ", Printable(node.host()))
-                                  : "not here",
-                      "\n");
+      absl::StrAppend(
+          &text, pool.name(), " node ", node.node(), ": ",
+          node.here() ? absl::StrCat(Printable(node.address()), ", ", Counted(node.ranks(), "rank"),
+                                     ", host ", Printable(node.host()))
+                      : "not here",
+          "\n");
     }
     absl::StrAppend(&text, SetAsideText(pool.set_aside(), pool.set_aside_left_out()));
   }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/counted.h"
 #include "common/base/names.h"
 #include "coordinator/core/coordinator.h"
 
@@ -69,8 +70,8 @@ void Coordinator::On(const ResumeJob& event) {
   // A job that has begun opens its store at once.
   if (job.state() != JobState::kPending) {
     if (const auto lack = MemoryLack(job, MemoryLeft()); lack.has_value()) {
-      return Answer(Refuse{.status = absl::ResourceExhaustedError(absl::StrFormat(
-                               "job %s needs %s", job.options.name, *lack)),
+      return Answer(Refuse{.status = absl::ResourceExhaustedError(
+                               absl::StrFormat("job %s needs %s", job.options.name, *lack)),
                            .reason = "MEMORY_FULL",
                            .hint = "resume it when other jobs have ended or are paused"});
     }
@@ -135,8 +136,8 @@ std::optional<Waiting> Coordinator::WaitingToPause(const Job& job) const {
   if (job.pause == PauseStage::kPaused) return std::nullopt;
   const int live = job.exchange->participants().live_count();
   if (live > 0) {
-    return Waiting{absl::StrFormat("%d pool%s to send what %s and to stop", live,
-                                   live == 1 ? "" : "s", live == 1 ? "it owes" : "they owe"),
+    return Waiting{absl::StrFormat("%s to send what %s and to stop", Counted(live, "pool"),
+                                   live == 1 ? "it owes" : "they owe"),
                    job.paused_at, job.stop_until};
   }
   return Waiting{job.pause_checkpoint == FinalCheckpoint::kWriting ? "its checkpoint"

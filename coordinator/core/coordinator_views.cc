@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/counted.h"
 #include "coordinator/core/coordinator.h"
 
 namespace longhaul::coordinator {
@@ -79,10 +80,10 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
   if (IsPaused(job.pause)) return WaitingToPause(job);
   if (job.state() == JobState::kPending || (job.gathers && participants.live_count() > 0)) {
     const int ready = participants.ready_count(), loading = participants.live_count() - ready;
-    return Waiting{absl::StrFormat("%d pool%s to load data and model (%d of %d %s ready)", loading,
-                                   loading == 1 ? "" : "s", ready, job.options.pools_min,
-                                   job.options.pools_min == 1 ? "is" : "are"),
-                   job.changed_at, forever};
+    return Waiting{
+        absl::StrFormat("%s to load data and model (%d of %d %s ready)", Counted(loading, "pool"),
+                        ready, job.options.pools_min, job.options.pools_min == 1 ? "is" : "are"),
+        job.changed_at, forever};
   }
   switch (job.state()) {
     case JobState::kSeeding: {

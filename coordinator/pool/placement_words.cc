@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "common/base/counted.h"
 #include "coordinator/pool/placement.h"
 
 namespace longhaul {
@@ -17,7 +18,6 @@ std::string Text(const SomeNames& names) {
   return text;
 }
 
-absl::string_view Plural(int count) { return count == 1 ? "" : "s"; }
 absl::string_view Are(int count) { return count == 1 ? "is" : "are"; }
 
 // For example "2 cuda pools with codec:topk2".
@@ -27,7 +27,7 @@ std::string Subject(const Lack& lack) {
   if (lack.names.count == 1) {
     subject = absl::StrCat(device, "pool ", Text(lack.names), " (named by the job)");
   } else {
-    subject = absl::StrCat(lack.missing, " ", device, "pool", Plural(lack.missing));
+    subject = Counted(lack.missing, absl::StrCat(device, "pool"));
     if (lack.names.count > 1) {
       absl::StrAppend(&subject, " out of ", Text(lack.names), " (named by the job)");
     }
@@ -50,7 +50,7 @@ class Clauses {
   // For example "2 cpu pools are idle", of pools that the job cannot use.
   template <typename... Parts>
   void AddPools(int count, absl::string_view kind, const Parts&... parts) {
-    if (count > 0) Add(count, " ", kind, "pool", Plural(count), " ", parts...);
+    if (count > 0) Add(Counted(count, absl::StrCat(kind, "pool")), " ", parts...);
   }
   std::string Take() { return std::move(text_); }
 

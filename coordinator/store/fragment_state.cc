@@ -117,8 +117,7 @@ absl::StatusOr<OuterRules> MakeOuterRules(const JobStoreOptions& options) {
 }
 
 uint64_t NoiseKeyOf(const JobStoreOptions& options, int fragment, int64_t version) {
-  const auto words = Philox(options.noise_seed, fragment, version);
-  return uint64_t{words[1]} << 32 | words[0];
+  return Philox64(options.noise_seed, fragment, version);
 }
 
 absl::Status NotSeeded(int fragment) {

@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
+#include "common/base/counted.h"
 #include "common/base/host_port.h"
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
@@ -160,9 +161,9 @@ void NodeRanks::ChooseBulkChannels(int ranks_of_pool) {
   bulk_channels_ = BulkChannelCount(link);
   if (bulk_channels_ > 1) push_bytes_per_second_ = PacedBytesPerSecond(link);
   options_.log.Info(
-      absl::StrFormat("%d bulk channel(s) for each rank: %g Mbit/s a rank, a round trip of %s, %d "
+      absl::StrFormat("%s for each rank: %g Mbit/s a rank, a round trip of %s, %d "
                       "KiB of send buffer",
-                      bulk_channels_, link.megabits_per_second,
+                      Counted(bulk_channels_, "bulk channel"), link.megabits_per_second,
                       absl::FormatDuration(absl::Trunc(link.round_trip, absl::Microseconds(10))),
                       link.send_buffer_bytes >> 10));
 }

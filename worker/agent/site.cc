@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/base/counted.h"
 #include "common/base/host_port.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
@@ -97,8 +98,9 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
   if (options.device != v1::CUDA) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const int devices, OfFlag("--device cuda", CudaDeviceCount()));
   if (devices >= options.ranks) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(
-      "--device cuda: ", options.ranks, " rank(s) need a GPU each, this machine has ", devices));
+  return absl::FailedPreconditionError(
+      absl::StrCat("--device cuda: ", Counted(options.ranks, "rank"),
+                   " for a GPU each, and this machine has ", Counted(devices, "GPU")));
 }
 
 // Determines how the pool's other nodes reach this one and verify it.

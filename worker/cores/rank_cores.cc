@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "common/base/counted.h"
 #include "worker/cores/processor_list.h"
 
 namespace longhaul {
@@ -106,12 +107,12 @@ std::vector<RankCores> CoresOfRanks(const HostCores& host, int ranks, CoreBindin
 }
 
 std::string Describe(const HostCores& host, const std::vector<RankCores>& ranks) {
-  std::string text =
-      absl::StrCat(host.cores.size(), " core(s) on ", NodesOf(host).size(), " NUMA node(s)");
+  std::string text = absl::StrCat(Counted(host.cores.size(), "core"), " on ",
+                                  Counted(NodesOf(host).size(), "NUMA node"));
   if (host.quota > 0) absl::StrAppendFormat(&text, ", the time of %g processors", host.quota);
   if (host.busy > 0) absl::StrAppend(&text, ", ", host.busy, " busy with other work");
   for (size_t i = 0; i < ranks.size(); ++i) {
-    absl::StrAppend(&text, "; rank ", i, ": ", ranks[i].threads, " thread(s) on ");
+    absl::StrAppend(&text, "; rank ", i, ": ", Counted(ranks[i].threads, "thread"), " on ");
     if (ranks[i].processors.empty()) {
       absl::StrAppend(&text, "any core");
     } else {

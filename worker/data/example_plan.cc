@@ -17,15 +17,10 @@ namespace {
 
 constexpr uint64_t kMixtureStream = 0x6d6978;  // "mix"
 
-uint64_t WordOf(uint64_t key, uint64_t high, uint64_t low) {
-  const auto words = Philox(key, high, low);
-  return uint64_t{words[1]} << 32 | words[0];
-}
-
 // The first source keeps the job's seed, so that a mixture of one source has the order of that
 // source alone.
 uint64_t SeedOf(uint64_t seed, size_t source) {
-  return source == 0 ? seed : WordOf(seed, kMixtureStream, source);
+  return source == 0 ? seed : Philox64(seed, kMixtureStream, source);
 }
 
 }  // namespace
@@ -62,7 +57,7 @@ ExamplePlan::ExamplePlan(const Options& options, std::vector<Windows> windows,
                          std::vector<int64_t> ends)
     : order_(options.order),
       batch_(options.batch),
-      key_(WordOf(options.seed, kMixtureStream << 32, static_cast<uint64_t>(options.pool))),
+      key_(Philox64(options.seed, kMixtureStream << 32, static_cast<uint64_t>(options.pool))),
       windows_(std::move(windows)),
       ends_(std::move(ends)) {}
 

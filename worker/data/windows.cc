@@ -17,8 +17,7 @@ constexpr uint64_t kDataStream = 0x64617461;     // "data"
 constexpr uint64_t kEpochStream = 0x65706f6368;  // "epoch"
 
 uint64_t KeyOf(uint64_t seed, int64_t pool) {
-  const auto words = Philox(seed, kDataStream, static_cast<uint64_t>(pool));
-  return uint64_t{words[1]} << 32 | words[0];
+  return Philox64(seed, kDataStream, static_cast<uint64_t>(pool));
 }
 
 }  // namespace
@@ -51,8 +50,8 @@ Windows::Windows(const Options& options, int64_t train_tokens)
       key_(KeyOf(options.seed, options.pool)) {}
 
 int64_t Windows::Train(int64_t step, int64_t sequence) const {
-  const auto words = Philox(key_, static_cast<uint64_t>(step), static_cast<uint64_t>(sequence));
-  const uint64_t random = uint64_t{words[1]} << 32 | words[0];
+  const uint64_t random =
+      Philox64(key_, static_cast<uint64_t>(step), static_cast<uint64_t>(sequence));
   const auto places = static_cast<uint64_t>(train_tokens_ - context_);
   return static_cast<int64_t>((static_cast<unsigned __int128>(random) * places) >> 64);
 }
@@ -60,8 +59,7 @@ int64_t Windows::Train(int64_t step, int64_t sequence) const {
 int64_t Windows::InEpochs(int64_t number) const {
   LH_CHECK(number >= 0, "windows are counted from 0");
   const int64_t windows = (train_tokens_ - 1) / context_;
-  const auto words = Philox(key_, kEpochStream, static_cast<uint64_t>(number / windows));
-  const uint64_t key = uint64_t{words[1]} << 32 | words[0];
+  const uint64_t key = Philox64(key_, kEpochStream, static_cast<uint64_t>(number / windows));
   return context_ * static_cast<int64_t>(Permute(key, windows, number % windows));
 }
 

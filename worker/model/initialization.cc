@@ -14,8 +14,7 @@ namespace {
 constexpr uint64_t kParameterStream = 0x696e6974;
 
 uint64_t KeyOf(uint64_t seed, int unit, int tensor) {
-  const auto words = Philox(seed, kParameterStream, uint64_t(unit) << 32 | uint64_t(tensor));
-  return uint64_t{words[1]} << 32 | words[0];
+  return Philox64(seed, kParameterStream, uint64_t(unit) << 32 | uint64_t(tensor));
 }
 
 // The `index`-th standard normal number of a key (Box and Muller, 1958). Each counter value gives

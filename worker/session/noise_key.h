@@ -12,8 +12,7 @@
 namespace longhaul::session {
 
 inline uint64_t NoiseKeyOf(uint64_t seed, absl::string_view pool, int fragment, int64_t version) {
-  const auto words = Philox(DigestOf(absl::StrCat(seed, "/", pool)).low, fragment, version);
-  return uint64_t{words[1]} << 32 | words[0];
+  return Philox64(DigestOf(absl::StrCat(seed, "/", pool)).low, fragment, version);
 }
 
 }  // namespace longhaul::session

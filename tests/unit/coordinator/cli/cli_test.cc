@@ -203,12 +203,12 @@ TEST_F(CliTest, GetNamesThePoolsWithoutWhichRoundsWentOn) {
   };
   fake_.Start();
   EXPECT_THAT(RunCli({"get", "quickstart"}).out,
-              AllOf(HasSubstr("west: 3 round(s) went on without it\n"), Not(HasSubstr("east: "))));
+              AllOf(HasSubstr("west: 3 rounds went on without it\n"), Not(HasSubstr("east: "))));
   EXPECT_EQ(
       RunCli({"get", "quickstart", "-o", "json"}).envelope()["data"]["pools"][1]["late_rounds"], 3);
   in_a_row = 2 * SampleJob().fragments_size();
   EXPECT_THAT(RunCli({"get", "quickstart"}).out,
-              HasSubstr(absl::StrCat("west: 3 round(s) went on without it, the last ", in_a_row,
+              HasSubstr(absl::StrCat("west: 3 rounds went on without it, the last ", in_a_row,
                                      " in a row: it contributes nothing\n")));
 }
 
@@ -243,7 +243,7 @@ TEST_F(CliTest, PoolsShowsTheNodes) {
   fake_.Start();
   EXPECT_THAT(RunCli({"pools"}).out,
               AllOf(HasSubstr("2 nodes"), HasSubstr("east waits for node 1 of 2, for 4s\n"),
-                    HasSubstr("east node 0: 10.0.0.2, 8 rank(s), host gpu?-2\n"),
+                    HasSubstr("east node 0: 10.0.0.2, 8 ranks, host gpu?-2\n"),
                     HasSubstr("east node 1: not here\n")));
 }
 
@@ -529,6 +529,10 @@ TEST_F(CliTest, BadArgumentsAreUsageErrorsWithAHint) {
     EXPECT_EQ(result.exit, 4);
     EXPECT_THAT(result.err, AllOf(HasSubstr(file), HasSubstr("Not a directory")));
   }
+  // Nor does a folder without an authority get one by itself.
+  const CliResult none = run_({"certs", "issue", "pool", "a", "--dir", "/does/not/exist"});
+  EXPECT_EQ(none.exit, 4);
+  EXPECT_THAT(none.err, HasSubstr("/does/not/exist has no authority"));
   EXPECT_THAT(run_({"sumbit"}).err,
               AllOf(HasSubstr("no such command: sumbit"), HasSubstr("did you mean 'submit'?")));
   EXPECT_THAT(run_({"get", "a", "--tiemout=3s"}).err, HasSubstr("did you mean '--timeout'?"));

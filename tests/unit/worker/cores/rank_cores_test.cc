@@ -102,14 +102,14 @@ TEST(RankCoresTest, AreDescribed) {
   HostCores host = Host({1, 1});
   host.quota = 1.5;
   EXPECT_EQ(Describe(host, CoresOfRanks(host, 2, CoreBinding::kNode, false)),
-            "2 core(s) on 2 NUMA node(s), the time of 1.5 processors; rank 0: 1 thread(s) on "
-            "processors 0,2 (NUMA node 0); rank 1: 1 thread(s) on processors 1,3 (NUMA node 1)");
+            "2 cores on 2 NUMA nodes, the time of 1.5 processors; rank 0: 1 thread on "
+            "processors 0,2 (NUMA node 0); rank 1: 1 thread on processors 1,3 (NUMA node 1)");
   EXPECT_EQ(Describe(Host({2}), CoresOfRanks(Host({2}), 1, CoreBinding::kNode, false)),
-            "2 core(s) on 1 NUMA node(s); rank 0: 2 thread(s) on any core");
+            "2 cores on 1 NUMA node; rank 0: 2 threads on any core");
   host = Host({3});
   host.busy = 1;
   EXPECT_EQ(Describe(host, CoresOfRanks(host, 1, CoreBinding::kNode, false)),
-            "3 core(s) on 1 NUMA node(s), 1 busy with other work; rank 0: 2 thread(s) on any core");
+            "3 cores on 1 NUMA node, 1 busy with other work; rank 0: 2 threads on any core");
 }
 
 }  // namespace
