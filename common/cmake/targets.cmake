@@ -206,9 +206,9 @@ function(longhaul_simd_sources)
   if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
     list(APPEND options -mssse3)
   endif()
-  # With sanitizers clang needs minutes and gigabytes to optimize the functions that are inlined for each instruction
-  # set.
-  if(LONGHAUL_FUZZ)
+  # With the address sanitizer compilers need minutes and gigabytes to optimize the functions that are inlined for each
+  # instruction set.
+  if(LONGHAUL_FUZZ OR LONGHAUL_SANITIZE MATCHES address)
     list(APPEND options -O0)
   endif()
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}" SKIP_PRECOMPILE_HEADERS ON)

@@ -178,7 +178,7 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
       {"id", job.id()},
       {"state", StateName(job.state())},
       {"step", Steps(job)},
-      {"running for", Took(job, now)},
+      {"duration", Took(job, now)},
       {"parameters", CountText(job.parameters())},
       {"tokens", CountText(job.tokens())},
       {"eval loss", EvalText(job.eval_loss())},
