@@ -7,6 +7,9 @@ from cluster import ClusterTest, Slowed, main, signal_all, wait_until
 
 
 class QuorumTest(ClusterTest):
+    # So fast that a pool which mostly stands still is behind.
+    BYTES_PER_SECOND = 200_000
+
     def start(self, steps, grace):
         self.cluster.start_worker("fast", 1)
         self.cluster.start_worker("slow", 2)
