@@ -334,7 +334,7 @@ TEST_P(CodecSuite, RandomBytesNeverCrashAndValidOnesDecodeFinite) {
 TEST_P(CodecSuite, DamagedSegmentsAreRefusedOrDecodeFinite) {
   Random random(12);
   for (int trial = 0; trial < 2000 / GetParam().trials_divisor; ++trial) {
-    const int64_t n = 1 + random.Below(5000);
+    const int64_t n = 1 + random.Below(2000);
     Coded coded = Encode(*codec_, Gaussian(n, 1e-2f, trial + 1));
     const int64_t flips = 1 + random.Below(3);
     for (int64_t i = 0; i < flips; ++i)
