@@ -6,7 +6,7 @@ from cluster import ClusterTest, alive, kill, main, wait_until
 
 
 class FaultsTest(ClusterTest):
-    def start(self, steps=300):
+    def start(self, steps=360):
         self.cluster.start_worker("site-a", 1)
         self.cluster.start_worker("site-b", 2)
         self.cluster.submit(steps=steps)
@@ -26,10 +26,10 @@ class FaultsTest(ClusterTest):
                 self.assertGreaterEqual(new["rounds_committed"], old["rounds_committed"])
             self.cluster.wait_step(before["inner_step"] + 30)
         job = self.cluster.wait_job()
-        self.assertEqual(job["inner_step"], 300)
+        self.assertEqual(job["inner_step"], 360)
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
         # No pool lost its place: all tokens of both pools count once.
-        self.assertEqual(job["tokens"], 2 * 300 * 4 * 32)
+        self.assertEqual(job["tokens"], 2 * 360 * 4 * 32)
 
     def test_a_cancelled_job_has_its_checkpoint_though_the_coordinator_is_killed_at_once(self):
         self.start()

@@ -24,7 +24,7 @@ class StateTest(ClusterTest):
     def begin(self, ranks=2):
         self.cluster.start_worker("site-b", ranks, "--state-dir", self.folder, "--state-every", "300ms")
 
-    def start(self, steps=200, sets=()):
+    def start(self, steps=300, sets=()):
         self.cluster.start_worker("site-a", 1)
         self.begin()
         self.cluster.submit(steps=steps, sets=sets)
@@ -66,13 +66,13 @@ class StateTest(ClusterTest):
         kill(self.cluster.ranks_of("site-b")[1])
         step, begins, phase = self.taken_up()
         self.assertGreaterEqual(step, 60)
-        self.assertLess(abs(begins - step), 200)
+        self.assertLess(abs(begins - step), 300)
         self.assertEqual(int(phase["updates"]), step)
         self.finish()
 
     def test_a_killed_agent_that_returns_with_other_ranks(self):
         # Long: the other pool goes on alone between the end of the lease and the return.
-        self.start(steps=550)
+        self.start(steps=700)
         self.kill_agent()
         self.begin(ranks=1)
         step, _, phase = self.taken_up()
@@ -80,7 +80,7 @@ class StateTest(ClusterTest):
         self.finish()
 
     def test_one_bit_adam_stays_in_its_compression(self):
-        self.start(steps=250, sets=ONEBIT)
+        self.start(steps=600, sets=ONEBIT)
         for times in (1, 2):
             kill(self.cluster.ranks_of("site-b")[0])
             self.assertEqual(self.taken_up(times)[2]["frozen_at"], "40")
@@ -90,7 +90,7 @@ class StateTest(ClusterTest):
 
     def test_a_drained_pool_goes_on_where_it_stopped(self):
         # Long: the other pool goes on alone until this one is back.
-        self.start(steps=350)
+        self.start(steps=500)
         worker = self.cluster.workers["site-b"]
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(timeout=40), 0)
@@ -103,7 +103,7 @@ class StateTest(ClusterTest):
         self.finish()
 
     def test_damaged_files_are_told_about_and_counted(self):
-        self.start(steps=550)
+        self.start(steps=700)
         self.kill_agent()
         self.assertTrue(self.files())
         for path in self.files():
