@@ -162,16 +162,18 @@ TEST_P(CodecSuite, FeedbackKeepsWhatIsLost) {
       EXPECT_EQ(coded.payload, plain.payload);
       EXPECT_EQ(coded.result.error_energy, plain.result.error_energy);
       const std::vector<float> decoded = Decode(coded, n);
+      float largest = 0;
       for (int64_t i = 0; i < n; ++i) {
         if (LosesExactly(*codec_)) {
           ASSERT_EQ(lost[i], u[i] - decoded[i]) << i;
           ASSERT_EQ(decoded[i] + lost[i], u[i]) << i;
         } else {
           // The difference is rounded; twice if a block became zeros afterwards.
-          const int64_t block = i / kBlockElements * kBlockElements;
-          float largest = 0;
-          for (int64_t k = block; k < std::min(block + kBlockElements, n); ++k)
-            largest = std::max(largest, std::abs(u[k]));
+          if (i % kBlockElements == 0) {
+            largest = 0;
+            for (int64_t k = i; k < std::min(i + kBlockElements, n); ++k)
+              largest = std::max(largest, std::abs(u[k]));
+          }
           const double ulp = std::ldexp(largest, -22);
           ASSERT_NEAR(static_cast<double>(decoded[i]) + lost[i], u[i], ulp) << i;
         }
@@ -332,7 +334,7 @@ TEST_P(CodecSuite, RandomBytesNeverCrashAndValidOnesDecodeFinite) {
 TEST_P(CodecSuite, DamagedSegmentsAreRefusedOrDecodeFinite) {
   Random random(12);
   for (int trial = 0; trial < 2000 / GetParam().trials_divisor; ++trial) {
-    const int64_t n = 1 + random.Below(5000);
+    const int64_t n = 1 + random.Below(2000);
     Coded coded = Encode(*codec_, Gaussian(n, 1e-2f, trial + 1));
     const int64_t flips = 1 + random.Below(3);
     for (int64_t i = 0; i < flips; ++i)

@@ -35,7 +35,8 @@ import json
 lines = "".join(json.dumps({"text": text[i:i + 5000]}) + chr(10) for i in range(0, len(text), 5000))
 open("part-0.jsonl.zst", "wb").write(zstandard.compress(lines.encode()))
 """
-SHORT = {r"steps: \d+": "steps: 60", r"warmup_steps: \d+": "warmup_steps: 4", r"context: \d+": "context: 32", r"batches: \d+": "batches: 2"}
+SHORT = {r"steps: \d+": "steps: 40", r"warmup_steps: \d+": "warmup_steps: 4", r"context: \d+": "context: 32", r"batches: \d+": "batches: 2",
+         "layers: 4": "layers: 2", r"\bdim: 96": "dim: 32", "ff_dim: 256": "ff_dim: 64"}
 
 
 def python_of(folder):

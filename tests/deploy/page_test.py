@@ -209,6 +209,8 @@ class PartsTest(unittest.TestCase):
 
 
 class PageTest(cluster.ClusterTest):
+    BYTES_PER_SECOND = 200_000
+
     def setUp(self):
         super().setUp()
         self.browser = chromium()

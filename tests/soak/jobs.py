@@ -30,8 +30,8 @@ class Job:
         return self.state in ENDED
 
 
-def draw_job(draw, number):
-    name, steps = f"soak-{number}", draw.randrange(200, 900, 10)
+def draw_job(draw, number, steps_max):
+    name, steps = f"soak-{number}", draw.randrange(min(200, steps_max // 2), steps_max, 10)
     h = draw.choice((10, 20, 40))
     sets = {
         "train.seed": draw.randrange(1000),
@@ -56,8 +56,8 @@ def draw_job(draw, number):
 class Jobs:
     """What is asked of the coordinator while it is up. `violations` gets a line for each promise that was broken."""
 
-    def __init__(self, fleet, draw, journal, violations):
-        self._fleet, self._draw, self._journal, self._violations = fleet, draw, journal, violations
+    def __init__(self, fleet, draw, journal, violations, steps_max):
+        self._fleet, self._draw, self._journal, self._violations, self._steps_max = fleet, draw, journal, violations, steps_max
         self.all = []
         self._number = 0
         # A submit whose answer was not seen is said again: the same job then.
@@ -69,7 +69,7 @@ class Jobs:
     def submit_missing(self):
         while len(self.live()) < LIVE or self._unanswered is not None:
             if self._unanswered is None:
-                self._unanswered = draw_job(self._draw, self._number)
+                self._unanswered = draw_job(self._draw, self._number, self._steps_max)
                 self._number += 1
             job, sets = self._unanswered
             path = self._fleet.folder / f"{job.name}.yaml"

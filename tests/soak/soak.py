@@ -38,7 +38,7 @@ MOST_RESIDENT_MB, MOST_DESCRIPTORS = 150, 100
 
 
 class Soak:
-    def __init__(self, seed):
+    def __init__(self, seed, steps_max):
         self.begun = time.monotonic()
         self.draw = random.Random(seed)
         self.violations = []
@@ -46,7 +46,7 @@ class Soak:
         # Of each calm: from its last fault's end until every live job had advanced.
         self.recoveries = []
         self.fleet = Fleet()
-        self.jobs = Jobs(self.fleet, self.draw, self.journal, self.violations)
+        self.jobs = Jobs(self.fleet, self.draw, self.journal, self.violations, steps_max)
         # By subject, "coordinator" or a node's name: the fault, and when it goes on.
         self.active = {}
         # No job is submitted any more.
@@ -187,9 +187,10 @@ def main():
     parser.add_argument("bin", help="folder of the programs")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps-max", type=int, default=900, help="of a job")
     parser.add_argument("--json", type=pathlib.Path, help="also write the report here")
     options = parser.parse_args()
-    soak = Soak(options.seed)
+    soak = Soak(options.seed, options.steps_max)
     try:
         soak.run(options.minutes)
     finally:

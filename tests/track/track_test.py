@@ -74,6 +74,8 @@ class RewindTest(unittest.TestCase):
 
 
 class TrackTest(cluster.ClusterTest):
+    BYTES_PER_SECOND = 200_000
+
     def curves(self, folder, live=False):
         """Both files say the same, and no step twice. Live: the lines, read later, may have more."""
         runs, texts = tensorboard(folder)

@@ -21,7 +21,7 @@ BYTES = {"ddp": 4 + 4 + 8, "zero1": 4 + 4 + 4, "zero2": 4 + 2 + 4, "zero3": 2 + 
 
 JOB = """
 name: {preset}
-model: {{transformer: {{layers: {layers}, dim: 768, heads: 12, ff_dim: 2048, context: {context}}}}}
+model: {{transformer: {{layers: {layers}, dim: {dim}, heads: 12, ff_dim: 2048, context: {context}}}}}
 data: {{text: {{path: {text}}}}}
 train: {{steps: {steps}, batch: 2}}
 inner: {{adamw: {{lr: 0.0001}}}}
@@ -31,10 +31,10 @@ evaluation: {{every_cycles: -1}}
 """
 
 
-def measure(cluster, preset, layers, steps, context):
+def measure(cluster, preset, layers, dim, steps, context):
     """Megabytes of the larger rank while it trains, tokens a second, elements of the model."""
     spec = cluster.folder / f"{preset}.yaml"
-    spec.write_text(JOB.format(preset=preset, layers=layers, steps=steps, context=context, text=processes.TEXT))
+    spec.write_text(JOB.format(preset=preset, layers=layers, dim=dim, steps=steps, context=context, text=processes.TEXT))
     submitted = cluster.cli("submit", "-f", spec)
     if submitted.returncode != 0:
         raise AssertionError(submitted.stderr)
@@ -59,14 +59,14 @@ def main():
     parser.add_argument("--layers", type=int, default=18)
     parser.add_argument("--context", type=int, default=256)
     parser.add_argument("--steps", type=int, default=8)
-    parser.add_argument("--smoke", action="store_true", help="three small steps")
+    parser.add_argument("--smoke", action="store_true", help="three small steps of a small model")
     arguments = parser.parse_args()
-    layers, steps, context = (1, 3, 64) if arguments.smoke else (arguments.layers, arguments.steps, arguments.context)
+    layers, dim, steps, context = (1, 96, 3, 64) if arguments.smoke else (arguments.layers, 768, arguments.steps, arguments.context)
     cluster = processes.Cluster()
     try:
         cluster.start_coordinator()
         cluster.start_worker("site-a", 2)
-        measured = {preset: measure(cluster, preset, layers, steps, context) for preset in BYTES}
+        measured = {preset: measure(cluster, preset, layers, dim, steps, context) for preset in BYTES}
     finally:
         cluster.close()
     memory, speed, _ = measured["ddp"]

@@ -58,7 +58,8 @@ def train(options):
             session.start_worker(site)
         session.address = f"127.0.0.1:{port}"
         spec = pathlib.Path(__file__).resolve().parents[3] / "deploy/examples/quickstart.yaml"
-        result = session.cli("submit", "-f", spec, "--set", f"data.text.path={processes.TEXT}",
+        small = ["--set", "model.transformer.context=32"] if options.smoke else []
+        result = session.cli("submit", "-f", spec, *small, "--set", f"data.text.path={processes.TEXT}",
                              "--set", f"train.steps={options.steps}", "--set", f"sync.tau={options.tau}",
                              "--set", "evaluation.every_cycles=-1", "-o", "json")
         if result.returncode != 0:
@@ -73,7 +74,7 @@ def main():
     parser.add_argument("--mbit", type=float, default=12)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--tau", type=int, default=10)
-    parser.add_argument("--smoke", action="store_true", help="120 steps: shows that it runs, its figures mean nothing")
+    parser.add_argument("--smoke", action="store_true", help="120 steps of short sequences: shows that it runs, its figures mean nothing")
     options = parser.parse_args(sys.argv[2:])
     if options.smoke:
         options.steps = 120

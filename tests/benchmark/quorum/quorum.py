@@ -18,13 +18,14 @@ import cluster as processes  # noqa: E402  (reads the folder of the programs fro
 
 PODS = pathlib.Path("/usr/share/perl/5.36/pod")
 SPEC = pathlib.Path(__file__).resolve().parents[3] / "deploy/examples/quickstart.yaml"
+SMALL = ("model.transformer={layers: 2, dim: 32, heads: 2, ff_dim: 64, context: 32}", "evaluation.batches=2")
 QUORUM = ("sync.mode=quorum", "sync.quorum={pools: 1, grace_seconds: 30}")
 
 
 def train(session, name, options, sets, pools=2):
     """The job, and the seconds from when its pools train until its end."""
     flags = [flag for item in (f"name={name}", f"data.text.path={PODS if PODS.exists() else processes.TEXT}", f"train.steps={options.steps}",
-                               "inner.schedule.warmup_steps=20", f"pools.min={pools}", "evaluation.every_cycles=-1", *sets) for flag in ("--set", item)]
+                               "inner.schedule.warmup_steps=20", f"pools.min={pools}", "evaluation.every_cycles=-1", *(SMALL if options.smoke else ()), *sets) for flag in ("--set", item)]
     result = session.cli("submit", "-f", SPEC, *flags, "-o", "json")
     if result.returncode != 0:
         sys.exit(result.stdout + result.stderr)
@@ -43,7 +44,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--share", type=float, default=0.25)
-    parser.add_argument("--smoke", action="store_true", help="120 steps: shows that it runs, its figures mean nothing")
+    parser.add_argument("--smoke", action="store_true", help="120 steps of a smaller model: shows that it runs, its figures mean nothing")
     options = parser.parse_args(sys.argv[2:])
     if options.smoke:
         options.steps = 120

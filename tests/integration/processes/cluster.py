@@ -64,7 +64,7 @@ class Cluster:
         self.bin = {}
         # The coordinator's.
         self.data_dir = self.folder / "data"
-        # What each rank may push. A pool of one rank then makes about 100 steps of TINY_JOB a second, and waits nearly all of that time. None: no limit.
+        # What each rank may push. At 100_000 a pool of one rank makes about 50 steps of TINY_JOB a second, and waits nearly all of that time. None: no limit.
         self.bytes_per_second = None
         # By process name: the command that runs it, for example ["ip", "netns", "exec", "a"].
         self.prefix = {}
@@ -197,7 +197,7 @@ class Cluster:
 
 class ClusterTest(unittest.TestCase):
     # So the tests have time to look at a job and to kill its processes, and leave the cores to each other meanwhile.
-    BYTES_PER_SECOND = 200_000
+    BYTES_PER_SECOND = 100_000
 
     def setUp(self):
         self.cluster = Cluster()

@@ -6,7 +6,7 @@ from cluster import ClusterTest, alive, kill, main, wait_until
 
 
 class FaultsTest(ClusterTest):
-    def start(self, steps=500):
+    def start(self, steps=360):
         self.cluster.start_worker("site-a", 1)
         self.cluster.start_worker("site-b", 2)
         self.cluster.submit(steps=steps)
@@ -26,10 +26,10 @@ class FaultsTest(ClusterTest):
                 self.assertGreaterEqual(new["rounds_committed"], old["rounds_committed"])
             self.cluster.wait_step(before["inner_step"] + 30)
         job = self.cluster.wait_job()
-        self.assertEqual(job["inner_step"], 500)
+        self.assertEqual(job["inner_step"], 360)
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
         # No pool lost its place: all tokens of both pools count once.
-        self.assertEqual(job["tokens"], 2 * 500 * 4 * 32)
+        self.assertEqual(job["tokens"], 2 * 360 * 4 * 32)
 
     def test_a_cancelled_job_has_its_checkpoint_though_the_coordinator_is_killed_at_once(self):
         self.start()
@@ -52,14 +52,14 @@ class FaultsTest(ClusterTest):
         self.cluster.wait_job()
 
     def test_a_killed_agent_takes_its_ranks_with_it(self):
-        self.start(steps=800)
+        self.start(steps=450)
         ranks = self.cluster.ranks_of("site-b")
         self.cluster.workers["site-b"].kill()
         self.cluster.workers["site-b"].wait()
         wait_until(lambda: not any(alive(r) for r in ranks), 5, "the ranks to end with their agent")
         self.cluster.start_worker("site-b", 1)
         job = self.cluster.wait_job(seconds=180)
-        self.assertEqual(job["inner_step"], 800)
+        self.assertEqual(job["inner_step"], 450)
 
     def test_nobody_reads_the_coordinators_log_any_more(self):
         self.cluster.coordinator.kill()

@@ -36,7 +36,7 @@ class FootprintTest(ClusterTest):
         spec.write_text(f"""
 name: large
 model: {{synthetic: {{units: {fragments}, elements: {parameters // fragments}, initial: 1, inner_delta: [-0.001]}}}}
-train: {{steps: 64}}
+train: {{steps: 40}}
 sync: {{h: 32, tau: 1}}
 pools: {{min: {pools}}}
 """)

@@ -37,7 +37,7 @@ class IsolationTest(ClusterTest):
     def test_a_late_pool_without_its_data_is_set_aside(self):
         for name in ("site-a", "site-b"):
             self.cluster.start_worker(name, 1, "--data-dir", self.folder(name))
-        self.cluster.submit(steps=800, text="text.txt")
+        self.cluster.submit(steps=500, text="text.txt")
         self.cluster.wait_step(60)
         late = self.folder("site-c", text=False)
         self.cluster.start_worker("site-c", 1, "--data-dir", late)
@@ -49,8 +49,8 @@ class IsolationTest(ClusterTest):
         self.await_commits("tiny")
         self.cluster.workers["site-c"].kill()
         job = self.cluster.wait_job()
-        self.assertEqual(job["inner_step"], 800)
-        self.assertEqual(job["tokens"], 2 * 800 * 4 * 32)
+        self.assertEqual(job["inner_step"], 500)
+        self.assertEqual(job["tokens"], 2 * 500 * 4 * 32)
 
     def test_a_pool_whose_data_appears_is_tried_again(self):
         for name in ("site-a", "site-b"):
@@ -160,7 +160,7 @@ class FullDiskTest(unittest.TestCase):
     def test_a_full_disk_delays_the_job_and_ends_nothing(self):
         for name in ("site-a", "site-b"):
             self.cluster.start_worker(name)
-        self.cluster.submit(steps=1500)
+        self.cluster.submit(steps=800)
         self.cluster.wait_step(100)
         self.assertEqual(self.ready(), 200)
         # Old files of the log that are removed give space back.

@@ -82,14 +82,14 @@ class JobsTest(ClusterTest):
 
     def test_a_late_pool_takes_part(self):
         self.cluster.start_worker("early")
-        self.cluster.submit(steps=1000, pools=1)
+        self.cluster.submit(steps=550, pools=1)
         self.cluster.wait_step(50)
         self.cluster.start_worker("late")
         job = self.cluster.wait_job()
         steps = {p["pool"]: p["inner_step"] for p in job["pools"]}
-        self.assertEqual(steps["early"], 1000)
-        self.assertEqual(steps["late"], 1000)
-        self.assertLess(job["tokens"], 2 * 1000 * 4 * 32)
+        self.assertEqual(steps["early"], 550)
+        self.assertEqual(steps["late"], 550)
+        self.assertLess(job["tokens"], 2 * 550 * 4 * 32)
 
     def test_pools_take_the_next_job(self):
         self.cluster.start_worker("site-a")

@@ -68,22 +68,22 @@ class LogsTest(ClusterTest):
         flags = ["--log-format", "json"]
         self.cluster.start_worker("site-a", 2, *flags)
         self.cluster.start_worker("site-b", 1, *flags)
-        self.assertEqual(self.cluster.submit("tiny", steps=1200).returncode, 0)
+        self.assertEqual(self.cluster.submit("tiny", steps=640).returncode, 0)
         self.cluster.wait_step(60)
         host, port = self.cluster.address.split(":")
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\x05hello", b"\x00" * 100):
             with socket.create_connection((host, int(port))) as stranger:
                 stranger.sendall(garbage)
         self.restart(self.cluster.coordinator.kill)
-        self.cluster.wait_step(200)
+        self.cluster.wait_step(130)
         drained = self.cluster.workers["site-b"]
         drained.terminate()
         self.assertEqual(drained.wait(timeout=60), 0)
         self.cluster.start_worker("site-b", 1, *flags)
-        self.cluster.wait_step(350)
+        self.cluster.wait_step(210)
         wait_until(lambda: len(children(self.cluster.workers["site-a"].pid)) == 2, 30, "the ranks")
         kill(children(self.cluster.workers["site-a"].pid)[0])
-        self.cluster.wait_step(500)
+        self.cluster.wait_step(290)
         self.restart(self.cluster.coordinator.terminate)
         self.cluster.wait_job("tiny")
         self.assertEqual(self.cluster.cli("delete", "tiny").returncode, 0)
@@ -100,7 +100,7 @@ class LogsTest(ClusterTest):
     def test_the_end_of_a_job_is_no_lost_connection(self):
         self.cluster.start_worker("site-a", 1)
         self.assertEqual(self.cluster.submit("tiny", steps=3000, pools=1).returncode, 0)
-        self.cluster.wait_step(100)
+        self.cluster.wait_step(60)
         self.assertEqual(self.cluster.cli("cancel", "tiny").returncode, 0)
         wait_until(lambda: not children(self.cluster.workers["site-a"].pid), 30, "the rank to end")
         self.assertNotIn("connection lost", self.cluster.log("site-a"))

@@ -34,11 +34,11 @@ class NodesTest(ClusterTest):
     def metrics(self):
         return urllib.request.urlopen(f"http://{self.cluster.http}/metrics", timeout=5).read().decode()
 
-    def start(self, steps=500, sets=(), flags=()):
+    def start(self, steps=250, sets=(), flags=(), ranks=(2, 2)):
         self.cluster.start_worker("site-a", 1)
-        self.start_node(0, *flags)
+        self.start_node(0, *flags, ranks=ranks[0])
         wait_until(lambda: self.pool() is not None, 20, "the first node to join")
-        self.start_node(1, *flags)
+        self.start_node(1, *flags, ranks=ranks[1])
         self.assertEqual(self.cluster.submit(steps=steps, sets=sets).returncode, 0)
 
     def nodes_in_logs(self, pool):
@@ -98,7 +98,7 @@ class NodesTest(ClusterTest):
         self.assertEqual(self.cluster.wait_job()["tokens"], 100 * 4 * 32)
 
     def test_two_nodes_train_with_a_map_of_six_bits(self):
-        self.start(steps=100, sets=("train.blocks=autograd", "partition={map: {weights: {level: pool, bits: 6}, gradients: {level: pool, bits: 6, error_feedback: true}, "
+        self.start(steps=100, ranks=(1, 1), sets=("train.blocks=autograd", "partition={map: {weights: {level: pool, bits: 6}, gradients: {level: pool, bits: 6, error_feedback: true}, "
                                     "optimizer: pool}, gathers_ahead: 3}",))
         job = self.cluster.wait_job()
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
@@ -111,12 +111,12 @@ class NodesTest(ClusterTest):
         wait_until(lambda: self.pool() is not None, 20, "the first node to join")
         self.start_node(1, ranks=1)
         wait_until(lambda: self.pool()["ranks"] == 3, 20, "both nodes")
-        self.assertEqual(self.cluster.submit(steps=600, pools=1, sets=("partition.preset=zeropp",)).returncode, 0)
+        self.assertEqual(self.cluster.submit(steps=300, pools=1, sets=("partition.preset=zeropp",)).returncode, 0)
         wait_until(lambda: self.cluster.job().get("set_aside"), 20, "the pool to be set aside")
         set_aside = self.cluster.job()["set_aside"][0]
         self.assertEqual((set_aside["pool"], set_aside["error"]["field"]), ("site-b", "partition"))
         self.assertIn("nodes differ in size: node 0 has 2 ranks, node 1 has 1", set_aside["error"]["message"])
-        self.assertEqual(self.cluster.wait_job()["inner_step"], 600)
+        self.assertEqual(self.cluster.wait_job()["inner_step"], 300)
 
     def test_nodes_whose_data_differs_are_set_aside_with_both_sizes(self):
         for number, lines in enumerate((400, 300)):
@@ -143,7 +143,7 @@ class NodesTest(ClusterTest):
         self.assertEqual(self.pool()["ranks"], 4)
 
     def test_a_killed_agent_costs_the_job_nothing_but_its_pools_time(self):
-        self.start(steps=1000, sets=("partition.preset=zeropp",))
+        self.start(steps=500, sets=("partition.preset=zeropp",))
         self.cluster.wait_step(60)
         ranks = self.ranks_of(0) + self.ranks_of(1)
         self.assertEqual(len(ranks), 4)
@@ -156,10 +156,10 @@ class NodesTest(ClusterTest):
         self.cluster.wait_step(step + 30)
         self.start_node(1)
         job = self.cluster.wait_job(seconds=180)
-        self.assertEqual(job["inner_step"], 1000)
+        self.assertEqual(job["inner_step"], 500)
 
     def test_a_lost_rank_brings_the_whole_group_back(self):
-        self.start(steps=300)
+        self.start(steps=200, ranks=(2, 1))
         self.cluster.wait_step(60)
         ranks = self.ranks_of(0) + self.ranks_of(1)
         kill(self.ranks_of(1)[0])
@@ -168,7 +168,7 @@ class NodesTest(ClusterTest):
         self.cluster.wait_log("node-1", "rank 2 was ended by signal 9")
 
     def test_a_rank_without_progress_is_named_by_its_own_agent(self):
-        self.start(steps=300, flags=("--progress-timeout", "4"))
+        self.start(steps=200, flags=("--progress-timeout", "4"), ranks=(2, 1))
         self.cluster.wait_step(60)
         os.kill(self.ranks_of(1)[0], signal.SIGSTOP)
         self.cluster.wait_log("node-1", "rank 2 was silent for", 30)
@@ -176,7 +176,7 @@ class NodesTest(ClusterTest):
         self.assertNotIn("made no progress", self.cluster.log("node-0"))
 
     def test_the_nodes_continue_when_the_coordinator_was_away(self):
-        self.start(steps=500)
+        self.start(steps=250, ranks=(1, 1))
         self.cluster.wait_step(60)
         ranks = self.ranks_of(0) + self.ranks_of(1)
         self.cluster.coordinator.kill()
@@ -185,10 +185,10 @@ class NodesTest(ClusterTest):
         self.cluster.wait_step(100)
         self.assertTrue(all(alive(rank) for rank in ranks), self.cluster.tail("node-0") + self.cluster.tail("node-1"))
         job = self.cluster.wait_job()
-        self.assertEqual(job["tokens"], 2 * 500 * 4 * 32)
+        self.assertEqual(job["tokens"], 2 * 250 * 4 * 32)
 
     def test_a_node_that_is_asked_to_stop_drains_the_pool_which_keeps_its_place(self):
-        self.start(steps=100_000)
+        self.start(steps=100_000, ranks=(1, 1))
         self.cluster.wait_step(60)
         # First a node without the first rank, then the one with it.
         for number in (1, 0):
@@ -197,7 +197,7 @@ class NodesTest(ClusterTest):
             self.assertEqual(worker.wait(timeout=40), 0)
             wait_until(lambda: self.state() in ("AWAY", "FORMING"), 20, "the pool to wait")
             step = self.cluster.job()["inner_step"]
-            self.start_node(number)
+            self.start_node(number, ranks=1)
             wait_until(lambda: self.state() == "PARTICIPATING", 30, "the pool to come back")
             self.cluster.wait_step(step + 60)
         log = (self.cluster.folder / "coordinator.log").read_text().splitlines()

@@ -7,7 +7,7 @@ import urllib.request
 
 from cluster import ClusterTest, main, wait_until
 
-STEPS, TOKENS_A_STEP, H = 600, 4 * 32, 10
+STEPS, TOKENS_A_STEP, H = 320, 4 * 32, 10
 
 
 class PauseTest(ClusterTest):
@@ -40,13 +40,13 @@ class PauseTest(ClusterTest):
         self.cluster.start_worker("site-a", 1, "--state-dir", state)
         self.cluster.start_worker("site-b", 2, "--state-dir", state)
         self.cluster.submit(steps=STEPS)
-        self.cluster.wait_step(150)
+        self.cluster.wait_step(75)
         self.cluster.submit("other", steps=60)
         self.assertIn("busy with tiny", self.cluster.job("other")["waiting_for"])
 
         paused = self.longhaul("pause", "tiny", "--reason", "the night", "--wait")
         self.assertEqual((paused["state"], paused["waiting_for"], paused["pause"]["reason"]), ("PAUSED", "", "the night"))
-        self.assertGreater(paused["inner_step"], 150)
+        self.assertGreater(paused["inner_step"], 75)
         versions = self.committed()
         # What every pool had pushed is committed: less than a round of each fragment is lost.
         self.assertGreaterEqual(min(version for version, _ in versions), paused["inner_step"] // H - 1)

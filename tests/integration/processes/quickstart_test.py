@@ -14,6 +14,10 @@ from cluster import BIN, TEXT, alive, children, main, wait_until
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
+# A model whose training takes less time than its processes do to start.
+SMALL = ["--set", "model.transformer={layers: 2, dim: 32, heads: 2, ff_dim: 64, context: 32}", "--set", "evaluation.batches=2"]
+
+
 def descendants(pid):
     found = []
     for child in children(pid):
@@ -27,16 +31,16 @@ class QuickstartTest(unittest.TestCase):
         self.addCleanup(state.cleanup)
         self.state = state.name
 
-    def start(self, *flags, cwd=ROOT, build=os.path.relpath(BIN.parent, ROOT)):
+    def start(self, *flags, small=True, cwd=ROOT, build=os.path.relpath(BIN.parent, ROOT)):
         environment = {**os.environ, "BUILD_DIR": str(build), "RUN_DIR": self.state}
-        return subprocess.Popen([ROOT / "deploy/quickstart.sh", "--skip-setup", "--data", TEXT, *flags], cwd=cwd,
+        return subprocess.Popen([ROOT / "deploy/quickstart.sh", "--skip-setup", "--data", TEXT, *(SMALL if small else ()), *flags], cwd=cwd,
                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 start_new_session=True)
 
     def test_it_ends_with_a_report(self):
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder) / "report.json"
-            process = self.start("--steps", "100", "--json", str(report), "--compare-alone")
+            process = self.start("--steps", "100", "--json", str(report), "--compare-alone", small=False)
             output, _ = process.communicate(timeout=200)
             self.assertEqual(process.returncode, 0, output)
             data = json.loads(report.read_text())
@@ -103,7 +107,7 @@ class QuickstartTest(unittest.TestCase):
             self.assertEqual(reports[0][key], reports[1][key], key)
 
     def test_ctrl_c_leaves_no_process_behind(self):
-        process = self.start()
+        process = self.start(small=False)
         wait_until(lambda: len(descendants(process.pid)) >= 6, 60, "the pools to train")
         time.sleep(1)
         started = descendants(process.pid)

@@ -13,6 +13,9 @@ FEEDBACK = ("sync.up={codec: int4, error_feedback: true}",)
 
 
 class StateTest(ClusterTest):
+    # Slower: most tests take the time of a pool's return.
+    BYTES_PER_SECOND = 50_000
+
     def setUp(self):
         super().setUp()
         self.folder = self.cluster.folder / "state"
@@ -21,7 +24,7 @@ class StateTest(ClusterTest):
     def begin(self, ranks=2):
         self.cluster.start_worker("site-b", ranks, "--state-dir", self.folder, "--state-every", "300ms")
 
-    def start(self, steps=600, sets=()):
+    def start(self, steps=300, sets=()):
         self.cluster.start_worker("site-a", 1)
         self.begin()
         self.cluster.submit(steps=steps, sets=sets)
@@ -63,13 +66,13 @@ class StateTest(ClusterTest):
         kill(self.cluster.ranks_of("site-b")[1])
         step, begins, phase = self.taken_up()
         self.assertGreaterEqual(step, 60)
-        self.assertLess(abs(begins - step), 600)
+        self.assertLess(abs(begins - step), 300)
         self.assertEqual(int(phase["updates"]), step)
         self.finish()
 
     def test_a_killed_agent_that_returns_with_other_ranks(self):
         # Long: the other pool goes on alone between the end of the lease and the return.
-        self.start(steps=2000)
+        self.start(steps=700)
         self.kill_agent()
         self.begin(ranks=1)
         step, _, phase = self.taken_up()
@@ -77,7 +80,7 @@ class StateTest(ClusterTest):
         self.finish()
 
     def test_one_bit_adam_stays_in_its_compression(self):
-        self.start(steps=800, sets=ONEBIT)
+        self.start(steps=600, sets=ONEBIT)
         for times in (1, 2):
             kill(self.cluster.ranks_of("site-b")[0])
             self.assertEqual(self.taken_up(times)[2]["frozen_at"], "40")
@@ -87,7 +90,7 @@ class StateTest(ClusterTest):
 
     def test_a_drained_pool_goes_on_where_it_stopped(self):
         # Long: the other pool goes on alone until this one is back.
-        self.start(steps=1200)
+        self.start(steps=500)
         worker = self.cluster.workers["site-b"]
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(timeout=40), 0)
@@ -100,7 +103,7 @@ class StateTest(ClusterTest):
         self.finish()
 
     def test_damaged_files_are_told_about_and_counted(self):
-        self.start(steps=2000)
+        self.start(steps=700)
         self.kill_agent()
         self.assertTrue(self.files())
         for path in self.files():
@@ -120,7 +123,7 @@ class StateTest(ClusterTest):
         self.cluster.start_worker("site-b", 1, "--state-dir", self.folder, "--state-every", "300ms", "--http-listen", "127.0.0.1:0")
         wait_until(lambda: "metrics at http" in self.text(), 20, "the worker's port")
         address = re.search(r"metrics at (http://[\d.:]+/metrics)", self.text()).group(1)
-        self.cluster.submit(steps=600)
+        self.cluster.submit(steps=200)
 
         def shown():
             page = urllib.request.urlopen(address, timeout=10).read().decode()

@@ -180,7 +180,7 @@ class WorkersTest(ClusterTest):
         self.cluster.wait_job()
 
     def test_ten_restarts_with_sigterm_cost_no_pool_its_place(self):
-        self.start(steps=2000)
+        self.start(steps=1100)
         for _ in range(10):
             before = self.commits()
             self.cluster.coordinator.send_signal(signal.SIGTERM)
@@ -188,7 +188,7 @@ class WorkersTest(ClusterTest):
             self.cluster.start_coordinator()
             wait_until(lambda: self.commits() > before + 1, 30, "commits")
         job = self.cluster.wait_job()
-        self.assertEqual(job["tokens"], 2 * 2000 * TOKENS)
+        self.assertEqual(job["tokens"], 2 * 1100 * TOKENS)
 
     def test_a_stopped_rank_delays_the_others_no_longer_than_stated(self):
         self.start(1000000, "--progress-timeout", "3")

@@ -11,11 +11,14 @@
 namespace longhaul {
 namespace {
 
-double LossOf(const PartitionMap& map, uint64_t seed) {
+// Few seeds only show that nothing is broken, and few steps do, too.
+int StepsToCompare() { return Seeds(1) < kEnoughSeeds ? kComparedSteps / 2 : kComparedSteps; }
+
+double LossOf(const PartitionMap& map, uint64_t seed, int steps = StepsToCompare()) {
   TorchReplica::Options options = ComparedRun(seed);
   options.partition = map;
   options.ranks_of_node = {2, 2};
-  return HeldOutLoss(options, kComparedRanks, kComparedSteps);
+  return HeldOutLoss(options, kComparedRanks, steps);
 }
 
 double ExactLoss(uint64_t seed) {
@@ -27,7 +30,7 @@ double ExactLoss(uint64_t seed) {
 
 // Compares with the exact partition's loss.
 void ExpectExcessBelow(double bound, const char* name, const PartitionMap& map) {
-  const int seeds = Seeds(2);
+  const int seeds = Seeds(1);
   EXPECT_LT(MeanExcess(
                 name, seeds, [&](uint64_t seed) { return LossOf(map, seed); }, ExactLoss),
             BoundFor(seeds, bound));
@@ -37,8 +40,10 @@ PartitionMap Zeropp() { return *PartitionPreset("zeropp"); }
 
 // Those that reduce at the same moment add in the same order.
 TEST(PartitionTest, ExactPartitionsStayEqualBitForBit) {
+  constexpr int kSteps = 300;
+  const double expected = LossOf(*PartitionPreset("zero3"), 1, kSteps);
   for (const char* preset : {"ddp", "zero1", "zero2"})
-    EXPECT_EQ(LossOf(*PartitionPreset(preset), 1), ExactLoss(1)) << preset;
+    EXPECT_EQ(LossOf(*PartitionPreset(preset), 1, kSteps), expected) << preset;
 }
 
 TEST(PartitionTest, EightBitWeights) {

@@ -20,7 +20,7 @@ TEST(EngineOffloadTest, OffloadingChangesNoBit) {
                       .partition = PartitionPreset(preset).value(),
                       .batch = 4,
                       .accumulation = 2,
-                      .steps = 6,
+                      .steps = 4,
                       .compute = compute};
       const Trained plain = Train(run);
       for (const UpdateScheduleOptions& schedule :
@@ -51,7 +51,7 @@ TEST(EngineOffloadTest, OffloadingWithASecondaryCopyChangesNoBit) {
                                   .optimizer = Level::kPool},
                     .batch = 5,
                     .tied = tied,
-                    .steps = 20};
+                    .steps = 10};
     const Trained plain = Train(run);
     for (uint64_t seed = 1; seed < 4; ++seed) {
       run.offload = Offload({2, 0.2}, true, seed);
@@ -68,7 +68,7 @@ TEST(EngineOffloadTest, OffloadingMuonChangesNoBit) {
       TrainingRun run{.nodes = {2},
                       .partition = PartitionPreset(preset).value(),
                       .batch = 4,
-                      .steps = 6,
+                      .steps = 4,
                       .compute = compute};
       run.optimizer =
           MuonOptions{.weight_decay = 0.1,

@@ -122,11 +122,13 @@ void TakeLateStream() { current_stream = NewNumber(); }
 
 HungLateStream::HungLateStream() {
   absl::Notification hangs;
-  LateStreams().Submit(CurrentLateStream(), [&] {
-    hangs.Notify();
-    goes_on_.WaitForNotification();
-  });
-  device_ = std::thread([end = LateStreams().Record(CurrentLateStream()).value()] {
+  // All of it by another thread, since who submits a work may run it at once.
+  device_ = std::thread([this, &hangs, stream = CurrentLateStream()] {
+    LateStreams().Submit(stream, [&] {
+      hangs.Notify();
+      goes_on_.WaitForNotification();
+    });
+    const auto end = LateStreams().Record(stream).value();
     EXPECT_TRUE(LateStreams().Wait(end, SteadyTime() + absl::Seconds(60)).ok());
   });
   hangs.WaitForNotification();

@@ -8,6 +8,7 @@
 #include "ATen/Parallel.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "c10/core/StreamGuard.h"
 #include "c10/core/impl/VirtualGuardImpl.h"
@@ -175,7 +176,7 @@ TEST(LateDeviceTest, RanksThatShareTheDeviceTrainToTheBitsOfThoseThatMeetInHostM
     const std::vector<double> expected = TrainLate({.preset = preset, .staged = true});
     ASSERT_EQ(expected.size(), 6u) << preset;
     EXPECT_GT(expected[1], 0);
-    for (uint64_t seed = 2; seed <= 4; ++seed)
+    for (const uint64_t seed : {2, 3})
       EXPECT_EQ(TrainLate({.preset = preset, .seed = seed}), expected)
           << preset << ", seed " << seed;
   }
@@ -189,8 +190,8 @@ TEST(LateDeviceTest, AStepWaitsForTheDeviceOnce) {
       TrainLate({.preset = preset, .steps = steps});
       return LateWaits() - before;
     };
-    const int64_t three = waits(3);
-    EXPECT_EQ(waits(5), three + 2 * 4) << preset << ", of four ranks";
+    const int64_t two = waits(2);
+    EXPECT_EQ(waits(4), two + 2 * 4) << preset << ", of four ranks";
   }
 }
 
@@ -280,7 +281,10 @@ TEST(LateDeviceTest, NothingWaitsForeverToRecordGraphs) {
 // The rank knows it before a collective gives up, which would name its peers.
 TEST(LateDeviceTest, ARankWhoseDeviceHangsInACollectiveSaysSo) {
   RegisterLateKernels();
-  RunRanks(2, [](int rank, Communicator& communicator) {
+  // The ranks share autograd's thread, which also runs other streams when it submits work. It must
+  // be idle when the stream begins to hang, or it hangs with it, and rank 0 never gets to a wait.
+  absl::Notification has_stepped, hangs;
+  RunRanks(2, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     TakeLateStream();
     const auto engine = SmallEngine(nullptr, absl::Seconds(2), &communicator).value();
@@ -290,7 +294,14 @@ TEST(LateDeviceTest, ARankWhoseDeviceHangsInACollectiveSaysSo) {
     };
     ASSERT_TRUE(step().ok());
     std::optional<HungLateStream> hung;
-    if (rank == 0) hung.emplace();
+    if (rank == 0) {
+      has_stepped.WaitForNotification();
+      hung.emplace();
+      hangs.Notify();
+    } else {
+      has_stepped.Notify();
+      hangs.WaitForNotification();
+    }
     const absl::Status status = step();
     if (rank == 0) {
       EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
