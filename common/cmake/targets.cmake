@@ -37,15 +37,20 @@ function(longhaul_headers name file)
   _longhaul_precompile(longhaul_${name} PRIVATE ${file})
 endfunction()
 
-# For a target that links DEPS. With ARG_TORCH its sources include torch headers.
-function(_longhaul_optimized name)
+# The precompiled headers of a target that links DEPS: those of TORCH, or of RPC, or else the FALLBACK.
+function(_longhaul_reuse_headers name)
+  cmake_parse_arguments(HEADERS "" "TORCH;RPC;FALLBACK" "DEPS" ${ARGN})
   if(ARG_TORCH)
-    _longhaul_precompile(${name} REUSE_FROM longhaul_torch_headers)
-  elseif("rpc" IN_LIST ARGN OR "proto" IN_LIST ARGN)
-    _longhaul_precompile(${name} REUSE_FROM longhaul_rpc_headers)
+    _longhaul_precompile(${name} REUSE_FROM longhaul_${HEADERS_TORCH})
+  elseif(ARG_RPC OR "rpc" IN_LIST HEADERS_DEPS OR "proto" IN_LIST HEADERS_DEPS)
+    _longhaul_precompile(${name} REUSE_FROM longhaul_${HEADERS_RPC})
   else()
-    _longhaul_precompile(${name} REUSE_FROM longhaul_base_headers)
+    _longhaul_precompile(${name} REUSE_FROM longhaul_${HEADERS_FALLBACK})
   endif()
+endfunction()
+
+function(_longhaul_optimized name)
+  _longhaul_reuse_headers(${name} TORCH torch_headers RPC rpc_headers FALLBACK base_headers DEPS ${ARGN})
 endfunction()
 
 # longhaul_runs_seldom(TARGETS ...): what these do takes no time worth saving, as reading flags and printing tables. With -O1 they
@@ -65,11 +70,7 @@ function(_longhaul_quickly_compiled name)
   _longhaul_not_optimized(${name})
   # As GTest::gtest defines it, for targets that do not link it.
   target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)
-  if(ARG_TORCH)
-    _longhaul_precompile(${name} REUSE_FROM longhaul_torch_test_headers)
-  else()
-    _longhaul_precompile(${name} REUSE_FROM longhaul_test_headers)
-  endif()
+  _longhaul_reuse_headers(${name} TORCH torch_test_headers RPC rpc_test_headers FALLBACK test_headers DEPS ${ARGN})
 endfunction()
 
 # Files that include torch headers are compiled few at a time, since they need much memory.
@@ -81,9 +82,10 @@ endfunction()
 
 # longhaul_library(NAME SRCS ... DEPS ...): a static library `longhaul_NAME`, alias `longhaul::NAME`. Without SRCS it
 # is header-only. Dependencies are names of this tree (DEPS base codec) or imported targets. PRIVATE_DEPS:
-# dependencies whose headers the library's users must not see (torch). TORCH: the sources include torch headers.
+# dependencies whose headers the library's users must not see (torch). TORCH: the sources include torch headers. RPC: they
+# include those of protobuf or gRPC, though DEPS names neither `proto` nor `rpc`.
 function(longhaul_library name)
-  cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "RPC;TORCH" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   _longhaul_deps(deps ${ARG_DEPS})
   _longhaul_deps(private_deps ${ARG_PRIVATE_DEPS})
   if(ARG_SRCS)
@@ -118,30 +120,31 @@ function(_longhaul_executable name)
   endif()
 endfunction()
 
-# longhaul_binary(NAME SRCS ... DEPS ... [GLOO] [TORCH] [QUICKLY]): a program in build/bin. QUICKLY: one of tests, which spends its time in
+# longhaul_binary(NAME SRCS ... DEPS ... [GLOO] [RPC] [TORCH] [QUICKLY]): a program in build/bin. QUICKLY: one of tests, which spends its time in
 # the libraries and measures no time.
 function(longhaul_binary name)
-  cmake_parse_arguments(ARG "GLOO;TORCH;QUICKLY" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "GLOO;RPC;TORCH;QUICKLY" "" "SRCS;DEPS" ${ARGN})
   _longhaul_executable(${name})
   if(ARG_QUICKLY)
-    _longhaul_quickly_compiled(${name})
+    _longhaul_quickly_compiled(${name} ${ARG_DEPS})
   else()
     _longhaul_optimized(${name} ${ARG_DEPS})
   endif()
 endfunction()
 
-# longhaul_test(NAME SRCS ... DEPS ... [GLOO] [TORCH] [COMPUTES] [LABELS ...] [ARGS ...]): all tests of a folder as one GoogleTest program
+# longhaul_test(NAME SRCS ... DEPS ... [GLOO] [RPC] [TORCH] [COMPUTES] [LABELS ...] [ARGS ...]): all tests of a folder as one GoogleTest program
 # in build/tests, and a ctest of that name that runs them in one process. Labels: unit (default), conformance, scenario,
-# simulation, integration, gpu. COMPUTES: its own sources compute much, so they are optimized.
+# simulation, integration, gpu. COMPUTES: its own sources compute much, so they are optimized (-O1).
 function(longhaul_test name)
-  cmake_parse_arguments(ARG "GLOO;TORCH;COMPUTES" "" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "GLOO;RPC;TORCH;COMPUTES" "" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
   list(APPEND ARG_DEPS GTest::gtest GTest::gmock GTest::gtest_main)
   _longhaul_executable(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(NOT ARG_COMPUTES)
-    _longhaul_quickly_compiled(${name})
+    _longhaul_quickly_compiled(${name} ${ARG_DEPS})
   else()
     _longhaul_optimized(${name} ${ARG_DEPS})
+    longhaul_runs_seldom(${name})
   endif()
   _longhaul_ctest(${name} ${name})
 endfunction()
@@ -187,9 +190,9 @@ function(longhaul_embed name)
   endforeach()
 endfunction()
 
-# longhaul_benchmark(NAME SRCS ... DEPS ... [GLOO] [TORCH]): a program in build/benchmark; tests/benchmark/README.md says how to run it.
+# longhaul_benchmark(NAME SRCS ... DEPS ... [GLOO] [RPC] [TORCH]): a program in build/benchmark; tests/benchmark/README.md says how to run it.
 function(longhaul_benchmark name)
-  cmake_parse_arguments(ARG "GLOO;TORCH" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "GLOO;RPC;TORCH" "" "SRCS;DEPS" ${ARGN})
   _longhaul_executable(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/benchmark)
   _longhaul_optimized(${name} ${ARG_DEPS})
@@ -269,7 +272,7 @@ std::vector<Target> Targets() { return {@rows@}; }
   list(REMOVE_DUPLICATES ARG_SRCS)
   list(REMOVE_DUPLICATES ARG_DEPS)
   _longhaul_executable(fuzz_replay)
-  _longhaul_quickly_compiled(fuzz_replay)
+  _longhaul_quickly_compiled(fuzz_replay ${ARG_DEPS})
   set_target_properties(fuzz_replay PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz OUTPUT_NAME replay)
   add_dependencies(fuzz fuzz_replay)
 endfunction()

@@ -1,12 +1,6 @@
-#include "worker/kernels/rotary.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "worker/kernels/rotary.cc"
-// clang-format off: before all other includes that use Highway.
-#include "hwy/foreach_target.h"
-// clang-format on
-
+// layer_kernels.cc includes it once for each instruction set.
 #include "worker/kernels/lanes-inl.h"
+#include "worker/kernels/rotary.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {

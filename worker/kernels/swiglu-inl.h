@@ -1,13 +1,7 @@
-#include "worker/kernels/swiglu.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "worker/kernels/swiglu.cc"
-// clang-format off: before all other includes that use Highway.
-#include "hwy/foreach_target.h"
-// clang-format on
-
+// layer_kernels.cc includes it once for each instruction set.
 #include "hwy/contrib/math/math-inl.h"
 #include "worker/kernels/lanes-inl.h"
+#include "worker/kernels/swiglu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {

@@ -1,14 +1,8 @@
-#include "worker/kernels/cross_entropy.h"
-
+// layer_kernels.cc includes it once for each instruction set.
 #include <cmath>
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "worker/kernels/cross_entropy.cc"
-// clang-format off: before all other includes that use Highway.
-#include "hwy/foreach_target.h"
-// clang-format on
-
 #include "hwy/contrib/math/math-inl.h"
+#include "worker/kernels/cross_entropy.h"
 #include "worker/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -1,14 +1,8 @@
-#include "worker/kernels/rms_norm.h"
-
+// layer_kernels.cc includes it once for each instruction set.
 #include <cmath>
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "worker/kernels/rms_norm.cc"
-// clang-format off: before all other includes that use Highway.
-#include "hwy/foreach_target.h"
-// clang-format on
-
 #include "worker/kernels/lanes-inl.h"
+#include "worker/kernels/rms_norm.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
