@@ -37,20 +37,34 @@ function(longhaul_headers name file)
   _longhaul_precompile(longhaul_${name} PRIVATE ${file})
 endfunction()
 
-# The precompiled headers of a target that links DEPS: those of TORCH, or of RPC, or else the FALLBACK.
-function(_longhaul_reuse_headers name)
-  cmake_parse_arguments(HEADERS "" "TORCH;RPC;FALLBACK" "DEPS" ${ARGN})
+# Whether a target that links DEPS can include the contract's messages.
+function(_longhaul_knows_proto out)
+  set(${out} FALSE PARENT_SCOPE)
+  _longhaul_deps(deps ${ARGN})
+  foreach(dep ${deps})
+    if(TARGET ${dep})
+      get_target_property(knows ${dep} LONGHAUL_KNOWS_PROTO)
+      if(knows)
+        set(${out} TRUE PARENT_SCOPE)
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
+# The precompiled headers of a target that links DEPS. With ARG_TORCH its sources include torch headers. SUFFIX: "" or "test_".
+function(_longhaul_reuse_headers name suffix)
+  _longhaul_knows_proto(knows_proto ${ARGN})
   if(ARG_TORCH)
-    _longhaul_precompile(${name} REUSE_FROM longhaul_${HEADERS_TORCH})
-  elseif(ARG_RPC OR "rpc" IN_LIST HEADERS_DEPS OR "proto" IN_LIST HEADERS_DEPS)
-    _longhaul_precompile(${name} REUSE_FROM longhaul_${HEADERS_RPC})
+    _longhaul_precompile(${name} REUSE_FROM longhaul_torch_${suffix}headers)
+  elseif(knows_proto)
+    _longhaul_precompile(${name} REUSE_FROM longhaul_rpc_${suffix}headers)
   else()
-    _longhaul_precompile(${name} REUSE_FROM longhaul_${HEADERS_FALLBACK})
+    _longhaul_precompile(${name} REUSE_FROM longhaul_base_${suffix}headers)
   endif()
 endfunction()
 
 function(_longhaul_optimized name)
-  _longhaul_reuse_headers(${name} TORCH torch_headers RPC rpc_headers FALLBACK base_headers DEPS ${ARGN})
+  _longhaul_reuse_headers(${name} "" ${ARGN})
 endfunction()
 
 # longhaul_runs_seldom(TARGETS ...): what these do takes no time worth saving, as reading flags and printing tables. With -O1 they
@@ -70,7 +84,7 @@ function(_longhaul_quickly_compiled name)
   _longhaul_not_optimized(${name})
   # As GTest::gtest defines it, for targets that do not link it.
   target_compile_definitions(${name} PRIVATE GTEST_HAS_PTHREAD=1)
-  _longhaul_reuse_headers(${name} TORCH torch_test_headers RPC rpc_test_headers FALLBACK test_headers DEPS ${ARGN})
+  _longhaul_reuse_headers(${name} test_ ${ARGN})
 endfunction()
 
 # Files that include torch headers are compiled few at a time, since they need much memory.
@@ -82,10 +96,9 @@ endfunction()
 
 # longhaul_library(NAME SRCS ... DEPS ...): a static library `longhaul_NAME`, alias `longhaul::NAME`. Without SRCS it
 # is header-only. Dependencies are names of this tree (DEPS base codec) or imported targets. PRIVATE_DEPS:
-# dependencies whose headers the library's users must not see (torch). TORCH: the sources include torch headers. RPC: they
-# include those of protobuf or gRPC, though DEPS names neither `proto` nor `rpc`.
+# dependencies whose headers the library's users must not see (torch). TORCH: the sources include torch headers.
 function(longhaul_library name)
-  cmake_parse_arguments(ARG "RPC;TORCH" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH" "" "SRCS;DEPS;PRIVATE_DEPS" ${ARGN})
   _longhaul_deps(deps ${ARG_DEPS})
   _longhaul_deps(private_deps ${ARG_PRIVATE_DEPS})
   if(ARG_SRCS)
@@ -98,6 +111,8 @@ function(longhaul_library name)
     target_link_libraries(longhaul_${name} INTERFACE ${deps})
   endif()
   add_library(longhaul::${name} ALIAS longhaul_${name})
+  _longhaul_knows_proto(knows_proto ${ARG_DEPS})
+  set_target_properties(longhaul_${name} PROPERTIES LONGHAUL_KNOWS_PROTO ${knows_proto})
 endfunction()
 
 # With ARG_GLOO the program links libgloo and libtorch. libgloo must come first for the dynamic linker.
@@ -120,10 +135,10 @@ function(_longhaul_executable name)
   endif()
 endfunction()
 
-# longhaul_binary(NAME SRCS ... DEPS ... [GLOO] [RPC] [TORCH] [QUICKLY]): a program in build/bin. QUICKLY: one of tests, which spends its time in
+# longhaul_binary(NAME SRCS ... DEPS ... [GLOO] [TORCH] [QUICKLY]): a program in build/bin. QUICKLY: one of tests, which spends its time in
 # the libraries and measures no time.
 function(longhaul_binary name)
-  cmake_parse_arguments(ARG "GLOO;RPC;TORCH;QUICKLY" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "GLOO;TORCH;QUICKLY" "" "SRCS;DEPS" ${ARGN})
   _longhaul_executable(${name})
   if(ARG_QUICKLY)
     _longhaul_quickly_compiled(${name} ${ARG_DEPS})
@@ -132,11 +147,11 @@ function(longhaul_binary name)
   endif()
 endfunction()
 
-# longhaul_test(NAME SRCS ... DEPS ... [GLOO] [RPC] [TORCH] [COMPUTES] [LABELS ...] [ARGS ...]): all tests of a folder as one GoogleTest program
+# longhaul_test(NAME SRCS ... DEPS ... [GLOO] [TORCH] [COMPUTES] [LABELS ...] [ARGS ...]): all tests of a folder as one GoogleTest program
 # in build/tests, and a ctest of that name that runs them in one process. Labels: unit (default), conformance, scenario,
 # simulation, integration, gpu. COMPUTES: its own sources compute much, so they are optimized (-O1).
 function(longhaul_test name)
-  cmake_parse_arguments(ARG "GLOO;RPC;TORCH;COMPUTES" "" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "GLOO;TORCH;COMPUTES" "" "SRCS;DEPS;LABELS;ARGS" ${ARGN})
   list(APPEND ARG_DEPS GTest::gtest GTest::gmock GTest::gtest_main)
   _longhaul_executable(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -190,9 +205,9 @@ function(longhaul_embed name)
   endforeach()
 endfunction()
 
-# longhaul_benchmark(NAME SRCS ... DEPS ... [GLOO] [RPC] [TORCH]): a program in build/benchmark; tests/benchmark/README.md says how to run it.
+# longhaul_benchmark(NAME SRCS ... DEPS ... [GLOO] [TORCH]): a program in build/benchmark; tests/benchmark/README.md says how to run it.
 function(longhaul_benchmark name)
-  cmake_parse_arguments(ARG "GLOO;RPC;TORCH" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "GLOO;TORCH" "" "SRCS;DEPS" ${ARGN})
   _longhaul_executable(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/benchmark)
   _longhaul_optimized(${name} ${ARG_DEPS})
