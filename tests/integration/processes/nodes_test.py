@@ -143,7 +143,8 @@ class NodesTest(ClusterTest):
         self.assertEqual(self.pool()["ranks"], 4)
 
     def test_a_killed_agent_costs_the_job_nothing_but_its_pools_time(self):
-        self.start(steps=500, sets=("partition.preset=zeropp",))
+        # Long: the other pool goes on alone until the lease of the node has ended.
+        self.start(steps=1000, sets=("partition.preset=zeropp",))
         self.cluster.wait_step(60)
         ranks = self.ranks_of(0) + self.ranks_of(1)
         self.assertEqual(len(ranks), 4)
@@ -156,7 +157,7 @@ class NodesTest(ClusterTest):
         self.cluster.wait_step(step + 30)
         self.start_node(1)
         job = self.cluster.wait_job(seconds=180)
-        self.assertEqual(job["inner_step"], 500)
+        self.assertEqual(job["inner_step"], 1000)
 
     def test_a_lost_rank_brings_the_whole_group_back(self):
         self.start(steps=200, ranks=(2, 1))

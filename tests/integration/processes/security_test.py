@@ -300,7 +300,7 @@ class SecurityTest(unittest.TestCase):
         before = {file: file.read_bytes() for file in self.ca.iterdir()}
         for again in (["init"], ["issue", "pool", "site-a"]):
             result = self.longhaul("certs", "--dir", self.ca, *again)
-            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertEqual(result.returncode, 4, result.stderr)
             self.assertIn("not overwritten", result.stderr)
         self.assertEqual(before, {file: file.read_bytes() for file in self.ca.iterdir()})
         for bad, words in ((["issue", "pool", "Site A"], "is not 1 to 63 of"), (["issue", "coordinator", "a,DNS:b"], "no host name"),
@@ -310,7 +310,7 @@ class SecurityTest(unittest.TestCase):
             self.assertEqual(result.returncode, 4, result.stderr)
             self.assertIn(words, result.stderr)
         nowhere = self.longhaul("certs", "--dir", self.cluster.folder / "none", "issue", "pool", "site-a")
-        self.assertEqual(nowhere.returncode, 1)
+        self.assertEqual(nowhere.returncode, 4)
         self.assertIn("longhaul certs init --dir", nowhere.stderr)
 
 

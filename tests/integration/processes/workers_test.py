@@ -160,7 +160,7 @@ class WorkersTest(ClusterTest):
 
     def test_ranks_run_on_separate_cores_on_request(self):
         self.cluster.start_worker("site-a", 2, "--bind-cores", "cores")
-        pattern = re.compile(r"rank \d: 1 thread\(s\) on processors ([\d,-]+) ")
+        pattern = re.compile(r"rank \d: 1 thread on processors ([\d,-]+) ")
         wait_until(lambda: len(pattern.findall(self.cluster.log("site-a"))) == 2, 20, "the lines about cores")
         told = pattern.findall(self.cluster.log("site-a"))
         self.cluster.submit(steps=1000000, pools=1)
