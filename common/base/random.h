@@ -28,9 +28,8 @@ constexpr std::array<uint32_t, 4> Philox(uint64_t key, uint64_t counter_high,
 }
 
 // The first two words as one number.
-template <int kRounds = 10>
 constexpr uint64_t Philox64(uint64_t key, uint64_t counter_high, uint64_t counter_low) {
-  const std::array<uint32_t, 4> words = Philox<kRounds>(key, counter_high, counter_low);
+  const std::array<uint32_t, 4> words = Philox(key, counter_high, counter_low);
   return uint64_t{words[1]} << 32 | words[0];
 }
 

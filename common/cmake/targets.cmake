@@ -48,9 +48,9 @@ function(_longhaul_optimized name)
   endif()
 endfunction()
 
-# longhaul_runs_seldom(TARGETS ...): what these do takes no time worth saving, as reading flags and printing tables. With -O1 they
-# compile in three quarters of the time.
-function(longhaul_runs_seldom)
+# longhaul_lightly_optimized(TARGETS ...): with -O1, which compiles in three quarters of the time. For code that runs
+# seldom, as that of flags and tables, and for code of tests and benchmarks whose time is not what is measured.
+function(longhaul_lightly_optimized)
   foreach(target ${ARGN})
     target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
   endforeach()
@@ -142,7 +142,7 @@ function(longhaul_test name)
     _longhaul_quickly_compiled(${name})
   else()
     _longhaul_optimized(${name} ${ARG_DEPS})
-    longhaul_runs_seldom(${name})
+    longhaul_lightly_optimized(${name})
   endif()
   _longhaul_ctest(${name} ${name})
 endfunction()

@@ -209,6 +209,7 @@ class PartsTest(unittest.TestCase):
 
 
 class PageTest(cluster.ClusterTest):
+    # Twice as fast as others, since its jobs have many steps.
     BYTES_PER_SECOND = 200_000
 
     def setUp(self):

@@ -74,6 +74,7 @@ class RewindTest(unittest.TestCase):
 
 
 class TrackTest(cluster.ClusterTest):
+    # Twice as fast as others, since its jobs have many steps.
     BYTES_PER_SECOND = 200_000
 
     def curves(self, folder, live=False):

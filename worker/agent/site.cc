@@ -99,8 +99,8 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
   LH_ASSIGN_OR_RETURN(const int devices, OfFlag("--device cuda", CudaDeviceCount()));
   if (devices >= options.ranks) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("--device cuda: ", Counted(options.ranks, "rank"),
-                   " for a GPU each, and this machine has ", Counted(devices, "GPU")));
+      absl::StrCat("--device cuda: each rank needs a GPU: --ranks is ", options.ranks,
+                   ", and this machine has ", Counted(devices, "GPU")));
 }
 
 // Determines how the pool's other nodes reach this one and verify it.

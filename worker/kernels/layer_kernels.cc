@@ -1,5 +1,5 @@
-// The kernels of layers that are small, together: each alone compiles in less time than Highway's
-// headers.
+// Small kernels of layers, compiled together: Highway's headers take longer to compile than each of
+// them.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "worker/kernels/layer_kernels.cc"
 // clang-format off: before all other includes that use Highway.

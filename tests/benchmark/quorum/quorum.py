@@ -18,14 +18,14 @@ import cluster as processes  # noqa: E402  (reads the folder of the programs fro
 
 PODS = pathlib.Path("/usr/share/perl/5.36/pod")
 SPEC = pathlib.Path(__file__).resolve().parents[3] / "deploy/examples/quickstart.yaml"
-SMALL = ("model.transformer={layers: 2, dim: 32, heads: 2, ff_dim: 64, context: 32}", "evaluation.batches=2")
 QUORUM = ("sync.mode=quorum", "sync.quorum={pools: 1, grace_seconds: 30}")
 
 
 def train(session, name, options, sets, pools=2):
     """The job, and the seconds from when its pools train until its end."""
     flags = [flag for item in (f"name={name}", f"data.text.path={PODS if PODS.exists() else processes.TEXT}", f"train.steps={options.steps}",
-                               "inner.schedule.warmup_steps=20", f"pools.min={pools}", "evaluation.every_cycles=-1", *(SMALL if options.smoke else ()), *sets) for flag in ("--set", item)]
+                               "inner.schedule.warmup_steps=20", f"pools.min={pools}", "evaluation.every_cycles=-1", *sets) for flag in ("--set", item)]
+    flags += processes.SMALL_QUICKSTART if options.smoke else []
     result = session.cli("submit", "-f", SPEC, *flags, "-o", "json")
     if result.returncode != 0:
         sys.exit(result.stdout + result.stderr)

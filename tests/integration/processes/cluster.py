@@ -18,6 +18,8 @@ import unittest
 BIN = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]) else None
 # English text that every Debian system has.
 TEXT = "/usr/share/common-licenses"
+# Makes the example of the quickstart so small that its training takes less time than its processes do to start.
+SMALL_QUICKSTART = ["--set", "model.transformer={layers: 2, dim: 32, heads: 2, ff_dim: 64, context: 32}", "--set", "evaluation.batches=2"]
 
 # longhaul-rank with pushes of at most what slow_link says in its environment.
 RANK_BEHIND_A_SLOW_LINK = pathlib.Path(__file__).resolve().with_name("rank_behind_a_slow_link.sh")

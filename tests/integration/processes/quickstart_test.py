@@ -9,13 +9,9 @@ import tempfile
 import time
 import unittest
 
-from cluster import BIN, TEXT, alive, children, main, wait_until
+from cluster import BIN, SMALL_QUICKSTART, TEXT, alive, children, main, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-
-
-# A model whose training takes less time than its processes do to start.
-SMALL = ["--set", "model.transformer={layers: 2, dim: 32, heads: 2, ff_dim: 64, context: 32}", "--set", "evaluation.batches=2"]
 
 
 def descendants(pid):
@@ -33,7 +29,7 @@ class QuickstartTest(unittest.TestCase):
 
     def start(self, *flags, small=True, cwd=ROOT, build=os.path.relpath(BIN.parent, ROOT)):
         environment = {**os.environ, "BUILD_DIR": str(build), "RUN_DIR": self.state}
-        return subprocess.Popen([ROOT / "deploy/quickstart.sh", "--skip-setup", "--data", TEXT, *(SMALL if small else ()), *flags], cwd=cwd,
+        return subprocess.Popen([ROOT / "deploy/quickstart.sh", "--skip-setup", "--data", TEXT, *(SMALL_QUICKSTART if small else ()), *flags], cwd=cwd,
                                 env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 start_new_session=True)
 

@@ -17,7 +17,7 @@ class IncarnationRecordTest : public testing::Test {
                          const std::string& boot = "boot") {
     return IncarnationRecord::Open(folder(), pool, coordinator, boot).value();
   }
-  std::string folder() const { return scratch_.path() + "/work/agents"; }
+  std::string folder() const { return scratch_.path() + "/work_dir/agents"; }
 
  private:
   const TempDir scratch_;
