@@ -94,8 +94,7 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
     }
   }
   RemoveDue();
-  const bool memory_free = !lingering_.empty() && lingering_.front().first <= now_;
-  if (placement_at_ <= now_ || memory_free) placement_due_ = true;
+  if (placement_at_ <= now_) placement_due_ = true;
   if (std::exchange(placement_due_, false)) PlacePools();
   if (const auto granting = std::exchange(granting_, std::nullopt); granting.has_value())
     Answer(Grant(granting->first, granting->second));

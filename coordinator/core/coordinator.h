@@ -12,7 +12,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -57,8 +56,6 @@ struct CoordinatorOptions {
   int pools_max = 4096;
   // The bytes that the states of all jobs may take at one time (JobOptions::memory).
   int64_t memory = std::numeric_limits<int64_t>::max();
-  // How long an ended job's last commits can still be pulled. Its state stays in memory so long.
-  absl::Duration linger = absl::Minutes(1);
 };
 
 class Coordinator {
@@ -121,6 +118,7 @@ class Coordinator {
   void On(const StoreFailed& event);
   void On(const FilesRemoved& event);
   void On(const RemoveFailed& event);
+  void On(const StateFreed& event);
   void On(const Tick&) { DeleteExpired(); }
 
   Job& AddJob(const std::string& id, const JobOptions& options, JobState state);
@@ -201,13 +199,20 @@ class Coordinator {
   bool ReleasePartialSets(const std::vector<Lack>& lacks);
   bool AnotherJobGains(const Job& job, const std::string& pool) const;
   void Explain(const Placement& placement);
-  // Whether its state is in memory, or will be without another decision.
+  // Whether its store is to be opened.
+  static bool AwaitsStore(const Job& job);
+  // Whether its state is in memory, or may be once its pools are ready.
+  static bool HoldsMemory(const Job& job);
+  // Whether jobs that have not begun leave memory for it: it holds it, or awaits its store.
   static bool TakesMemory(const Job& job);
-  int64_t MemoryLeft() const;
-  // Nothing: the job takes memory already, or there is room for it.
+  // What is left beside the jobs that `takes` (HoldsMemory or TakesMemory) names.
+  int64_t MemoryLeft(bool (*takes)(const Job&)) const;
+  // Nothing: the job holds memory already, or there is room for it.
   std::optional<std::string> MemoryLack(const Job& job, int64_t memory_left) const;
+  void OpenWithinMemory(Job& job);
+  void ReleaseWithoutMemory();
   static bool TakesPools(const Job& job);
-  static bool CouldDo(const Member& member, const Job& job);
+  static bool CouldDo(const std::string& pool, const PoolTraits& traits, const Job& job);
 
   // coordinator_rounds.cc: what each job does next.
   Participant* Admit(const RankReady& event, Job& job);
@@ -283,8 +288,8 @@ class Coordinator {
   std::set<std::string> touched_;
   // Jobs that ended in this Step.
   std::vector<std::string> retired_;
-  // The memory of jobs that ended, and until when each has it, in this order.
-  std::deque<std::pair<absl::Time, int64_t>> lingering_;
+  // The memory of jobs that ended, until their state is freed.
+  std::map<std::string, int64_t, std::less<>> lingering_;
   // Something changed, so a job may get an idle pool.
   bool placement_due_ = true;
   absl::Time placement_at_ = absl::InfiniteFuture();

@@ -157,6 +157,7 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
   job.retries.clear();
   job.finish_until = job.evaluate_until = absl::InfiniteFuture();
   job.blocked.clear();
+  placement_due_ = true;
   out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
   for (Participant& p : job.exchange->participants().all()) {
     if (p.gone()) continue;
@@ -164,6 +165,10 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
         job, p,
         absl::FailedPreconditionError(absl::StrCat("job ", job.options.name, " is quarantined")));
   }
+}
+
+void Coordinator::On(const StateFreed& event) {
+  if (lingering_.erase(event.job) > 0) placement_due_ = true;
 }
 
 void Coordinator::Retire() {
@@ -177,7 +182,7 @@ void Coordinator::Retire() {
     ended_order_.push_back(id);
     Keep({id, ended.state, found->second->changed_at});
     if (found->second->store != StoreState::kClosed)
-      lingering_.emplace_back(now_ + options_.linger, found->second->options.memory);
+      lingering_.emplace(id, found->second->options.memory);
     Reschedule(*found->second);
     in_order_.erase(found->second->order);
     jobs_.erase(found);

@@ -69,7 +69,7 @@ void Coordinator::On(const ResumeJob& event) {
   if (!IsPaused(job.pause)) return;
   // A job that has begun opens its store at once.
   if (job.state() != JobState::kPending) {
-    if (const auto lack = MemoryLack(job, MemoryLeft()); lack.has_value()) {
+    if (const auto lack = MemoryLack(job, MemoryLeft(TakesMemory)); lack.has_value()) {
       return Answer(Refuse{.status = absl::ResourceExhaustedError(
                                absl::StrFormat("job %s needs %s", job.options.name, *lack)),
                            .reason = "MEMORY_FULL",

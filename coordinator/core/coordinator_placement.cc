@@ -27,42 +27,69 @@ bool Coordinator::TakesPools(const Job& job) {
   }
 }
 
-bool Coordinator::CouldDo(const Member& member, const Job& job) {
+bool Coordinator::CouldDo(const std::string& pool, const PoolTraits& traits, const Job& job) {
   const JobOptions& options = job.options;
   const auto& names = options.pool_names;
-  if (!names.empty() && std::find(names.begin(), names.end(), member.pool) == names.end())
-    return false;
-  if (options.cuda && !member.traits.cuda) return false;
-  const auto has = [&](const std::string& need) {
-    return member.traits.capabilities.contains(need);
-  };
+  if (!names.empty() && std::find(names.begin(), names.end(), pool) == names.end()) return false;
+  if (options.cuda && !traits.cuda) return false;
+  const auto has = [&](const std::string& need) { return traits.capabilities.contains(need); };
   return std::all_of(options.needs.begin(), options.needs.end(), has);
 }
 
-bool Coordinator::TakesMemory(const Job& job) {
-  if (job.store != StoreState::kClosed) return true;
-  if (!job.exchange.has_value() || job.state() == JobState::kQuarantined ||
-      job.pause == PauseStage::kPaused)
-    return false;
-  return job.state() != JobState::kPending || job.exchange->participants().live_count() > 0;
+bool Coordinator::AwaitsStore(const Job& job) {
+  return job.store == StoreState::kClosed && job.state() != JobState::kPending &&
+         job.state() != JobState::kQuarantined && job.pause != PauseStage::kPaused && !job.ended();
 }
 
-int64_t Coordinator::MemoryLeft() const {
+bool Coordinator::HoldsMemory(const Job& job) {
+  return job.store != StoreState::kClosed ||
+         (job.state() == JobState::kPending && job.exchange->participants().live_count() > 0);
+}
+
+bool Coordinator::TakesMemory(const Job& job) { return HoldsMemory(job) || AwaitsStore(job); }
+
+int64_t Coordinator::MemoryLeft(bool (*takes)(const Job&)) const {
   int64_t left = options_.memory;
   for (const auto& [order, job] : in_order_) {
-    if (TakesMemory(*job)) left -= job->options.memory;
+    if (takes(*job)) left -= job->options.memory;
   }
-  for (const auto& [until, memory] : lingering_) left -= until > now_ ? memory : 0;
+  for (const auto& [job, memory] : lingering_) left -= memory;
   return left;
 }
 
 std::optional<std::string> Coordinator::MemoryLack(const Job& job, int64_t memory_left) const {
-  if (TakesMemory(job) || job.options.memory <= memory_left) return std::nullopt;
+  if (HoldsMemory(job) || job.options.memory <= memory_left) return std::nullopt;
   constexpr double kGb = 1e9;
   return absl::StrFormat("%.3g GB of the coordinator's memory: %.3g of %.3g GB are left",
                          static_cast<double>(job.options.memory) / kGb,
                          static_cast<double>(std::max<int64_t>(0, memory_left)) / kGb,
                          static_cast<double>(options_.memory) / kGb);
+}
+
+void Coordinator::OpenWithinMemory(Job& job) {
+  if (!AwaitsStore(job) || MemoryLack(job, MemoryLeft(HoldsMemory)).has_value()) return;
+  job.store = StoreState::kOpening;
+  out_.works.push_back(OpenStore{.job = job.id, .create = job.state() == JobState::kSeeding});
+}
+
+// A job that has not begun gives up its places if another one took its memory: its pools were all
+// lost meanwhile, or there is less memory than before a restart.
+void Coordinator::ReleaseWithoutMemory() {
+  int64_t left = MemoryLeft(TakesMemory);
+  for (auto it = in_order_.rbegin(); it != in_order_.rend(); ++it) {
+    Job& job = *it->second;
+    if (job.state() != JobState::kPending) continue;
+    const int64_t held = HoldsMemory(job) ? job.options.memory : 0;
+    if (job.options.memory <= left + held) continue;
+    left += held;
+    for (Participant& p : job.exchange->participants().all()) {
+      if (p.gone()) continue;
+      Release(job, p,
+              absl::FailedPreconditionError(absl::StrCat(
+                  "job ", job.options.name,
+                  " waits for memory of the coordinator; this pool is free meanwhile")));
+    }
+  }
 }
 
 JobDemand Coordinator::DemandOf(const Job& job, int64_t memory_left) const {
@@ -102,9 +129,10 @@ std::vector<PoolOffer> Coordinator::Offers() const {
 }
 
 void Coordinator::PlacePools() {
-  while (!lingering_.empty() && lingering_.front().first <= now_) lingering_.pop_front();
+  ReleaseWithoutMemory();
+  for (const auto& [order, job] : in_order_) OpenWithinMemory(*job);
   while (true) {
-    int64_t memory_left = MemoryLeft();
+    int64_t memory_left = MemoryLeft(TakesMemory);
     std::vector<JobDemand> demands;
     for (const auto& [order, job] : in_order_) {
       if (job->exchange.has_value() && job->state() != JobState::kQuarantined)
@@ -153,13 +181,13 @@ bool Coordinator::ReleasePartialSets(const std::vector<Lack>& lacks) {
 
 // If `job` releases the pool: another one could use it, or waits for the memory that `job` takes.
 bool Coordinator::AnotherJobGains(const Job& job, const std::string& pool) const {
-  const Member& member = *membership_.Find(pool);
-  const int64_t memory_left = MemoryLeft();
+  const PoolTraits& traits = membership_.Find(pool)->traits;
+  const int64_t memory_left = MemoryLeft(TakesMemory);
   return std::any_of(in_order_.begin(), in_order_.end(), [&](const auto& entry) {
     const Job& other = *entry.second;
     if (&other == &job || !other.exchange.has_value() || !TakesPools(other)) return false;
     if (MemoryLack(other, memory_left).has_value()) return true;
-    return CouldDo(member, other) && !other.set_asides.Blocked(pool, now_) &&
+    return CouldDo(pool, traits, other) && !other.set_asides.Blocked(pool, now_) &&
            other.exchange->participants().present_count() < other.options.pools_max;
   });
 }
@@ -169,15 +197,18 @@ void Coordinator::Explain(const Placement& placement) {
   placement_at_ = absl::InfiniteFuture();
   if (placement.reconsider_in != absl::InfiniteDuration())
     placement_at_ = now_ + placement.reconsider_in;
-  const int64_t memory_left = MemoryLeft();
+  const int64_t memory_left = MemoryLeft(TakesMemory), memory_held_left = MemoryLeft(HoldsMemory);
   std::map<std::string, std::string> words;
   for (const Lack& lack : placement.lacks) words[lack.job] = Sentence(lack);
   for (const auto& [order, job] : in_order_) {
     placement_at_ = std::min(placement_at_, job->set_asides.NextRetry(now_));
     const auto lacks = words.find(job->id);
     job->lacks = lacks == words.end() ? "" : lacks->second;
-    if (TakesPools(*job) && job->lacks.empty())
+    if (AwaitsStore(*job)) {
+      job->lacks = MemoryLack(*job, memory_held_left).value_or("");
+    } else if (TakesPools(*job) && job->lacks.empty()) {
       job->lacks = MemoryLack(*job, memory_left).value_or("");
+    }
     if (job->lacks.empty()) {
       job->lacks_since.reset();
     } else if (!job->lacks_since.has_value()) {

@@ -121,7 +121,7 @@ void Coordinator::SetAside(Job& job, Participant& participant, const JobFault& f
 }
 
 // If every pool reports the same fault, no other pool can help, so the job fails. A pool that took
-// part and was lost has reported nothing: it may come back.
+// part and was lost, or whose nodes are not all here, has reported nothing: it may come.
 void Coordinator::FailIfEveryPoolFails(Job& job) {
   if (job.exchange->participants().live_count() > 0) return;
   std::vector<std::string> eligible;
@@ -131,8 +131,11 @@ void Coordinator::FailIfEveryPoolFails(Job& job) {
     if (p.presence != Presence::kLeft && !here) eligible.push_back(p.pool);
   }
   for (const auto& [pool, member] : membership_.members()) {
-    if (member.live && member.joined && !member.draining && CouldDo(member, job))
+    if (member.live && member.joined && !member.draining && CouldDo(pool, member.traits, job))
       eligible.push_back(pool);
+  }
+  for (const NodeGroups::Forming& forming : nodes_.forming()) {
+    if (CouldDo(forming.pool, nodes_.TraitsOf(forming.pool), job)) eligible.push_back(forming.pool);
   }
   std::optional<JobFault> verdict = job.set_asides.Verdict(eligible, now_);
   if (!verdict.has_value()) return;
@@ -224,8 +227,7 @@ void Coordinator::TakeBack(const std::string& pool, const std::string& incarnati
   });
   // If this incarnation replaces a restored one, the restored one has no lease any more.
   Drop(*job, *place, Presence::kLeft);
-  const Member& member = *membership_.Find(pool);
-  if (TakesPools(*job) && CouldDo(member, *job) &&
+  if (TakesPools(*job) && CouldDo(pool, membership_.Find(pool)->traits, *job) &&
       job->exchange->participants().present_count() < job->options.pools_max)
     Seat(*job, pool, incarnation);
 }

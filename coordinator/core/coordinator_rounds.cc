@@ -133,11 +133,7 @@ void Coordinator::Proceed(Job& job) {
       rounds.participants().ready_count() >= job.options.pools_min) {
     MoveTo(job, JobState::kSeeding);
   }
-  if (job.state() != JobState::kPending && job.store == StoreState::kClosed &&
-      job.pause != PauseStage::kPaused) {
-    job.store = StoreState::kOpening;
-    out_.works.push_back(OpenStore{.job = job.id, .create = job.state() == JobState::kSeeding});
-  }
+  OpenWithinMemory(job);
   if (job.store != StoreState::kOpen) return;
   if (job.state() == JobState::kSeeding) Seed(job);
   if (job.state() == JobState::kSeeding || job.state() == JobState::kRunning) ApplyDue(job);

@@ -180,6 +180,10 @@ struct FilesRemoved {
 struct RemoveFailed {
   std::string job;
 };
+// The state of a job that ended is not in memory any more.
+struct StateFreed {
+  std::string job;
+};
 // The job's store failed outside of these works, while contributions were logged.
 struct StoreFailed {
   std::string job;
@@ -192,6 +196,6 @@ struct Tick {};
 using Event = std::variant<SubmitJob, CancelJob, PauseJob, ResumeJob, AskCheckpoint, DeleteJob,
                            JoinPool, Heartbeat, LeavePool, RankReady, ContributionComplete,
                            StoreOpened, RoundApplied, CheckpointWritten, OpenFailed, ApplyFailed,
-                           CheckpointFailed, StoreFailed, FilesRemoved, RemoveFailed, Tick>;
+                           CheckpointFailed, StoreFailed, FilesRemoved, RemoveFailed, StateFreed, Tick>;
 
 }  // namespace longhaul::coordinator

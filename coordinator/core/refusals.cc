@@ -53,9 +53,7 @@ std::optional<Refuse> Coordinator::LeaseRefusal(std::string_view pool,
 
 std::optional<Refuse> Coordinator::OpeningRefusal(const Job& job) {
   // After a restart, streams may be judged before the first step, which begins to open the stores.
-  const bool not_begun = job.store == StoreState::kClosed && job.state() != JobState::kPending &&
-                         job.state() != JobState::kQuarantined && job.pause != PauseStage::kPaused;
-  if (job.store != StoreState::kOpening && !not_begun) return std::nullopt;
+  if (job.store != StoreState::kOpening && !AwaitsStore(job)) return std::nullopt;
   return Refuse{.status = absl::UnavailableError(
                     absl::StrFormat("the store of job %s is being opened", job.options.name)),
                 .reason = "STORE_OPENING",

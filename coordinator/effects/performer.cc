@@ -396,6 +396,7 @@ void Performer::Forget(const LiveJob& job) {
   parts_.metrics->RemoveJob(job.name());
   parts_.fragments->parts().metrics->RemoveJob(job.name());
   jobs_.erase(job.id());
+  Step(StateFreed{job.id()});
 }
 
 void Performer::ForgetEnded() {

@@ -17,6 +17,8 @@ namespace {
 constexpr absl::Duration kRemoveLogDelay = absl::Seconds(10);
 // The same if its store must be opened again for that, which may take long.
 constexpr absl::Duration kOpenAgainDelay = absl::Minutes(1);
+// How long an ended job's last commits can still be pulled. Its state stays in memory so long.
+constexpr absl::Duration kForgetAfter = absl::Minutes(1);
 
 WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
   if (IsBadSeed(status)) {
@@ -114,9 +116,10 @@ void Performer::Tell(const EndJob& notice) {
   LiveJob& job = *Find(notice.job);
   if (notice.state == JobState::kQuarantined) {
     job.quarantine = notice.fault;
+    CloseStore(job);
     job.events.Add(EventOf(notice), now());
   } else {
-    job.forget_at = now() + options_.core.linger;
+    job.forget_at = now() + kForgetAfter;
     parts_.fragments->Retire(job.id());
   }
   if (parts_.tracks != nullptr) parts_.tracks->Ended(job);

@@ -196,16 +196,20 @@ std::vector<NodeGroups::Forming> NodeGroups::forming() const {
 }
 
 PoolTraits NodeGroups::TraitsOf(std::string_view name) const {
-  const Pool& pool = pools_.find(name)->second;
-  PoolTraits all = pool.nodes[0].traits.traits;
-  for (size_t n = 1; n < pool.nodes.size(); ++n) {
-    const PoolTraits& traits = pool.nodes[n].traits.traits;
-    all.ranks += traits.ranks;
-    std::erase_if(all.capabilities, [&](const std::string& capability) {
+  std::optional<PoolTraits> all;
+  for (const Node& node : pools_.find(name)->second.nodes) {
+    if (!node.here) continue;
+    const PoolTraits& traits = node.traits.traits;
+    if (!all.has_value()) {
+      all = traits;
+      continue;
+    }
+    all->ranks += traits.ranks;
+    std::erase_if(all->capabilities, [&](const std::string& capability) {
       return !traits.capabilities.contains(capability);
     });
   }
-  return all;
+  return *std::move(all);
 }
 
 std::optional<int> NodeGroups::Find(const Pool& pool, std::string_view incarnation) {

@@ -107,7 +107,7 @@ class NodeGroups {
   // The group's incarnation, valid until the next change. Empty: there is no group.
   std::string_view GroupOf(std::string_view pool) const;
   bool Complete(std::string_view pool) const;
-  // The traits of all nodes together. Requires that the pool is complete.
+  // The traits of the nodes that are here, together. Requires that the pool is known.
   PoolTraits TraitsOf(std::string_view pool) const;
   // One entry for each node of the pool: its host and its ranks.
   std::vector<NodeView> NodesOf(std::string_view pool) const;

@@ -35,6 +35,7 @@ Lines CoordinatorScenario::Run(const Command& command) {
       {"ask", &CoordinatorScenario::Ask},
       {"delete", &CoordinatorScenario::Delete},
       {"removed", &CoordinatorScenario::Removed},
+      {"freed", &CoordinatorScenario::Freed},
       {"join", &CoordinatorScenario::Join},
       {"heartbeat", &CoordinatorScenario::Heartbeat},
       {"leave", &CoordinatorScenario::Leave},
@@ -118,6 +119,10 @@ Lines CoordinatorScenario::Delete(const Command& c) {
 Lines CoordinatorScenario::Removed(const Command& c) {
   if (c.Has("failed")) return Step(coordinator::RemoveFailed{c.word(0)});
   return Step(coordinator::FilesRemoved{c.word(0)});
+}
+
+Lines CoordinatorScenario::Freed(const Command& c) {
+  return Step(coordinator::StateFreed{c.word(0)});
 }
 
 Lines CoordinatorScenario::Join(const Command& c) {
@@ -273,7 +278,8 @@ Lines CoordinatorScenario::Restart(const Command& c) {
     }
     recovery.jobs.push_back(std::move(job));
   }
-  core_ = coordinator::Coordinator({.ended_job_keep = keep_, .memory = kMemory}, recovery, now_);
+  memory_ = c.Number("memory", memory_ / kGb) * kGb;
+  core_ = coordinator::Coordinator({.ended_job_keep = keep_, .memory = memory_}, recovery, now_);
   return Step(coordinator::Tick{});
 }
 

@@ -10,6 +10,7 @@
 //   ask JOB                                 a checkpoint is wanted
 //   delete JOB
 //   removed JOB [failed]                    its files are gone, or not yet
+//   freed JOB                               its state is not in memory any more, after its end
 //   join POOL... [cuda=1] [can=codec:e3m0]
 //   heartbeat POOL... [job=JOB step=N] [draining=1] [stopping=1] [stopped=1] [finished=1]
 //   leave POOL... [return=10m]
@@ -57,6 +58,7 @@ class CoordinatorScenario {
   Lines Ask(const Command& c);
   Lines Delete(const Command& c);
   Lines Removed(const Command& c);
+  Lines Freed(const Command& c);
   Lines Join(const Command& c);
   Lines Heartbeat(const Command& c);
   Lines Leave(const Command& c);
@@ -80,7 +82,7 @@ class CoordinatorScenario {
   void Save(const coordinator::Record& record);
 
   // What the states of jobs may take. Those without memory=GB take nothing.
-  static constexpr int64_t kMemory = 100'000'000'000;
+  int64_t memory_ = 100'000'000'000;
 
   absl::Time now_ = absl::UnixEpoch();
   absl::Duration keep_ = absl::InfiniteDuration();
@@ -90,7 +92,7 @@ class CoordinatorScenario {
   std::map<std::string, coordinator::RecoveredJob> stored_;
   std::map<std::string, absl::Time> ended_;
   std::map<std::string, std::vector<coordinator::RecoveredFragment>> fragments_;
-  coordinator::Coordinator core_{{.memory = kMemory}, coordinator::Recovery{}, now_};
+  coordinator::Coordinator core_{{.memory = memory_}, coordinator::Recovery{}, now_};
 };
 
 }  // namespace longhaul

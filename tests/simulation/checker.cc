@@ -303,7 +303,8 @@ void Checker::Finally(MetaStore& meta, FileSystem& disk, bool faulty) {
     const JobState state = job->state;
     if (state == JobState::kCompleted) {
       Completed(*job, meta, disk, faulty);
-    } else if (state != JobState::kCancelled || !cancelled_.contains(id)) {
+    } else if (!(state == JobState::kCancelled && cancelled_.contains(id)) &&
+               !(state == JobState::kFailed && may_fail_.contains(id))) {
       Violation(
           absl::StrFormat("liveness: %s is %s after the faults ended", id, JobStateName(state)));
     } else if (LacksLast(*job, disk)) {

@@ -73,6 +73,8 @@ class Checker {
   void Published(const std::string& job, int fragment, int64_t version);
   void Placed(const std::string& job, int ordinal, const std::string& pool);
   void Ended(const std::string& job, JobState state);
+  // No pool was there that could do it.
+  void MayFail(const std::string& job) { may_fail_.insert(job); }
   void Restarted(MetaStore& meta);
   // The contents of a store at this moment.
   void Opened(const std::string& job, int fragment, int64_t version);
@@ -128,7 +130,7 @@ class Checker {
   std::map<FragmentKey, int64_t> published_;
   std::map<std::string, JobState> ended_;
   std::set<std::string> acknowledged_, cancelled_, may_be_paused_, may_be_resumed_, paused_,
-      may_be_deleted_, deleted_;
+      may_fail_, may_be_deleted_, deleted_;
   // Inner steps, by job.
   std::map<std::string, std::set<int64_t>> promised_;
   std::map<std::string, v1::CheckpointManifest> beginnings_;

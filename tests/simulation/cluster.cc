@@ -93,6 +93,7 @@ void Cluster::Build() {
     pool.numbers = static_cast<PoolOptions::Numbers>(Pick(0, 2));
     pool.first_machine = machines_ + 1;
     pool.misconfigured = faulty_ && i > 0 && world_.Chance(0.15);
+    if (pool.misconfigured) world_.misconfigured.insert(pool.name);
     pool.earlier = world_.Chance(0.15);
     pool.step_takes = world_.Between(absl::Milliseconds(40), absl::Milliseconds(200));
     sim::LinkOptions link{.delay_min = absl::Milliseconds(Pick(1, 40))};

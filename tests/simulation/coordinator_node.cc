@@ -489,11 +489,23 @@ void CoordinatorNode::JobEnded(const coordinator::LiveJob& job, const coordinato
   } else {
     world_->checker.Ended(job.id(), end.state);
   }
+  if (end.state == JobState::kFailed && !CouldBeDone()) world_->checker.MayFail(job.id());
   std::erase_if(streams_, [&](const auto& entry) {
     if (std::get<0>(entry.first) != job.id()) return false;
     entry.second.stream(session::Ended{JobStateName(end.state)});
     return true;
   });
+}
+
+// Whether a pool is here that can do every job.
+bool CoordinatorNode::CouldBeDone() const {
+  for (const coordinator::PoolView& pool : life_->performer->Pools()) {
+    const bool here = pool.standing != coordinator::PoolStanding::kLost &&
+                      pool.standing != coordinator::PoolStanding::kAway &&
+                      pool.standing != coordinator::PoolStanding::kDraining;
+    if (here && !world_->misconfigured.contains(pool.pool)) return true;
+  }
+  return false;
 }
 
 void CoordinatorNode::JobChanged(const coordinator::LiveJob& job) {

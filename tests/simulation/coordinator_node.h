@@ -119,6 +119,7 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   void ObserveBeginning(const ResolvedJob& resolved, const std::string& id);
   // Tells the checker of versions that became durable.
   void Observe();
+  bool CouldBeDone() const;
   void ObserveFragment(const coordinator::JobFragments& job, int fragment);
   void ForgetEverything();
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_format.h"
@@ -79,6 +80,8 @@ struct World {
   bool disk_full = false;
   absl::Duration lease = absl::Seconds(3);
   absl::Duration ended_job_keep = absl::InfiniteDuration();
+  // Pools that may be unable to do a job while faults happen.
+  std::set<std::string> misconfigured;
   // What the states of all jobs may take.
   int64_t memory = std::numeric_limits<int64_t>::max();
 };

@@ -45,6 +45,7 @@ TEST_F(OwnerArbiterTest, AStoreThatFailedQuarantinesItsJob) {
   thread_.Stop();
   EXPECT_EQ(performer_->View(id_)->state, JobState::kQuarantined);
   EXPECT_EQ(performer_->View(id_)->fault->code, "DATA_LOSS");
+  EXPECT_EQ(performer_->Find(id_)->fragments->store(), nullptr) << "its state takes no memory";
   EXPECT_TRUE(performer_->health().ok());
 }
 

@@ -238,5 +238,31 @@ TEST_F(PerformerTest, AFatalErrorWhileAJobIsStoredHalts) {
   EXPECT_EQ(fatal_, 1);
 }
 
+TEST_F(PerformerTest, AnEndedJobHasItsMemoryUntilItIsForgotten) {
+  memory_ = MemoryOf(Spec("pair"));
+  Restart();
+  const std::string pair = RunPair(), next = Submit("next");
+  const auto waits_for = [&] { return performer_->View(next)->waiting->what; };
+  EXPECT_THAT(waits_for(), testing::HasSubstr("memory"));
+  // The pools are told of the end only once it is stored.
+  records_.Refuse(Full());
+  Step(CancelJob{pair});
+  const auto pass = [&](int seconds) {
+    for (int i = 0; i < seconds; ++i) {
+      for (const char* pool : {"a", "b"}) Step(Heartbeat{pool, "1"});
+      Pass(absl::Seconds(1));
+      Crank();
+    }
+  };
+  pass(40);
+  records_.Refuse(absl::OkStatus());
+  pass(50);
+  EXPECT_NE(performer_->Find(pair), nullptr) << "its last commits can be pulled for a minute";
+  EXPECT_THAT(waits_for(), testing::HasSubstr("memory"));
+  pass(11);
+  EXPECT_EQ(performer_->Find(pair), nullptr);
+  EXPECT_THAT(waits_for(), testing::HasSubstr("2 pools to load"));
+}
+
 }  // namespace
 }  // namespace longhaul::coordinator

@@ -159,9 +159,10 @@ class PerformerTest : public testing::Test {
     tracker_ = std::make_unique<Tracker>(&disk_, &track_, log_);
     tracks_ = std::make_unique<JobTracks>(tracker_.get(), "data");
     performer_ = std::make_unique<Performer>(
-        PerformerOptions{.core = {.lease = absl::Seconds(10), .ended_job_keep = keep_},
-                         .on_expired = [this](const std::string& id) { expired_.push_back(id); },
-                         .on_fatal = [this](const absl::Status&) { ++fatal_; }},
+        PerformerOptions{
+            .core = {.lease = absl::Seconds(10), .ended_job_keep = keep_, .memory = memory_},
+            .on_expired = [this](const std::string& id) { expired_.push_back(id); },
+            .on_fatal = [this](const absl::Status&) { ++fatal_; }},
         PerformerParts{.meta = meta_.get(),
                        .records = &records_,
                        .fragments = fragments_.get(),
@@ -262,6 +263,7 @@ class PerformerTest : public testing::Test {
   int fatal_ = 0, ids_ = 0;
   // From the next restart on.
   absl::Duration keep_ = absl::InfiniteDuration();
+  int64_t memory_ = std::numeric_limits<int64_t>::max();
   std::vector<std::string> expired_;
   std::ostringstream log_text_;
   Logger log_{{.format = LogFormat::kText, .stream = &log_text_}};
