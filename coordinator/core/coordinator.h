@@ -210,7 +210,7 @@ class Coordinator {
   // Nothing: the job holds memory already, or there is room for it.
   std::optional<std::string> MemoryLack(const Job& job, int64_t memory_left) const;
   void OpenWithinMemory(Job& job);
-  void ReleaseWithoutMemory();
+  void ShareMemory();
   static bool TakesPools(const Job& job);
   static bool CouldDo(const std::string& pool, const PoolTraits& traits, const Job& job);
 

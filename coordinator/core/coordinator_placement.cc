@@ -72,16 +72,10 @@ void Coordinator::OpenWithinMemory(Job& job) {
   out_.works.push_back(OpenStore{.job = job.id, .create = job.state() == JobState::kSeeding});
 }
 
-// A job that has not begun gives up its places if another one took its memory: its pools were all
-// lost meanwhile, or there is less memory than before a restart.
-void Coordinator::ReleaseWithoutMemory() {
-  int64_t left = MemoryLeft(TakesMemory);
-  for (auto it = in_order_.rbegin(); it != in_order_.rend(); ++it) {
-    Job& job = *it->second;
-    if (job.state() != JobState::kPending) continue;
-    const int64_t held = HoldsMemory(job) ? job.options.memory : 0;
-    if (job.options.memory <= left + held) continue;
-    left += held;
+// A job whose state has no room gives up its places: another one took its memory after its pools
+// were all lost before it began, or there is less memory than before a restart.
+void Coordinator::ShareMemory() {
+  const auto release_pools = [this](Job& job) {
     for (Participant& p : job.exchange->participants().all()) {
       if (p.gone()) continue;
       Release(job, p,
@@ -89,6 +83,19 @@ void Coordinator::ReleaseWithoutMemory() {
                   "job ", job.options.name,
                   " waits for memory of the coordinator; this pool is free meanwhile")));
     }
+  };
+  int64_t left = MemoryLeft(TakesMemory);
+  for (auto it = in_order_.rbegin(); it != in_order_.rend(); ++it) {
+    Job& job = *it->second;
+    if (job.state() != JobState::kPending) continue;
+    const int64_t held = HoldsMemory(job) ? job.options.memory : 0;
+    if (job.options.memory <= left + held) continue;
+    left += held;
+    release_pools(job);
+  }
+  for (const auto& [order, job] : in_order_) {
+    OpenWithinMemory(*job);
+    if (AwaitsStore(*job)) release_pools(*job);
   }
 }
 
@@ -129,8 +136,7 @@ std::vector<PoolOffer> Coordinator::Offers() const {
 }
 
 void Coordinator::PlacePools() {
-  ReleaseWithoutMemory();
-  for (const auto& [order, job] : in_order_) OpenWithinMemory(*job);
+  ShareMemory();
   while (true) {
     int64_t memory_left = MemoryLeft(TakesMemory);
     std::vector<JobDemand> demands;

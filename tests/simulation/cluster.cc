@@ -1,6 +1,7 @@
 #include "tests/simulation/cluster.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -28,7 +29,9 @@ class Cluster {
     // No random number, so that other seeds stay what they were.
     if (options.seed % 16 == 5) world_.ended_job_keep = absl::Seconds(15);
     // Any job fits alone, two only if both are small.
-    if (options.seed % 4 == 2) world_.memory = 4 * kBytesPerUnit;
+    if (options.seed % 4 == 2) world_.memory = world_.memory_later = 4 * kBytesPerUnit;
+    // All fit before a restart.
+    if (options.seed % 8 == 2) world_.memory = std::numeric_limits<int64_t>::max();
   }
 
   RunResult Run();

@@ -178,6 +178,7 @@ CoordinatorNode::~CoordinatorNode() = default;
 void CoordinatorNode::Start() {
   world_->checker.Restarted(*meta_);
   if (world_->mutation == Mutation::kReseed && lives_ > 0) ForgetEverything();
+  if (lives_ > 0) world_->memory = world_->memory_later;
   life_ = std::make_unique<Life>(this);
   world_->Trace("coordinator", "starts");
   Enter([this] { life_->performer->Start(); });

@@ -82,8 +82,9 @@ struct World {
   absl::Duration ended_job_keep = absl::InfiniteDuration();
   // Pools that may be unable to do a job while faults happen.
   std::set<std::string> misconfigured;
-  // What the states of all jobs may take.
+  // What the states of all jobs may take. From the coordinator's first restart on: `memory_later`.
   int64_t memory = std::numeric_limits<int64_t>::max();
+  int64_t memory_later = std::numeric_limits<int64_t>::max();
 };
 
 inline constexpr int kCoordinatorNode = 0;
