@@ -31,8 +31,9 @@ endif()
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=1000> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
 include_directories(${CMAKE_SOURCE_DIR})
 
+# At -O2, instrumented sources that are compiled together take gcc minutes each.
 if(LONGHAUL_SANITIZE)
-  add_compile_options(-fsanitize=${LONGHAUL_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_compile_options(-fsanitize=${LONGHAUL_SANITIZE} -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=${LONGHAUL_SANITIZE})
 endif()
 

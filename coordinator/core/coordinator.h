@@ -77,6 +77,8 @@ class Coordinator {
   std::optional<JobView> job(std::string_view id) const;
   // The pool's place in the job, or nothing.
   std::optional<ParticipantView> place(std::string_view job, std::string_view pool) const;
+  // The bytes of CoordinatorOptions::memory that no job has or waits to have again.
+  int64_t memory_left() const { return MemoryLeft(TakesMemory); }
   // By name: the first `count` whose names are greater than `after`.
   std::vector<PoolView> pools(std::string_view after = "",
                               size_t count = std::numeric_limits<size_t>::max()) const;
@@ -118,6 +120,7 @@ class Coordinator {
   void On(const StoreFailed& event);
   void On(const FilesRemoved& event);
   void On(const RemoveFailed& event);
+  void On(const StateTaken& event) { lingering_.emplace(event.job, event.memory); }
   void On(const StateFreed& event);
   void On(const Tick&) { DeleteExpired(); }
 
@@ -288,7 +291,7 @@ class Coordinator {
   std::set<std::string> touched_;
   // Jobs that ended in this Step.
   std::vector<std::string> retired_;
-  // The memory of jobs that ended, until their state is freed.
+  // The memory of ended jobs whose state is in memory.
   std::map<std::string, int64_t, std::less<>> lingering_;
   // Something changed, so a job may get an idle pool.
   bool placement_due_ = true;

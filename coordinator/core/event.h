@@ -180,7 +180,12 @@ struct FilesRemoved {
 struct RemoveFailed {
   std::string job;
 };
-// The state of a job that ended is not in memory any more.
+// The state of a job that ended is in memory again, within Coordinator::memory_left(), or is not any
+// more.
+struct StateTaken {
+  std::string job;
+  int64_t memory = 0;
+};
 struct StateFreed {
   std::string job;
 };
@@ -193,9 +198,10 @@ struct StoreFailed {
 // --- Clock. Comes at least once a second.
 struct Tick {};
 
-using Event = std::variant<SubmitJob, CancelJob, PauseJob, ResumeJob, AskCheckpoint, DeleteJob,
-                           JoinPool, Heartbeat, LeavePool, RankReady, ContributionComplete,
-                           StoreOpened, RoundApplied, CheckpointWritten, OpenFailed, ApplyFailed,
-                           CheckpointFailed, StoreFailed, FilesRemoved, RemoveFailed, StateFreed, Tick>;
+using Event =
+    std::variant<SubmitJob, CancelJob, PauseJob, ResumeJob, AskCheckpoint, DeleteJob, JoinPool,
+                 Heartbeat, LeavePool, RankReady, ContributionComplete, StoreOpened, RoundApplied,
+                 CheckpointWritten, OpenFailed, ApplyFailed, CheckpointFailed, StoreFailed,
+                 FilesRemoved, RemoveFailed, StateTaken, StateFreed, Tick>;
 
 }  // namespace longhaul::coordinator

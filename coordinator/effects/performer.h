@@ -224,11 +224,13 @@ class Performer {
 
   std::map<std::string, std::shared_ptr<LiveJob>, std::less<>> jobs_;
   std::map<JobState, int64_t> jobs_by_state_;
-  // Ended jobs that may still have a log, when its removal is tried, and whether the last
-  // checkpoint was. No decision depends on it, so the core does not know of it.
+  // Ended jobs that may still have a log, when its removal is tried, whether the last checkpoint
+  // was, and what was told last of the latter. No decision depends on it, so the core does not know
+  // of it.
   struct EndedLog {
     absl::Time at = absl::InfinitePast();
     bool checkpoint_tried = false;
+    std::string trouble = {};
   };
   std::map<std::string, EndedLog> logs_of_ended_;
   bool removing_log_ = false;

@@ -307,6 +307,14 @@ bool Performer::WriteLeft(const std::string& id) {
   const absl::StatusOr<std::shared_ptr<LiveJob>> made = MakeLiveJob(*record, *std::move(resolved));
   if (!made.ok()) return false;
   const std::shared_ptr<LiveJob>& job = *made;
+  const int64_t memory = MemoryOf(*job->resolved);
+  if (memory > core_.memory_left()) {
+    (void)parts_.owner->Submit([this, job] {
+      LeftTried(*job, absl::UnavailableError("its state has no room beside those of other jobs"));
+    });
+    return true;
+  }
+  Step(StateTaken{id, memory});
   parts_.fragments->Add(job->fragments);
   parts_.fragments->Open(
       id, /*create=*/false, Ended<OpenedStore>([this, job](absl::StatusOr<OpenedStore> opened) {
@@ -331,16 +339,17 @@ bool Performer::WriteLeft(const std::string& id) {
 
 void Performer::LeftTried(const LiveJob& job, const absl::Status& status) {
   parts_.fragments->Close(job.id());
-  const Logger log = LogOf(job);
-  if (status.ok()) {
-    log.Info("has its last checkpoint, which was missing");
-  } else {
-    log.Warning(absl::StrCat("its last checkpoint is missing: ", status.message()));
-  }
+  Step(StateFreed{job.id()});
+  if (status.ok()) LogOf(job).Info("has its last checkpoint, which was missing");
   if (const auto tried = logs_of_ended_.find(job.id()); tried != logs_of_ended_.end()) {
+    EndedLog& log = tried->second;
     const bool again = Passes(status) || absl::IsUnavailable(status);
-    tried->second = {.at = now() + (again ? kOpenAgainDelay : kRemoveLogDelay),
-                     .checkpoint_tried = !again};
+    log.at = now() + (again ? kOpenAgainDelay : kRemoveLogDelay);
+    log.checkpoint_tried = !again;
+    if (!status.ok() && log.trouble != status.message()) {
+      log.trouble = std::string(status.message());
+      LogOf(job).Warning(absl::StrCat("its last checkpoint is missing: ", log.trouble));
+    }
   }
   removing_log_ = false;
   RemoveLogs();
