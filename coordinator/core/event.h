@@ -180,8 +180,8 @@ struct FilesRemoved {
 struct RemoveFailed {
   std::string job;
 };
-// The state of a job that ended is in memory again, within Coordinator::memory_left(), or is not any
-// more.
+// The state of a job that ended is in memory once more (within Coordinator::memory_left()), or is
+// not any more.
 struct StateTaken {
   std::string job;
   int64_t memory = 0;
