@@ -64,8 +64,9 @@ TEST_P(CodecSuite, EnergiesAreThoseOfTheMeasuredBlocks) {
 
 TEST_P(CodecSuite, ScalarAndSimdGiveTheSameBits) {
   CodecOptions options = GetParam().options;
-  options.kernels =
-      options.kernels == KernelKind::kScalar ? KernelKind::kSimd : KernelKind::kScalar;
+  // The same two are compared for the other kind of kernels.
+  if (options.kernels == KernelKind::kScalar) return;
+  options.kernels = KernelKind::kScalar;
   const auto twin = MakeCodec(options).value();
   for (int64_t n : Sizes(kSizes)) {
     for (const auto& [name, in] : Inputs(n)) {

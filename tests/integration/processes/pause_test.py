@@ -165,6 +165,22 @@ class PauseTest(ClusterTest):
         self.longhaul("resume", "tiny")
         self.cluster.wait_job()
 
+    def test_jobs_that_do_not_fit_into_less_memory_after_a_restart_wait(self):
+        self.cluster.start_worker("site-a")
+        self.cluster.start_worker("site-b")
+        for name in ("tiny", "other"):
+            parameters = json.loads(self.cluster.submit(name, steps=5 * STEPS, pools=1, sets=["pools.max=1"]).stdout)["data"]["parameters"]
+            self.cluster.wait_step(20, name)
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator("--memory-gib", str(24 * parameters / 2**30))
+        lacks_memory = lambda name: "the coordinator's memory" in self.cluster.job(name)["waiting_for"]
+        wait_until(lambda: lacks_memory("tiny") != lacks_memory("other"), 30, "one job to wait for memory")
+        running, waiting = sorted(("tiny", "other"), key=lacks_memory)
+        wait_until(lambda: sorted(self.pools().values()) == ["IDLE", "PARTICIPATING"], 30, "the other's pool to be free")
+        self.longhaul("pause", running, "--wait")
+        self.cluster.wait_step(self.cluster.job(waiting)["inner_step"] + 40, waiting)
+
     def test_cancelled_and_deleted_while_it_is_paused(self):
         self.cluster.start_worker("site-a")
         self.cluster.submit(steps=STEPS, pools=1)
