@@ -2,8 +2,6 @@
 
 namespace longhaul {
 
-uint64_t Random::Next() {
-  return Philox64(key_, stream_, counter_++);
-}
+uint64_t Random::Next() { return Philox64(key_, stream_, counter_++); }
 
 }  // namespace longhaul

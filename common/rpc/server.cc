@@ -135,9 +135,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   // Not the address: the listener has that.
   if (!server) return absl::InternalError("gRPC makes no server of these services: see its log");
-  auto result = absl::WrapUnique(new Server(std::move(calls), std::move(unknown_methods),
-                                            std::move(server), std::move(acceptor),
-                                            std::move(listener)));
+  auto result =
+      absl::WrapUnique(new Server(std::move(calls), std::move(unknown_methods), std::move(server),
+                                  std::move(acceptor), std::move(listener)));
   result->tls_ = options.tls;
   result->address_ = HostPortText(listen.host, result->port());
   result->listener_->Start([acceptor = result->acceptor_.get()](int connection) {

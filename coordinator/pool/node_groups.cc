@@ -27,9 +27,8 @@ std::string DeviceWord(const PoolTraits& traits) { return traits.cuda ? "cuda" :
 
 NodeGroups::NodeGroups(const Options& options)
     : options_(options),
-      leases_({.lease = options.lease,
-               .members_max = options.pools_max * kRanksMax,
-               .lost_max = 0}) {}
+      leases_(
+          {.lease = options.lease, .members_max = options.pools_max * kRanksMax, .lost_max = 0}) {}
 
 bool NodeGroups::Pool::complete() const {
   return std::all_of(nodes.begin(), nodes.end(), [](const Node& node) { return node.here; });

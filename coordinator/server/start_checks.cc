@@ -124,8 +124,9 @@ absl::Status CheckReadyFile(const std::string& path) {
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
   begin.resize(file.gcount());
   if (begin.empty() || begin == kReadyMark) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--ready-file: ", path, " holds something else, which would be lost: name a file of its own"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("--ready-file: ", path,
+                   " holds something else, which would be lost: name a file of its own"));
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenDatabase(FileSystem& fs, const std::string& data_dir,

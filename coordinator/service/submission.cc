@@ -22,11 +22,11 @@ absl::Status CheckMemory(const ResolvedJob& resolved, int64_t memory) {
   const int64_t needed = MemoryOf(resolved);
   if (needed <= memory) return absl::OkStatus();
   return BadRequestError(
-      {{"model", absl::StrFormat("%.1f GB of outer state do not fit into the %.1f GB of the "
-                                 "coordinator's memory that jobs may take (--memory-gib); each "
-                                 "parameter takes 12 bytes, those of the largest fragment 24",
-                                 static_cast<double>(needed) / 1e9,
-                                 static_cast<double>(memory) / 1e9)}});
+      {{"model",
+        absl::StrFormat("%.1f GB of outer state do not fit into the %.1f GB of the "
+                        "coordinator's memory that jobs may take (--memory-gib); each "
+                        "parameter takes 12 bytes, those of the largest fragment 24",
+                        static_cast<double>(needed) / 1e9, static_cast<double>(memory) / 1e9)}});
 }
 
 }  // namespace
@@ -41,8 +41,7 @@ std::vector<FieldViolation> ToFieldViolations(const std::vector<SpecViolation>& 
   return fields;
 }
 
-absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& request,
-                                              int64_t memory) {
+absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& request, int64_t memory) {
   if (request.idempotency_token().size() > kIdempotencyTokenBytesMax) {
     return BadRequestError(
         {{"idempotency_token",

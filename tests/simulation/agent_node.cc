@@ -58,9 +58,9 @@ void AgentNode::Start() {
                               .new_incarnation =
                                   [this, several] {
                                     ++incarnations_;
-                                    record_ = several
-                                                  ? absl::StrCat(options_.machine, ".", incarnations_)
-                                                  : absl::StrCat(incarnations_);
+                                    record_ =
+                                        several ? absl::StrCat(options_.machine, ".", incarnations_)
+                                                : absl::StrCat(incarnations_);
                                     return record_;
                                   }},
       [this](const MembershipNode::Standing& standing) { Assigned(standing); });

@@ -137,8 +137,7 @@ bool MembershipClient::Recover(const absl::Status& error) {
 
 void MembershipClient::BeginAnew() {
   const std::string incarnation = RandomHex();
-  Apply({}, {},
-        [&](AgentMembership& membership) { return membership.BeginAnew(incarnation); });
+  Apply({}, {}, [&](AgentMembership& membership) { return membership.BeginAnew(incarnation); });
   if (options_.on_incarnation) options_.on_incarnation(incarnation);
 }
 

@@ -61,11 +61,11 @@ absl::Status FragmentExchange::TakePlan(const v1::Plan& plan, const Replica& rep
 absl::Status FragmentExchange::TakeSnapshot(Replica& replica, int fragment, int64_t version,
                                             RoundKind kind, int64_t weight) {
   return fragments_[fragment]->TakeSnapshot(
-      replica, {.version = version,
-                .kind = kind,
-                .weight = weight,
-                .noise_key = NoiseKeyOf(options_.noise_seed, options_.transfers.pool,
-                                         fragment, version)});
+      replica,
+      {.version = version,
+       .kind = kind,
+       .weight = weight,
+       .noise_key = NoiseKeyOf(options_.noise_seed, options_.transfers.pool, fragment, version)});
 }
 
 absl::Status FragmentExchange::Push(const Connection& connection,

@@ -28,8 +28,8 @@
 #include "common/layout/model_layout.h"
 #include "common/partition/topology.h"
 #include "nlohmann/json.hpp"
-#include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/child_process.h"
+#include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/partition/traffic_rank.h"
 #include "worker/collective/gloo_communicator.h"
 #include "worker/rendezvous/rendezvous_client.h"
@@ -161,20 +161,20 @@ int Main(int argc, char** argv) {
   // CheckArguments tells wrong bits.
   constexpr int kOfPreset = std::numeric_limits<int>::min();
   int weights_bits = kOfPreset, gradients_bits = kOfPreset;
-  const auto end = ReadFlags(
-      "What a partition moves and holds.", argc, argv,
-      {{"--preset", &arguments.preset},
-       {.name = "--nodes", .value = &arguments.nodes, .most = kMost},
-       {.name = "--ranks-per-node", .value = &arguments.ranks_per_node, .most = kMost},
-       {.name = "--accumulation", .value = &arguments.accumulation, .most = kMost},
-       {.name = "--steps", .value = &arguments.steps, .most = kMost},
-       {.name = "--units", .value = &arguments.units, .most = kMost},
-       {.name = "--elements",
-        .value = &arguments.elements,
-        .most = static_cast<double>(kMaxModelElements)},
-       {.name = "--weights-bits", .value = &weights_bits, .least = kOfPreset},
-       {.name = "--gradients-bits", .value = &gradients_bits, .least = kOfPreset},
-       {.name = "-o", .value = &arguments.output, .choices = {"json"}}});
+  const auto end =
+      ReadFlags("What a partition moves and holds.", argc, argv,
+                {{"--preset", &arguments.preset},
+                 {.name = "--nodes", .value = &arguments.nodes, .most = kMost},
+                 {.name = "--ranks-per-node", .value = &arguments.ranks_per_node, .most = kMost},
+                 {.name = "--accumulation", .value = &arguments.accumulation, .most = kMost},
+                 {.name = "--steps", .value = &arguments.steps, .most = kMost},
+                 {.name = "--units", .value = &arguments.units, .most = kMost},
+                 {.name = "--elements",
+                  .value = &arguments.elements,
+                  .most = static_cast<double>(kMaxModelElements)},
+                 {.name = "--weights-bits", .value = &weights_bits, .least = kOfPreset},
+                 {.name = "--gradients-bits", .value = &gradients_bits, .least = kOfPreset},
+                 {.name = "-o", .value = &arguments.output, .choices = {"json"}}});
   if (end) return *end;
   if (weights_bits != kOfPreset) arguments.weights_bits = weights_bits;
   if (gradients_bits != kOfPreset) arguments.gradients_bits = gradients_bits;

@@ -161,8 +161,8 @@ TEST(ServerTest, ShutdownCancelsWhatIsStillInFlightAfterItsGrace) {
 // One peer has vanished: it answers no ping.
 TEST(ServerTest, ShutdownWaitsForCallsAndNotForConnections) {
   RefusingPools service;
-  const auto server = *Server::Start(
-      {.address = "127.0.0.1:0", .keepalive = {.time = absl::Hours(1)}}, {&service});
+  const auto server =
+      *Server::Start({.address = "127.0.0.1:0", .keepalive = {.time = absl::Hours(1)}}, {&service});
   const int silent = ConnectTcp(server->port());
   ASSERT_GE(silent, 0);
   // The beginning of HTTP/2 and a frame of settings: now it is a client.

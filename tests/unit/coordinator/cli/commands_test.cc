@@ -321,7 +321,8 @@ TEST_F(CommandsTest, ColoursAreForTerminalsThatWantThem) {
 TEST_F(CommandsTest, TextThatCannotBeSentIsAWrongArgument) {
   fake_.Start();
   for (const std::vector<std::string>& args :
-       {std::vector<std::string>{"get", "\xff"}, {"cancel", "a", "--reason", "\xff"},
+       {std::vector<std::string>{"get", "\xff"},
+        {"cancel", "a", "--reason", "\xff"},
         {"submit", "-f", "deploy/examples/quickstart.yaml", "--token", "\xff"}}) {
     const CliResult result = RunCli(args);
     EXPECT_EQ(result.exit, 4);

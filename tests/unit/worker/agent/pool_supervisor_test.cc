@@ -14,21 +14,20 @@ using Supervisor = PoolSupervisor;
 std::string Text(const Supervisor::Actions& actions) {
   return absl::StrJoin(actions, ", ", [](std::string* out, const Supervisor::Action& action) {
     absl::StrAppend(
-        out,
-        std::visit(Overloaded{[](const Supervisor::StartRanks&) -> std::string { return "start"; },
-                              [](const Supervisor::KillRanks& a) {
-                                return absl::StrCat("kill", a.lost.empty() ? "" : " after: ",
-                                                    a.lost);
-                              },
-                              [](const Supervisor::DrainRanks&) -> std::string { return "drain"; },
-                              [](const Supervisor::Rejoin& a) {
-                                return absl::StrCat("rejoin in ", absl::FormatDuration(a.delay),
-                                                    ": ", a.reason);
-                              },
-                              [](const Supervisor::Done& a) -> std::string {
-                                return a.had_work ? "done with work" : "done";
-                              }},
-                   action));
+        out, std::visit(
+                 Overloaded{[](const Supervisor::StartRanks&) -> std::string { return "start"; },
+                            [](const Supervisor::KillRanks& a) {
+                              return absl::StrCat("kill", a.lost.empty() ? "" : " after: ", a.lost);
+                            },
+                            [](const Supervisor::DrainRanks&) -> std::string { return "drain"; },
+                            [](const Supervisor::Rejoin& a) {
+                              return absl::StrCat("rejoin in ", absl::FormatDuration(a.delay), ": ",
+                                                  a.reason);
+                            },
+                            [](const Supervisor::Done& a) -> std::string {
+                              return a.had_work ? "done with work" : "done";
+                            }},
+                 action));
   });
 }
 
