@@ -526,11 +526,15 @@ void CoordinatorNode::Tick() {
 }
 
 void CoordinatorNode::Observe() {
-  int64_t memory = 0;
   for (const std::shared_ptr<coordinator::LiveJob>& job : life_->performer->All()) {
+    memory_of_[job->id()] = coordinator::MemoryOf(*job->resolved);
     if (!job->fragments || job->fragments->store() == nullptr) continue;
-    if (job->forget_at > world_->loop.now()) memory += coordinator::MemoryOf(*job->resolved);
     for (int f = 0; f < job->fragment_count(); ++f) ObserveFragment(*job->fragments, f);
+  }
+  int64_t memory = 0;
+  for (const auto& [id, bytes] : memory_of_) {
+    const std::shared_ptr<coordinator::JobFragments> job = life_->fragments.Find(id);
+    if (job && job->store() != nullptr) memory += bytes;
   }
   if (memory > world_->memory)
     world_->checker.Violation("the states of jobs take more memory than they may");

@@ -129,6 +129,8 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   std::unique_ptr<MemoryFileSystem> disk_, earlier_disk_;
   std::unique_ptr<Life> life_;
   int64_t lives_ = 0;
+  // What the state of each job takes, also of jobs that have ended.
+  std::map<std::string, int64_t> memory_of_;
   std::string submitting_;
   // Names of groups of nodes.
   int64_t groups_ = 0;
