@@ -176,7 +176,7 @@ class Session {
   std::vector<Fragment> fragments_;
   // This pool seeds.
   bool seed_asked_ = false;
-  // SeedPush was asked for on the current connection.
+  // SeedPush was asked for since the current connection or the newest request began.
   bool seed_pushed_ = false;
   int64_t step_ = 0;
   // The step at which the pool began, or began again, from the outer parameters.

@@ -28,6 +28,8 @@ void Session::Begin(const Plan& plan, Actions& out) {
 
 void Session::On(const SeedRequested&, Actions& out) {
   seed_asked_ = true;
+  // What was pushed before may have been refused, since another pool was asked meanwhile.
+  seed_pushed_ = false;
   if (state_ == SessionState::kStarting) AskSeed(out);
 }
 
