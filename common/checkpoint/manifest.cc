@@ -108,7 +108,7 @@ void CompleteManifest(v1::CheckpointManifest& manifest) {
   int64_t parameters = 0;
   for (v1::CheckpointTensor& tensor : *manifest.mutable_tensors()) {
     tensor.set_dtype("F32");
-    tensor.set_byte_offset(tensor.offset() * static_cast<int64_t>(sizeof(float)));
+    tensor.set_byte_offset(CheckedMul(tensor.offset(), sizeof(float)).value_or(0));
     if (tensor.fragment() >= 0 && tensor.fragment() < manifest.fragments_size())
       tensor.set_file(manifest.fragments(tensor.fragment()).file());
     parameters += ElementsOf(tensor).value_or(0);

@@ -31,10 +31,19 @@ endif()
 add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-expand=1000> $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
 include_directories(${CMAKE_SOURCE_DIR})
 
-# At -O2, instrumented sources that are compiled together take gcc minutes each.
+# At -O2, instrumented sources that are compiled together take minutes each.
 if(LONGHAUL_SANITIZE)
   add_compile_options(-fsanitize=${LONGHAUL_SANITIZE} -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=${LONGHAUL_SANITIZE})
+  # clang 14 does not define gcc's macros.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    foreach(sanitizer address thread)
+      if(LONGHAUL_SANITIZE MATCHES ${sanitizer})
+        string(TOUPPER ${sanitizer} macro)
+        add_compile_definitions(__SANITIZE_${macro}__)
+      endif()
+    endforeach()
+  endif()
 endif()
 
 # For the build of the fuzz targets (tests/fuzz): our own code is instrumented, Debian's libraries are not.

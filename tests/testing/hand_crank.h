@@ -28,6 +28,8 @@ class HandCrank : public TaskRunner {
     while (RunOne()) {
     }
   }
+  // The tasks that wait are lost, as if their process ended.
+  void DropAll() { tasks_.clear(); }
   bool refuses = false;
 
  private:

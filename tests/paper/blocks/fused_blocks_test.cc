@@ -65,7 +65,9 @@ TEST(FusedBlocksTest, LossesInBfloat16StayNear) {
         {"autograd in bf16", BlockKind::kAutograd, 0.02}}) {
     const double excess = MeanExcess(
         name, seeds,
-        [&](uint64_t seed) { return EndLoss(blocks, ComputePrecision::kBfloat16, seed); },
+        [&, blocks = blocks](uint64_t seed) {
+          return EndLoss(blocks, ComputePrecision::kBfloat16, seed);
+        },
         [&](uint64_t seed) { return exact[seed - 1]; });
     EXPECT_LT(std::abs(excess), BoundFor(seeds, bound)) << name;
   }

@@ -143,6 +143,11 @@ class PerformerTest : public testing::Test {
   // Starts a new process, which knows only what the database has.
   void Restart() {
     performer_.reset();
+    // Waiting tasks are lost with the process.
+    owner_.DropAll();
+    apply_.DropAll();
+    background_.DropAll();
+    track_.DropAll();
     fragments_ =
         std::make_unique<Fragments>(Fragments::Options{.data_dir = "data", .tile_threads = 1},
                                     Fragments::Parts{.fs = &files_,
@@ -154,8 +159,6 @@ class PerformerTest : public testing::Test {
                                                      .log = &log_});
     absl::StatusOr<RecoveredState> recovered = RecoverState(*meta_, now_, log_);
     ASSERT_TRUE(recovered.ok()) << recovered.status();
-    // Waiting tasks are lost with the process.
-    track_ = HandCrank();
     tracker_ = std::make_unique<Tracker>(&disk_, &track_, log_);
     tracks_ = std::make_unique<JobTracks>(tracker_.get(), "data");
     performer_ = std::make_unique<Performer>(

@@ -208,7 +208,9 @@ Digest128 RoundedWith(uint64_t noise_seed, uint64_t log_salt) {
   const Digest128 digest = store->LastCommit(0)->digest;
   const auto recovered = JobStore::Recover(&fs, "j", 1);
   EXPECT_TRUE(recovered.ok()) << recovered.status();
-  if (recovered.ok()) EXPECT_EQ((*recovered)->LastCommit(0)->digest, digest);
+  if (recovered.ok()) {
+    EXPECT_EQ((*recovered)->LastCommit(0)->digest, digest);
+  }
   return digest;
 }
 

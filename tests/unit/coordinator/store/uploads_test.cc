@@ -211,9 +211,11 @@ TEST_F(UploadsTest, ASweepRemovesWhatIsAbandoned) {
   uploads_->SetNeeded({NameOf(model_)});
   clock_.Advance(absl::Minutes(59));
   EXPECT_TRUE(uploads_->Sweep().empty());
-  const auto held = uploads_->Receive(NameOf(other_), "b", 0);
-  clock_.Advance(absl::Minutes(2));
-  EXPECT_TRUE(uploads_->Sweep().empty());
+  {
+    const auto held = uploads_->Receive(NameOf(other_), "b", 0);
+    clock_.Advance(absl::Minutes(2));
+    EXPECT_TRUE(uploads_->Sweep().empty());
+  }
   // It counts from a restart, since the clock may have been set meanwhile.
   Open();
   uploads_->SetNeeded({NameOf(model_)});

@@ -103,7 +103,8 @@ TEST_F(DataCheckTest, AnEmptyFileIsNoDamageBesideOthers) {
   WriteBytes(folder + "/a.txt", "");
   const auto problems = [&] {
     int64_t count = 0;
-    for (const DataReport& report : *CheckData(folder, {})) count += report.problem_count;
+    const std::vector<DataReport> reports = CheckData(folder, {}).value();
+    for (const DataReport& report : reports) count += report.problem_count;
     return count;
   };
   WriteBytes(folder + "/b.txt", "");

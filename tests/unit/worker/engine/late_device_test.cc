@@ -47,7 +47,7 @@ class LateSegmentKernels : public SegmentKernels {
     LateStreams().Submit(stream, [work = std::move(work)] { EXPECT_TRUE(work().ok()); });
     return absl::OkStatus();
   }
-  const testing_support::EmulatedSegmentKernels now_;
+  const testing_support::EmulatedSegmentKernels now_{};
 };
 
 enum class Forgotten { kNothing, kAtSubmit, kAtWait };

@@ -271,7 +271,7 @@ TEST(MomentumExchangeTest, StateReadAndWrittenBackChangesNoBit) {
         .optimizer = OneBitAdamOptions{.freeze_step = kFreeze, .var_update_scaler = scaler},
         .steps = kSteps};
     std::vector<RankState> saved(kRanks);
-    RunRanks(kRanks, [&](int rank, Communicator& communicator) {
+    RunRanks(kRanks, [&, last = last](int rank, Communicator& communicator) {
       at::set_num_threads(1);
       const auto engine = Engine::Create(OneBitOptions(run, communicator)).value();
       for (int step = 1; step <= last; ++step)
@@ -280,7 +280,7 @@ TEST(MomentumExchangeTest, StateReadAndWrittenBackChangesNoBit) {
       EXPECT_EQ(engine->state_bytes().error_feedback > 0, last > kFreeze);
     });
     std::vector<Units> resumed(kRanks);
-    RunRanks(kRanks, [&](int rank, Communicator& communicator) {
+    RunRanks(kRanks, [&, last = last](int rank, Communicator& communicator) {
       at::set_num_threads(1);
       const auto engine = Engine::Create(OneBitOptions(run, communicator)).value();
       RestoreState(saved[rank], *engine);

@@ -24,7 +24,7 @@ at::Tensor Bytes(const TileCoder& coder, int64_t elements) {
 
 class TileCoderTest : public testing::TestWithParam<int> {
  protected:
-  const EmulatedSegmentKernels kernels_;
+  const EmulatedSegmentKernels kernels_{};
   const TileCoder host_{GetParam(), nullptr}, device_{GetParam(), &kernels_};
 };
 

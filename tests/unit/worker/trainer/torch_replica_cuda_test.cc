@@ -256,7 +256,7 @@ TEST_F(TorchReplicaCudaTest, RanksMeetInDeviceMemoryAsTheyDoInTheHosts) {
                              : MakeThreadCommunicators(size);
       std::vector<std::thread> ranks;
       for (int rank = 0; rank < size; ++rank) {
-        ranks.emplace_back([&, rank] {
+        ranks.emplace_back([&, rank, preset = preset, nodes = nodes] {
           TorchReplica::Options options =
               TinyOptions(DeviceKind::kCuda, ComputePrecision::kFloat32);
           options.batch = 8;
