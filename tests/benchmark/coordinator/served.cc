@@ -39,6 +39,8 @@ void Served::Start() {
   options.data_dir = data_dir_;
   options.clock = &clock_;
   options.core.lease = absl::Hours(24);
+  // Most of the jobs end before their state is touched, so that it takes no memory.
+  options.core.memory = int64_t{1} << 40;
   options.log.stream = &Nowhere();
   options.on_fatal = [](const absl::Status& status) { OrEnd(status, "the coordinator halted"); };
   server_ = OrEnd(coordinator::CoordinatorServer::Start(std::move(options)), "start");
