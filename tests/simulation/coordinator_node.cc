@@ -498,7 +498,6 @@ void CoordinatorNode::JobEnded(const coordinator::LiveJob& job, const coordinato
   });
 }
 
-// Whether a pool is here that can do every job.
 bool CoordinatorNode::CouldBeDone() const {
   for (const coordinator::PoolView& pool : life_->performer->Pools()) {
     const bool here = pool.standing != coordinator::PoolStanding::kLost &&

@@ -119,8 +119,9 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   void ObserveBeginning(const ResolvedJob& resolved, const std::string& id);
   // Tells the checker of versions that became durable.
   void Observe();
-  bool CouldBeDone() const;
   void ObserveFragment(const coordinator::JobFragments& job, int fragment);
+  // Whether a pool is here that can do every job.
+  bool CouldBeDone() const;
   void ForgetEverything();
 
   World* world_;

@@ -26,6 +26,7 @@ TEST_F(NodeGroupsTest, CountsRanksThroughTheNodes) {
   ASSERT_TRUE(Join("n1", {.nodes = 3, .number = 1, .traits = {2, false, {"x", "y"}}}).ok());
   ASSERT_TRUE(Join("n2", {.nodes = 3, .number = 2, .traits = {1, false, {"y", "z"}}}).ok());
   EXPECT_FALSE(groups_.Complete("a"));
+  EXPECT_EQ(groups_.TraitsOf("a").ranks, 3) << "of the nodes that are here";
   ASSERT_TRUE(Join("n0", {.nodes = 3,
                           .traits = {3, false, {"x", "y", "z"}},
                           .rendezvous = "h:1",
