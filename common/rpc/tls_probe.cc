@@ -176,6 +176,8 @@ class Handshake {
       char byte;
       status = Repeat([&] { return SSL_read(ssl_.get(), &byte, 1); },
                       std::min(deadline, SteadyTime() + kVerdict));
+      // A server that closes the connection resets it if what came last was not read.
+      if (absl::IsUnavailable(status)) status = absl::FailedPreconditionError(status.message());
     }
     // Nothing was found.
     if (!absl::IsFailedPrecondition(status)) return absl::OkStatus();
