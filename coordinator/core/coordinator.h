@@ -186,6 +186,7 @@ class Coordinator {
   // The pool gives up its place in the job. A live one is free for other jobs, behind those that
   // wait already.
   void Release(Job& job, Participant& participant, absl::Status why);
+  void ReleaseAll(Job& job, const absl::Status& why);
   void Report(const Heartbeat& event, Job& job, Participant& participant);
   void SetAside(Job& job, Participant& participant, const JobFault& fault);
   void FailIfEveryPoolFails(Job& job);

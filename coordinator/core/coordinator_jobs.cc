@@ -159,12 +159,8 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
   job.blocked.clear();
   placement_due_ = true;
   out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
-  for (Participant& p : job.exchange->participants().all()) {
-    if (p.gone()) continue;
-    Release(
-        job, p,
-        absl::FailedPreconditionError(absl::StrCat("job ", job.options.name, " is quarantined")));
-  }
+  ReleaseAll(job, absl::FailedPreconditionError(
+                      absl::StrCat("job ", job.options.name, " is quarantined")));
 }
 
 void Coordinator::On(const StateFreed& event) {

@@ -76,13 +76,9 @@ void Coordinator::OpenWithinMemory(Job& job) {
 // were all lost before it began, or there is less memory than before a restart.
 void Coordinator::ShareMemory() {
   const auto release_pools = [this](Job& job) {
-    for (Participant& p : job.exchange->participants().all()) {
-      if (p.gone()) continue;
-      Release(job, p,
-              absl::FailedPreconditionError(absl::StrCat(
-                  "job ", job.options.name,
-                  " waits for memory of the coordinator; this pool is free meanwhile")));
-    }
+    ReleaseAll(job, absl::FailedPreconditionError(absl::StrCat(
+                        "job ", job.options.name,
+                        " waits for memory of the coordinator; this pool is free meanwhile")));
   };
   int64_t left = MemoryLeft(TakesMemory);
   for (auto it = in_order_.rbegin(); it != in_order_.rend(); ++it) {

@@ -278,6 +278,12 @@ void Coordinator::Release(Job& job, Participant& participant, absl::Status why) 
   Drop(job, participant, Presence::kLeft, std::move(why));
 }
 
+void Coordinator::ReleaseAll(Job& job, const absl::Status& why) {
+  for (Participant& p : job.exchange->participants().all()) {
+    if (!p.gone()) Release(job, p, why);
+  }
+}
+
 GrantLease Coordinator::Grant(std::string_view pool, std::string_view incarnation) const {
   GrantLease grant{std::string(pool), std::string(incarnation), options_.lease, std::nullopt,
                    nodes_.PlaceOf(pool, incarnation)};

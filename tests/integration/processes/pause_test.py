@@ -26,10 +26,10 @@ class PauseTest(ClusterTest):
     def committed(self, job="tiny"):
         return [(f["rounds_committed"], f["digest"]) for f in self.cluster.job(job)["fragments"]]
 
-    def restart_coordinator(self):
+    def restart_coordinator(self, *flags):
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
-        self.cluster.start_coordinator()
+        self.cluster.start_coordinator(*flags)
 
     def events(self, job="tiny"):
         return [event["message"] for event in self.longhaul("events", job) if event["kind"] == "STATE_CHANGED"]
@@ -142,10 +142,8 @@ class PauseTest(ClusterTest):
     def test_states_of_jobs_fit_into_memory_together(self):
         parameters = json.loads(self.cluster.submit("large", pools=1).stdout)["data"]["parameters"]
         self.longhaul("cancel", "large")
-        self.cluster.coordinator.kill()
-        self.cluster.coordinator.wait()
         # More than one state, less than two: each has 12 bytes per parameter, 24 of the largest fragment.
-        self.cluster.start_coordinator("--memory-gib", str(24 * parameters / 2**30))
+        self.restart_coordinator("--memory-gib", str(24 * parameters / 2**30))
         self.cluster.start_worker("site-a")
         self.cluster.start_worker("site-b")
         self.cluster.submit(steps=STEPS, pools=1, sets=["pools.max=1"])
@@ -171,9 +169,7 @@ class PauseTest(ClusterTest):
         for name in ("tiny", "other"):
             parameters = json.loads(self.cluster.submit(name, steps=5 * STEPS, pools=1, sets=["pools.max=1"]).stdout)["data"]["parameters"]
             self.cluster.wait_step(20, name)
-        self.cluster.coordinator.kill()
-        self.cluster.coordinator.wait()
-        self.cluster.start_coordinator("--memory-gib", str(24 * parameters / 2**30))
+        self.restart_coordinator("--memory-gib", str(24 * parameters / 2**30))
         lacks_memory = lambda name: "the coordinator's memory" in self.cluster.job(name)["waiting_for"]
         wait_until(lambda: lacks_memory("tiny") != lacks_memory("other"), 30, "one job to wait for memory")
         running, waiting = sorted(("tiny", "other"), key=lacks_memory)
