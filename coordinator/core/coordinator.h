@@ -243,6 +243,7 @@ class Coordinator {
   std::optional<Refuse> JobRefusal(std::string_view id) const;
   std::optional<Refuse> LeaseRefusal(std::string_view pool, std::string_view incarnation) const;
   static std::optional<Refuse> OpeningRefusal(const Job& job);
+  static Refuse MustBeginAgain(std::string_view job_name, std::string_view pool);
   static std::optional<Refuse> PlaceRefusal(const Job& job, std::string_view pool,
                                             std::string_view incarnation);
   std::optional<Refuse> ContributionRefusal(ContributionVerdict verdict, const Job& job,

@@ -68,6 +68,10 @@ void Coordinator::On(const Heartbeat& event) {
   if (event.draining) membership_.Drain(event.pool);
   Job* job = nullptr;
   Participant* participant = PlaceOf(event.pool, &job);
+  if (participant != nullptr && participant->spent) {
+    granting_.reset();
+    return Answer(MustBeginAgain(job->options.name, event.pool));
+  }
   if (participant == nullptr || job->id != event.job) return;
   Report(event, *job, *participant);
 }
@@ -244,6 +248,8 @@ void Coordinator::Seat(Job& job, const std::string& pool, const std::string& inc
 }
 
 void Coordinator::Persist(const Job& job, const Participant& p) {
+  // The record still says that this incarnation began the job and gave up its place.
+  if (p.spent) return;
   out_.records.push_back(StorePlace{
       job.id,
       {p.pool, p.incarnation, p.ordinal, p.start_step, p.gone(), p.presence == Presence::kMissed,

@@ -60,10 +60,19 @@ std::optional<Refuse> Coordinator::OpeningRefusal(const Job& job) {
                 .retry_after = absl::Seconds(1)};
 }
 
+Refuse Coordinator::MustBeginAgain(std::string_view job_name, std::string_view pool) {
+  return {absl::AbortedError(absl::StrFormat(
+              "pool %s gave up its place in job %s; its ranks must start again", pool, job_name)),
+          "POOL_LOST"};
+}
+
 std::optional<Refuse> Coordinator::PlaceRefusal(const Job& job, std::string_view pool,
                                                 std::string_view incarnation) {
   const Participant* found = job.exchange->participants().Find(pool);
-  if (found != nullptr && found->live() && found->incarnation == incarnation) return std::nullopt;
+  if (found != nullptr && found->live() && found->incarnation == incarnation) {
+    if (found->spent) return MustBeginAgain(job.options.name, pool);
+    return std::nullopt;
+  }
   if (found != nullptr && found->presence != Presence::kLeft) {
     return Refuse{absl::AbortedError(
                       absl::StrFormat("job %s continued without pool %s", job.options.name, pool)),

@@ -12,7 +12,10 @@ Participant& Participants::Take(const std::string& pool, const std::string& inca
   if (added) all_.emplace_back();
   Participant& participant = all_[place->second];
   LH_CHECK(added || !participant.live(), "a pool has one place in a job");
-  participant = {.pool = pool, .incarnation = incarnation, .ordinal = place->second};
+  const bool begun = participant.incarnation == incarnation &&
+                     (participant.start_step.has_value() || participant.spent);
+  participant = {
+      .pool = pool, .incarnation = incarnation, .ordinal = place->second, .spent = begun};
   return participant;
 }
 
@@ -33,8 +36,9 @@ const Participant* Participants::Find(std::string_view pool) const {
 
 const Participant* Participants::Find(std::string_view pool, std::string_view incarnation) const {
   const Participant* participant = Find(pool);
-  const bool same = participant != nullptr && participant->incarnation == incarnation;
-  return same ? participant : nullptr;
+  if (participant == nullptr || participant->incarnation != incarnation || participant->spent)
+    return nullptr;
+  return participant;
 }
 
 int Participants::ready_count() const {

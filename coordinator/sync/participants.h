@@ -35,6 +35,9 @@ struct Participant {
   // Set when its first rank is ready. It owes the rounds pushed after this step.
   std::optional<int64_t> start_step = std::nullopt;
   Presence presence = Presence::kLive;
+  // Ranks of this incarnation began the job in an earlier place, and some may still run: no rank
+  // begins in this one. The pool gets it under another incarnation.
+  bool spent = false;
   // As the pool reported it.
   int64_t inner_step = 0;
   // It was asked to stop, since the job is being paused; and its nodes that have stopped, and
@@ -71,7 +74,8 @@ struct Participant {
 class Participants {
  public:
   // Gives the pool a live place for this incarnation: its old place, or a new one with the next
-  // ordinal. Requires that the pool has no live place.
+  // ordinal. Requires that the pool has no live place. An incarnation begins a job once: if it had
+  // a start step in the old place, it is spent.
   Participant& Take(const std::string& pool, const std::string& incarnation);
   // Adds a participant after a restart. They come by ordinal, without gaps.
   void Restore(Participant participant);
@@ -79,7 +83,7 @@ class Participants {
   // The pool's place, or null.
   Participant* Find(std::string_view pool);
   const Participant* Find(std::string_view pool) const;
-  // Also null if another incarnation has the place.
+  // Also null if another incarnation has the place, or if this one is spent.
   const Participant* Find(std::string_view pool, std::string_view incarnation) const;
 
   Participant& at(int ordinal) { return all_[ordinal]; }

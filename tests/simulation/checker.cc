@@ -197,6 +197,16 @@ void Checker::Placed(const std::string& job, int ordinal, const std::string& poo
     Violation(absl::StrFormat("3: pool %s has two places in %s", pool, job));
 }
 
+void Checker::Admitted(const coordinator::AdmitRank& rank) {
+  Placed(rank.job, rank.ordinal, rank.pool);
+  const int64_t start =
+      starts_.try_emplace({rank.job, rank.pool, rank.incarnation}, rank.start_step).first->second;
+  if (start != rank.start_step) {
+    Violation(absl::StrFormat("3: ranks of pool %s begin %s after step %d and after step %d",
+                              rank.pool, rank.job, start, rank.start_step));
+  }
+}
+
 int Checker::OrdinalOf(const std::string& job, const std::string& pool) const {
   for (const auto& [place, name] : places_) {
     if (place.first == job && name == pool) return place.second;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/io/filesystem.h"
+#include "coordinator/core/decision.h"
 #include "coordinator/core/view.h"
 #include "coordinator/store/meta_store.h"
 #include "longhaul/v1/checkpoint.pb.h"
@@ -72,6 +73,8 @@ class Checker {
   void Deletes(const std::string& job, MetaStore& meta, absl::Time now, absl::Duration keep);
   void Published(const std::string& job, int fragment, int64_t version);
   void Placed(const std::string& job, int ordinal, const std::string& pool);
+  // A rank is admitted. All of one incarnation begin the job after the same step.
+  void Admitted(const coordinator::AdmitRank& rank);
   void Ended(const std::string& job, JobState state);
   // No pool was there that could do it.
   void MayFail(const std::string& job) { may_fail_.insert(job); }
@@ -127,6 +130,8 @@ class Checker {
   std::map<PoolKey, Words> errors_;
   // (job, ordinal) -> pool.
   std::map<std::pair<std::string, int>, std::string> places_;
+  // (job, pool, incarnation) -> the step after which its ranks begin.
+  std::map<std::tuple<std::string, std::string, std::string>, int64_t> starts_;
   std::map<FragmentKey, int64_t> published_;
   std::map<std::string, JobState> ended_;
   std::set<std::string> acknowledged_, cancelled_, may_be_paused_, may_be_resumed_, paused_,

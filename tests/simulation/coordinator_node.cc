@@ -316,7 +316,7 @@ void CoordinatorNode::Watch(const RankId& who, Stream stream) {
              return stream(session::PlanRefused{absl::FailedPreconditionError("the job has ended"),
                                                 "JOB_ENDED"});
            }
-           world_->checker.Placed(who.job, admitted.ordinal, who.pool);
+           world_->checker.Admitted(admitted);
            const v1::PlanEvent event =
                coordinator::MakePlan(*life_->performer->Find(who.job), *view, admitted);
            absl::StatusOr<session::Plan> plan = session::PlanFromProto(event.plan(), who.pool);

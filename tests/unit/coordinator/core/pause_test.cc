@@ -6,8 +6,9 @@ namespace {
 
 using PauseTest = CoordinatorTest;
 
-Heartbeat Stops(const std::string& pool, int64_t step, bool stopped) {
-  Heartbeat heartbeat{pool, "1", "j", step};
+Heartbeat Stops(const std::string& pool, int64_t step, bool stopped,
+                const std::string& incarnation = "1") {
+  Heartbeat heartbeat{pool, incarnation, "j", step};
   heartbeat.stopping = true;
   heartbeat.stopped = stopped;
   return heartbeat;
@@ -80,12 +81,18 @@ TEST_F(PauseTest, APausesCheckpointIsNotOneThatALaterOneReplaces) {
   options.schedule = MakeSchedule({.fragments = 2, .h = 4, .tau = 0, .steps = 8});
   options.checkpoint_every_cycles = 1;
   Do(SubmitJob{"j", options});
-  Do(JoinPool{"a", "1", 2, false, {"assignment:stop"}});
-  Do(RankReady{"j", "a", "1", 0});
-  const auto commit = [this](int fragment, int64_t version, RoundKind kind) {
-    Do(ContributionComplete{"j", "a", "1", fragment, version, kind});
+  std::string incarnation = "1";
+  const auto begin = [&] {
+    JoinPool join{"a", incarnation, 2, false, {"assignment:stop"}};
+    join.replaces = "1";
+    Do(join);
+    Do(RankReady{"j", "a", incarnation, 0});
+  };
+  const auto commit = [&](int fragment, int64_t version, RoundKind kind) {
+    Do(ContributionComplete{"j", "a", incarnation, fragment, version, kind});
     return Do(RoundApplied{"j", fragment, version});
   };
+  begin();
   Do(StoreOpened{"j", {{}, {}}});
   for (int fragment : {0, 1}) commit(fragment, 0, RoundKind::kSeed);
   commit(0, 1, RoundKind::kOuter);
@@ -100,10 +107,11 @@ TEST_F(PauseTest, APausesCheckpointIsNotOneThatALaterOneReplaces) {
   Do(ResumeJob{"j"});
   RecoveredFragment one{.version = 1};
   Do(StoreOpened{"j", {one, one}});
-  Do(RankReady{"j", "a", "1", 0});
+  incarnation = "2";
+  begin();
   commit(1, 2, RoundKind::kOuter);
   Do(PauseJob{"j"});
-  EXPECT_TRUE(Do(Stops("a", 8, true)).works.empty());
+  EXPECT_TRUE(Do(Stops("a", 8, true, incarnation)).works.empty());
   EXPECT_EQ(View().state, JobState::kPaused);
 }
 

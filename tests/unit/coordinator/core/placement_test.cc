@@ -4,7 +4,15 @@
 namespace longhaul::coordinator {
 namespace {
 
-using PlacementTest = CoordinatorTest;
+class PlacementTest : public CoordinatorTest {
+ protected:
+  // Its ranks began the job, so it begins again as incarnation 2.
+  void BeginsAgain(const std::string& pool) {
+    JoinPool join{pool, "2", 1};
+    join.replaces = "1";
+    Do(join);
+  }
+};
 
 TEST_F(PlacementTest, AFaultThatEveryPoolReportsTwiceIsTheJobs) {
   BeginJob();
@@ -19,6 +27,8 @@ TEST_F(PlacementTest, AFaultThatEveryPoolReportsTwiceIsTheJobs) {
   EXPECT_FALSE(Answered<GrantLease>(Heartbeat{"a", "1"}).assignment.has_value());
   At(5);
   EXPECT_EQ(Answered<GrantLease>(Heartbeat{"a", "1"}).assignment->job, "j");
+  BeginsAgain("a");
+  heartbeat.incarnation = "2";
   const EndJob end = One<EndJob>(Do(heartbeat).notices);
   EXPECT_EQ(end.state, JobState::kFailed);
   EXPECT_EQ(end.fault->message, "no data");
@@ -51,10 +61,10 @@ TEST_F(PlacementTest, AContributionEndsAPoolsFailures) {
   Do(heartbeat);
   At(5);
   Do(Tick{});
-  Do(Heartbeat{"a", "1"});
-  Do(RankReady{"j", "a", "1", 0});
+  BeginsAgain("a");
+  Do(RankReady{"j", "a", "2", 0});
   EXPECT_EQ(View().set_aside.size(), 1u);
-  Complete(0, RoundKind::kSeed);
+  Do(ContributionComplete{"j", "a", "2", 0, 0, RoundKind::kSeed});
   EXPECT_TRUE(View().set_aside.empty());
 }
 

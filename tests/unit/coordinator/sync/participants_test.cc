@@ -34,6 +34,25 @@ TEST(ParticipantsTest, AnotherIncarnationBeginsAgain) {
   EXPECT_EQ(a.return_until, absl::InfinitePast());
 }
 
+TEST(ParticipantsTest, AnIncarnationBeginsOnce) {
+  Participants p;
+  Participant& a = p.Take("a", "1");
+  a.presence = Presence::kLeft;
+  EXPECT_FALSE(p.Take("a", "1").spent);
+  a.start_step = 3;
+  for (int again = 0; again < 2; ++again) {
+    a.presence = Presence::kLeft;
+    p.Take("a", "1");
+    EXPECT_TRUE(a.spent && a.live());
+    EXPECT_FALSE(a.ready());
+    EXPECT_EQ(p.Find("a", "1"), nullptr);
+    EXPECT_EQ(p.Find("a"), &a);
+  }
+  a.presence = Presence::kLeft;
+  EXPECT_FALSE(p.Take("a", "2").spent);
+  EXPECT_EQ(p.Find("a", "2"), &a);
+}
+
 TEST(ParticipantsTest, ReferencesStayValid) {
   Participants p;
   const Participant& first = p.Take("a", "1");
