@@ -60,6 +60,7 @@ absl::StatusOr<v1::JoinResponse> HandPool::Join() {
   v1::JoinRequest request;
   request.set_pool(name_);
   request.set_incarnation(incarnation_);
+  request.set_replaces(replaces_);
   request.set_ranks(1);
   for (const char* capability :
        {"model:synthetic", "codec:fp32", "codec:e3m0", "codec:topk2", "sync:quorum"})
@@ -70,6 +71,11 @@ absl::StatusOr<v1::JoinResponse> HandPool::Join() {
   LH_RETURN_IF_ERROR(FromGrpcStatus(pools_->Join(&context, request, &response)));
   job_ = response.assignment().job_id();
   return response;
+}
+
+absl::StatusOr<v1::JoinResponse> HandPool::JoinAnew(const std::string& incarnation) {
+  replaces_ = std::exchange(incarnation_, incarnation);
+  return Join();
 }
 
 absl::StatusOr<v1::HeartbeatResponse> HandPool::Heartbeat(const v1::HeartbeatRequest& extra) {

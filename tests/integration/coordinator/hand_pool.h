@@ -36,6 +36,8 @@ class HandPool {
   void Dial(const std::string& address);
 
   absl::StatusOr<v1::JoinResponse> Join();
+  // Joins as another incarnation, in place of this one.
+  absl::StatusOr<v1::JoinResponse> JoinAnew(const std::string& incarnation);
   absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& extra = {});
   absl::Status Leave(absl::Duration return_within = absl::ZeroDuration());
 
@@ -74,7 +76,7 @@ class HandPool {
   void CloseStream();
   absl::StatusOr<v1::Plan> TryOpenPlan(const std::string& job);
 
-  std::string name_, incarnation_, job_;
+  std::string name_, incarnation_, replaces_, job_;
   std::shared_ptr<grpc::Channel> control_, bulk_;
   std::unique_ptr<v1::PoolService::Stub> pools_;
   std::unique_ptr<v1::SyncService::Stub> sync_;

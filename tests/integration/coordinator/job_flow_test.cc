@@ -257,6 +257,9 @@ TEST_F(JobFlowTest, AFaultThatEveryPoolHasTwiceFailsTheJobWithItsReason) {
   EXPECT_NE(waits->waiting_for().find("site-a"), std::string::npos) << waits->waiting_for();
   clock_.Advance(absl::Seconds(6));
   ASSERT_TRUE(members[0]->pool.AwaitAssignment(submitted->job().id()).ok());
+  // Ranks of this incarnation began the job.
+  EXPECT_TRUE(absl::IsAborted(members[0]->pool.Heartbeat().status()));
+  ASSERT_TRUE(members[0]->pool.JoinAnew("fedcba9876543210").ok());
   ASSERT_TRUE(members[0]->pool.Heartbeat(NoSuchFile()).ok());
   const auto job = Await("faulty", v1::FAILED);
   ASSERT_TRUE(job.ok()) << job.status();

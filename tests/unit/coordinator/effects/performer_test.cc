@@ -101,8 +101,9 @@ TEST_F(PerformerTest, TheStoreOfAPausedJobIsClosedUntilTheJobIsResumed) {
   Step(ResumeJob{id, "token:bob"});
   EXPECT_EQ(Taken(), (Trace{"store id1 pause 3status 3", "answer nothing", "begin background"}));
   Crank();
+  incarnation_ = "2";
   for (const char* pool : {"a", "b"}) Join(pool);
-  for (const char* pool : {"a", "b"}) Step(RankReady{id, pool, "1", 0});
+  for (const char* pool : {"a", "b"}) Step(RankReady{id, pool, incarnation_, 0});
   EXPECT_EQ(meta_->GetPause(id)->stage, PauseStage::kNone);
   for (const char* pool : {"a", "b"}) Push(id, pool, 2, RoundKind::kOuter);
   Crank();

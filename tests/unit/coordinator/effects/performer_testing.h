@@ -205,7 +205,9 @@ class PerformerTest : public testing::Test {
   // The pool has everything that the jobs here need.
   void Join(const std::string& pool) {
     const std::vector<std::string> needs = NeedsOf(Spec("any").spec);
-    Step(JoinPool{pool, "1", 1, false, {needs.begin(), needs.end()}});
+    JoinPool join{pool, incarnation_, 1, false, {needs.begin(), needs.end()}};
+    join.replaces = "1";
+    Step(join);
   }
   // Runs all tasks, and those that follow, to their end.
   void Crank() {
@@ -226,13 +228,13 @@ class PerformerTest : public testing::Test {
     const std::vector<float> zeros(kElements);
     std::vector<uint8_t> bytes(codec.PayloadBytes(kElements));
     const int32_t exponent = codec.Encode({zeros}, {}, absl::MakeSpan(bytes))->base_exponent;
-    PartIntake intake(job, {0, version, pool, "1"}, kind);
+    PartIntake intake(job, {0, version, pool, incarnation_}, kind);
     const CodedChunk chunk{.segments = {{0, kElements, exponent}},
                            .pieces = {bytes},
                            .payload_bytes = static_cast<int64_t>(bytes.size())};
     ASSERT_TRUE(intake.Take(chunk).ok());
     ASSERT_TRUE(intake.Finish().ok());
-    Step(ContributionComplete{id, pool, "1", 0, version, kind});
+    Step(ContributionComplete{id, pool, incarnation_, 0, version, kind});
   }
   // A job of pools a and b, RUNNING at version 0. Pool a has contributed to version 1; b owes it.
   std::string RunPair() {
@@ -262,6 +264,8 @@ class PerformerTest : public testing::Test {
 
   Trace trace_;
   absl::Time now_ = absl::FromUnixSeconds(1000);
+  // Of every pool.
+  std::string incarnation_ = "1";
   std::optional<Answer> answer_;
   int fatal_ = 0, ids_ = 0;
   // From the next restart on.
