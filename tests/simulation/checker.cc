@@ -21,19 +21,6 @@ std::string NameOf(const RankId& who) {
   return absl::StrFormat("%s/%s rank %d", who.pool, who.incarnation, who.rank);
 }
 
-// Whether a job was cancelled when every fragment was synchronised, and has no checkpoint of that.
-bool LacksLast(const JobRecord& job, FileSystem& disk) {
-  v1::Job report;
-  if (job.state != JobState::kCancelled || !report.ParseFromString(job.status) ||
-      report.fragments().empty() ||
-      std::any_of(report.fragments().begin(), report.fragments().end(),
-                  [](const auto& fragment) { return fragment.rounds_committed() < 1; })) {
-    return false;
-  }
-  const auto last = LastCheckpoint(disk, JobFolder(kDataDir, job.id));
-  return !last.ok() || !last->has_value();
-}
-
 }  // namespace
 
 void Checker::Holds(const RankId& who, int fragment, int64_t version, const Words& parameters) {
@@ -287,6 +274,19 @@ void Checker::Applies(const coordinator::JobView& view, int fragment, int64_t ve
                           fragment, version, p.pool, pools.size(), quorum));
     }
   }
+}
+
+bool Checker::LacksLast(const JobRecord& job, FileSystem& disk) const {
+  if (damaged_.contains(job.id)) return false;
+  v1::Job report;
+  if (job.state != JobState::kCancelled || !report.ParseFromString(job.status) ||
+      report.fragments().empty() ||
+      std::any_of(report.fragments().begin(), report.fragments().end(),
+                  [](const auto& fragment) { return fragment.rounds_committed() < 1; })) {
+    return false;
+  }
+  const auto last = LastCheckpoint(disk, JobFolder(kDataDir, job.id));
+  return !last.ok() || !last->has_value();
 }
 
 bool Checker::Settled(MetaStore& meta, FileSystem& disk) const {

@@ -93,6 +93,8 @@ class Checker {
   void Finally(MetaStore& meta, FileSystem& disk, bool faulty);
   // Whether the run is complete: all jobs have ended, and deleted jobs have no files.
   bool Settled(MetaStore& meta, FileSystem& disk) const;
+  // Files of the job stay damaged, so it cannot end with a checkpoint.
+  void StaysDamaged(const std::string& job) { damaged_.insert(job); }
 
   void Violation(std::string what);
   const std::optional<std::string>& violation() const { return violation_; }
@@ -113,6 +115,8 @@ class Checker {
     std::vector<std::pair<std::string, std::string>> contributors;
   };
 
+  // Whether a job was cancelled when every fragment was synchronised, and lacks its checkpoint.
+  bool LacksLast(const JobRecord& job, FileSystem& disk) const;
   // -1: no value was told.
   int OrdinalOf(const std::string& job, const std::string& pool) const;
   std::optional<Version> Explain(const FragmentKey& key, const Commit& commit,
@@ -135,7 +139,7 @@ class Checker {
   std::map<FragmentKey, int64_t> published_;
   std::map<std::string, JobState> ended_;
   std::set<std::string> acknowledged_, cancelled_, may_be_paused_, may_be_resumed_, paused_,
-      may_fail_, may_be_deleted_, deleted_;
+      may_fail_, may_be_deleted_, deleted_, damaged_;
   // Inner steps, by job.
   std::map<std::string, std::set<int64_t>> promised_;
   std::map<std::string, v1::CheckpointManifest> beginnings_;

@@ -28,6 +28,7 @@ class Cluster {
         users_(&world_, &coordinator_) {
     // No random number, so that other seeds stay what they were.
     if (options.seed % 16 == 5) world_.ended_job_keep = absl::Seconds(15);
+    damages_ = options.seed % 8 == 3;
     // Any job fits alone, two only if both are small.
     if (options.seed % 4 == 2) world_.memory = world_.memory_later = 4 * kBytesPerUnit;
     // All fit before a restart.
@@ -62,7 +63,7 @@ class Cluster {
   Users users_;
   std::vector<std::unique_ptr<Pool>> pools_;
   int machines_ = 0;
-  bool faulty_ = true, gone_for_good_ = false;
+  bool faulty_ = true, damages_ = false, gone_for_good_ = false;
   int crashes_ = 0;
   std::string shape_;
 };
@@ -200,6 +201,8 @@ void Cluster::PlanUsersOf(const v1::JobSpec& job) {
 void Cluster::PlanFaults() {
   const int64_t count = Pick(1, 12);
   for (int64_t i = 0; i < count; ++i) PlanFault();
+  for (int64_t i = damages_ ? Pick(1, 3) : 0; i > 0; --i)
+    world_.loop.At(Sometime(), [this] { coordinator_.CrashWithDamage(); });
   if (!world_.Chance(0.3)) return;
   const absl::Duration lasts = world_.Between(absl::Milliseconds(100), 4 * world_.lease);
   world_.loop.At(Sometime(), [this, lasts] {
@@ -316,6 +319,16 @@ void Cluster::RepairAll() {
         kCoordinatorNode, machine,
         {.delay_min = absl::Milliseconds(5), .delay_mean = absl::Milliseconds(10)});
   }
+  std::vector<std::string> repaired;
+  for (const auto& [job, file] : world_.damage.files()) {
+    if (world_.Chance(0.6)) {
+      repaired.push_back(job);
+    } else {
+      world_.checker.StaysDamaged(job);
+      users_.Cancel(job);
+    }
+  }
+  if (!repaired.empty()) coordinator_.CrashAndRepair(repaired);
 }
 
 bool Cluster::Settled() {
@@ -330,6 +343,7 @@ void Cluster::Summarize(RunResult& result) const {
   result.events = world_.loop.events_run();
   result.messages = world_.network.messages_sent();
   result.crashes = crashes_;
+  result.quarantined = world_.quarantined;
   result.summary = shape_;
   const auto keys = coordinator_.meta().ListKeys();
   for (const JobKey& key : *keys) {

@@ -214,6 +214,20 @@ void CoordinatorNode::Crash() {
                      [this] { Start(); });
 }
 
+void CoordinatorNode::CrashWithDamage() {
+  Crash();
+  const std::string job = world_->damage.Strike(*disk_, *meta_, world_->random);
+  if (!job.empty()) world_->Trace("coordinator", absl::StrCat("has a damaged file of ", job));
+}
+
+void CoordinatorNode::CrashAndRepair(const std::vector<std::string>& jobs) {
+  Crash();
+  for (const std::string& job : jobs) {
+    world_->Trace("coordinator", absl::StrCat("has whole files of ", job));
+    world_->damage.Repair(*disk_, job);
+  }
+}
+
 coordinator::Performer& CoordinatorNode::performer() const { return *life_->performer; }
 
 bool CoordinatorNode::Enter(const std::function<void()>& run) {
@@ -422,7 +436,7 @@ absl::Status CoordinatorNode::Complete(const coordinator::ContributionId& contri
 }
 
 void CoordinatorNode::StoreFailed(const std::string& job, const absl::Status& status) {
-  world_->checker.Violation("a store failed: " + std::string(status.message()));
+  world_->checker.Violation(absl::StrCat("a store failed: ", job, ": ", status.message()));
 }
 
 // --- Publisher.
@@ -486,7 +500,9 @@ void CoordinatorNode::JobEnded(const coordinator::LiveJob& job, const coordinato
   MayDie();
   if (world_->trace) world_->Trace("coordinator", ToText(coordinator::Notice(end)));
   if (end.state == JobState::kQuarantined) {
-    world_->checker.Violation("a job was quarantined: " + end.fault->message);
+    ++world_->quarantined;
+    if (!world_->damage.files().contains(job.id()))
+      world_->checker.Violation("a job was quarantined: " + end.fault->message);
   } else {
     world_->checker.Ended(job.id(), end.state);
   }

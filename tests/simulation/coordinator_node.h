@@ -52,6 +52,10 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
 
   void Start();
   void Crash();
+  // Crashes it, and damages a file of a job before it starts again.
+  void CrashWithDamage();
+  // Crashes it, and repairs what was damaged of these jobs.
+  void CrashAndRepair(const std::vector<std::string>& jobs);
   bool up() const { return life_ != nullptr; }
   MetaStore& meta() const { return *meta_; }
   MemoryFileSystem& disk() const { return *disk_; }
@@ -59,9 +63,8 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   // Calls when they arrive. The caller of the function sends the answer. nullopt: the coordinator
   // crashed before it answered. The id is also the idempotency token.
   std::optional<absl::Status> Submit(const v1::JobSpec& spec, const std::string& id);
-  // False: it crashed before it answered.
+  // False: it must be asked again, since it crashed, its disk is full, or the job is quarantined.
   bool Cancel(const std::string& name);
-  // False: it must be asked again, since it crashed or its disk is full.
   bool Pause(const std::string& name);
   bool Resume(const std::string& name);
   std::optional<coordinator::Answer> AskCheckpoint(const std::string& name);

@@ -41,12 +41,10 @@ void CoordinatorNode::ObserveBeginning(const ResolvedJob& resolved, const std::s
 }
 
 bool CoordinatorNode::Cancel(const std::string& name) {
-  return Enter([&] {
-    const absl::StatusOr<JobRecord> job = meta_->GetJob(name);
-    if (!job.ok()) return;
-    world_->checker.MayBeCancelled(job->id);
-    Step(coordinator::CancelJob{job->id, "by the user"}, nullptr);
-  });
+  const absl::StatusOr<JobRecord> job = meta_->GetJob(name);
+  if (!job.ok()) return true;
+  world_->checker.MayBeCancelled(job->id);
+  return Ask(coordinator::CancelJob{job->id, "by the user"});
 }
 
 bool CoordinatorNode::Ask(const coordinator::Event& event) {
@@ -56,7 +54,8 @@ bool CoordinatorNode::Ask(const coordinator::Event& event) {
       MayDie();
       const auto* refuse =
           answer.has_value() ? std::get_if<coordinator::Refuse>(&*answer) : nullptr;
-      *answered = refuse == nullptr || !absl::IsResourceExhausted(refuse->status);
+      *answered = refuse == nullptr || (!absl::IsResourceExhausted(refuse->status) &&
+                                        refuse->reason != "JOB_QUARANTINED");
     });
   });
   return alive && *answered;

@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kSeeds = 700;
 
 TEST(SimulationTest, NoSeedBreaksAnInvariant) {
-  int64_t commits = 0, completed = 0;
+  int64_t commits = 0, completed = 0, quarantined = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const RunResult result = RunCluster({.seed = seed});
     ASSERT_FALSE(result.violation.has_value())
@@ -24,10 +24,12 @@ TEST(SimulationTest, NoSeedBreaksAnInvariant) {
         << absl::StrFormat("\nsee it: cluster_search --from %d --seeds 1 --trace", seed);
     commits += result.commits;
     completed += result.jobs_completed;
+    quarantined += result.quarantined;
   }
   // The runs do something.
   EXPECT_GT(completed, static_cast<int64_t>(kSeeds));
   EXPECT_GT(commits, static_cast<int64_t>(10 * kSeeds));
+  EXPECT_GT(quarantined, static_cast<int64_t>(kSeeds / 20));
 }
 
 TEST(SimulationTest, ASeedIsOneRun) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/random.h"
 #include "tests/simulation/checker.h"
+#include "tests/simulation/damage.h"
 #include "tests/simulation/event_loop.h"
 #include "tests/simulation/group_checker.h"
 #include "tests/simulation/network.h"
@@ -80,6 +81,9 @@ struct World {
   bool disk_full = false;
   absl::Duration lease = absl::Seconds(3);
   absl::Duration ended_job_keep = absl::InfiniteDuration();
+  // Files of jobs that are damaged now, and how many jobs were quarantined for that.
+  Damage damage;
+  int quarantined = 0;
   // Pools that may be unable to do a job while faults happen.
   std::set<std::string> misconfigured;
   // What the states of all jobs may take. From the coordinator's first restart on: `memory_later`.
