@@ -68,11 +68,12 @@ void Coordinator::On(const Heartbeat& event) {
   if (event.draining) membership_.Drain(event.pool);
   Job* job = nullptr;
   Participant* participant = PlaceOf(event.pool, &job);
-  if (participant != nullptr && participant->spent) {
+  if (participant == nullptr || job->id != event.job) return;
+  // Its agent does not know that it lost the place meanwhile. One that knows begins again by itself.
+  if (participant->spent) {
     granting_.reset();
     return Answer(MustBeginAgain(job->options.name, event.pool));
   }
-  if (participant == nullptr || job->id != event.job) return;
   Report(event, *job, *participant);
 }
 
