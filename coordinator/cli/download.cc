@@ -276,7 +276,7 @@ bool IsLocal(const absl::Status& status) { return status.GetPayload(kLocal).has_
 CliError ErrorOfDownload(const absl::Status& status, const std::string& address) {
   CliError error = ErrorOfCall(status, address);
   if (!IsLocal(status)) return error;
-  error.exit = absl::IsAlreadyExists(status) ? ExitCode::kUsage : ExitCode::kFailed;
+  error.exit = ExitOfFiles(status);
   error.hint = HintOfLocal(status);
   return error;
 }

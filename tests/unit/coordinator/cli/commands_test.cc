@@ -413,7 +413,7 @@ TEST_F(CommandsTest, AFaultOfAFolderHereIsNoneOfTheConnection) {
   absl::Status local = absl::PermissionDeniedError("not yours");
   EXPECT_EQ(ErrorOfDownload(local, "hub:7070").exit, ExitCode::kConnection);
   local.SetPayload("longhaul.cli/local", absl::Cord());
-  EXPECT_EQ(ErrorOfDownload(local, "hub:7070").exit, ExitCode::kFailed);
+  EXPECT_EQ(ErrorOfDownload(local, "hub:7070").exit, ExitCode::kUsage);
 }
 
 }  // namespace
