@@ -167,7 +167,9 @@ void Coordinator::Seed(Job& job) {
 
 void Coordinator::ApplyDue(Job& job) {
   Exchange& rounds = *job.exchange;
-  if (job.gathers) {
+  // The initial parameters come from one pool. If they waited, it could be lost, and another pool
+  // be asked for them.
+  if (job.gathers && job.state() != JobState::kSeeding) {
     const int ready = rounds.participants().ready_count();
     // Without a pool, all of them may have left to come back as new incarnations.
     job.gathers =

@@ -24,11 +24,12 @@ void Exchange::Restore(int fragment, int64_t version, std::string evaluator,
     LH_CHECK(0 <= ordinal && ordinal < static_cast<int>(participants_.all().size()),
              "no such place");
     // The log may hold contributions that were complete but refused in the end, and contributions
-    // of an incarnation that has no place any more. They do not count.
+    // of an incarnation that has no place any more. They do not count. Of the initial parameters,
+    // any one of them does.
     const Participant& pool = participants_.at(ordinal);
-    const bool owed = pool.incarnation == incarnation &&
-                      (round.kind() == RoundKind::kSeed || pool.Owes(round.push_step()));
-    if (owed) round.Add(ordinal, incarnation, now);
+    const bool counts =
+        round.kind() == RoundKind::kSeed ? !round.opened() : pool.Owes(round.push_step());
+    if (counts && pool.incarnation == incarnation) round.Add(ordinal, incarnation, now);
   }
 }
 

@@ -181,6 +181,15 @@ TEST_F(ExchangeTest, ARestoredSeedCountsWhateverItsStart) {
   EXPECT_EQ(due[0].kind, RoundKind::kSeed);
 }
 
+// One was refused, since another pool was asked meanwhile. It is complete in the log all the same.
+TEST_F(ExchangeTest, OneOfSeveralRestoredSeedsCounts) {
+  Exchange e = Make();
+  AddReady(e, "a", 0);
+  AddReady(e, "b", 0);
+  e.Restore(0, -1, "", {{0, "1"}, {1, "1"}}, kStart);
+  EXPECT_EQ(e.fragment(0).round->contributors().size(), 1u);
+}
+
 TEST_F(ExchangeTest, ADueRoundNamesTheLostPoolsThatOwedIt) {
   Exchange e = MakeSeeded();
   AddReady(e, "b", 0).presence = Presence::kLost;
