@@ -69,7 +69,7 @@ void Coordinator::On(const Heartbeat& event) {
   Job* job = nullptr;
   Participant* participant = PlaceOf(event.pool, &job);
   if (participant == nullptr || job->id != event.job) return;
-  // Its agent does not know that it lost the place meanwhile. One that knows begins again by itself.
+  // Its agent does not know that it lost the place. One that knows begins again by itself.
   if (participant->spent) {
     granting_.reset();
     return Answer(MustBeginAgain(job->options.name, event.pool));

@@ -62,7 +62,8 @@ std::optional<Refuse> Coordinator::OpeningRefusal(const Job& job) {
 
 Refuse Coordinator::MustBeginAgain(std::string_view job_name, std::string_view pool) {
   return {absl::AbortedError(absl::StrFormat(
-              "pool %s lost its place in job %s meanwhile; its ranks must start again", pool, job_name)),
+              "pool %s lost its place in job %s meanwhile; its ranks must start again", pool,
+              job_name)),
           "POOL_LOST"};
 }
 
