@@ -64,8 +64,9 @@ struct Job {
   FinalCheckpoint pause_checkpoint = FinalCheckpoint::kNone;
   // What is written is the checkpoint of an earlier pause. This one's follows it.
   bool pause_checkpoint_outdated = false;
-  // It was resumed: no round but seeds is applied before as many pools are ready as at its beginning, or all
-  // that it got. Else the first one would go on alone, and the others would skip its steps.
+  // It was resumed: after the initial parameters no round is applied before as many pools are ready
+  // as at its beginning, or all that it got. Else the first one would go on alone, and the others
+  // would skip its steps.
   bool gathers = false;
   // The cycle of which a checkpoint was requested, or 0.
   int64_t checkpoint_asked = 0;
