@@ -188,6 +188,7 @@ absl::Status Agent::Run() {
     if (now < tick) continue;
     tick = now + kTick;
     Perform(supervisor_.Tick(now));
+    metrics_.Tick(now);
     RemoveEndedJobs();
   }
   Do(PoolSupervisor::KillRanks{});
@@ -239,7 +240,7 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
                       supervisor_.state() == PoolSupervisor::State::kDraining ||
                       supervisor_.state() == PoolSupervisor::State::kStopping;
     membership_->SetProgress(of, progress, last);
-    metrics_.Progressed(assignment_.spec().name(), progress);
+    metrics_.Progressed(assignment_.spec().name(), progress, SteadyTime());
     tracks_.Progressed(assignment_, absl::StrCat(ranks_->group()), progress);
   }
   // Now the coordinator knows for which rounds the other pools need not wait.

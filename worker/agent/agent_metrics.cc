@@ -12,6 +12,9 @@
 namespace longhaul {
 namespace {
 
+// So that the last figures of a job are scraped.
+constexpr absl::Duration kShownAfterEnd = absl::Minutes(1);
+
 const char* ReasonOf(int code) {
   switch (code) {
     case kRankFinished:
@@ -130,9 +133,17 @@ void AgentMetrics::RanksEnded() {
 
 void AgentMetrics::Rejoined() { rejoins_.With().Increment(); }
 
-void AgentMetrics::Progressed(const std::string& job, const v1::PoolProgress& progress) {
+void AgentMetrics::Progressed(const std::string& job, const v1::PoolProgress& progress,
+                              absl::Time now) {
+  progressed_ = now;
   if (std::exchange(job_, job) != job) shown_pool_.Clear();
   pool_.Show(job, progress, shown_pool_);
+}
+
+void AgentMetrics::Tick(absl::Time now) {
+  if (job_.empty() || ranks_.With().Value() > 0 || now - progressed_ < kShownAfterEnd) return;
+  shown_pool_.Clear();
+  job_.clear();
 }
 
 }  // namespace longhaul

@@ -42,8 +42,10 @@ class AgentMetrics {
   // Ends the series of these ranks.
   void RanksEnded();
   void Rejoined();
-  // Shows the progress, and ends series of another job.
-  void Progressed(const std::string& job, const v1::PoolProgress& progress);
+  // Shows the progress, and ends series of another job. `now` is of SteadyTime, here and below.
+  void Progressed(const std::string& job, const v1::PoolProgress& progress, absl::Time now);
+  // Ends the series of a job on which no rank has worked for a minute. Called often.
+  void Tick(absl::Time now);
 
   // UNAVAILABLE: the coordinator has not answered for longer than its lease, so it considers the
   // pool lost. `now` is of SteadyTime.
@@ -65,8 +67,9 @@ class AgentMetrics {
   CounterFamily& rank_damaged_pulls_;
   PoolMetrics pool_;
   ShownSeries shown_ranks_, shown_pool_;
-  // The job of shown_pool_.
+  // The job of shown_pool_, and when it was shown last.
   std::string job_;
+  absl::Time progressed_;
 
   mutable absl::Mutex mutex_;
   absl::Time answered_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
