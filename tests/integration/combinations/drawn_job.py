@@ -131,11 +131,12 @@ class Drawing:
         return {**inner, **self.some(clip_norm=(-1.0, 0.3, 50.0))}
 
     def onebit_adam(self, steps):
-        fields = {"freeze_step": self.draw.choice((0, 1, 2, max(1, steps // 4))),
+        # One gradient is no variance: with freeze_step 1 and no updates after it, training may diverge.
+        fields = {"freeze_step": self.draw.choice((0, 2, 3, max(2, steps // 4))),
                   **self.some(0.2, lr=(0.003,), beta1=(0.8,), beta2=(0.5,), eps=(1e-6,), weight_decay=(0.0, 0.2), freeze_ratio=(0.5,), mean_scale=(True,),
                               scale_block=(64, 2**30))}
         if self.coin(0.4):
-            fields |= {"var_update_scaler": self.draw.choice((1, 2)), **self.some(0.7, var_freeze_step=(3, 8))}
+            fields |= {"freeze_step": self.draw.choice((0, 1, 2)), "var_update_scaler": self.draw.choice((1, 2)), **self.some(0.7, var_freeze_step=(3, 8))}
         if self.coin(0.4):
             fields |= {"local_step_scaler": self.draw.choice((1, 3)), **self.some(0.5, local_step_clipper=(2, 4))}
         return fields
