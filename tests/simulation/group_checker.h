@@ -47,7 +47,8 @@ class GroupChecker {
     std::set<int> living;
   };
   struct Pool {
-    std::string newest;                         // The incarnation that trained last.
+    std::string newest;  // The incarnation that trained last.
+    absl::Time newest_began = absl::InfinitePast();
     std::map<std::string, absl::Time> earlier;  // When each of them trained last.
   };
 

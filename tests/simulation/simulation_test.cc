@@ -107,6 +107,23 @@ TEST(GroupCheckerTest, SeesAnIncarnationThatTrainsAgain) {
   EXPECT_EQ(checker.violation(), "nodes: a/g1 trains after a later incarnation did");
 }
 
+TEST(GroupCheckerTest, AnIncarnationMayDoItsOnlyStepLate) {
+  Checker checker;
+  GroupChecker groups(&checker);
+  const RankId first{.job = "j", .pool = "a", .incarnation = "g1"};
+  const RankId second{.job = "j", .pool = "a", .incarnation = "g2"};
+  groups.Starts(first, 1, 1);
+  groups.Starts(second, 1, 1);
+  const auto at = [](int seconds) { return absl::FromUnixSeconds(seconds); };
+  groups.Trains(second, at(4), at(5));
+  groups.Trains(first, at(3), at(7));
+  groups.Trains(second, at(8), at(8));
+  EXPECT_EQ(checker.violation(), std::nullopt) << "the rank that did it stood still";
+  groups.Trains(first, at(9), at(9));
+  groups.Trains(second, at(10), at(10));
+  EXPECT_EQ(checker.violation(), "nodes: a/g2 trains after a later incarnation did");
+}
+
 TEST(GroupCheckerTest, SeesAGroupThatTrainsWithoutANode) {
   Checker checker;
   GroupChecker groups(&checker);
