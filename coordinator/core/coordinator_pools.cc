@@ -69,7 +69,8 @@ void Coordinator::On(const Heartbeat& event) {
   Job* job = nullptr;
   Participant* participant = PlaceOf(event.pool, &job);
   if (participant == nullptr || job->id != event.job) return;
-  // Its agent does not know that it lost the place. One that knows begins again by itself.
+  // The agent does not know that the pool lost its place. An agent that knows begins again by
+  // itself.
   if (participant->spent) {
     granting_.reset();
     return Answer(MustBeginAgain(job->options.name, event.pool));
@@ -249,7 +250,7 @@ void Coordinator::Seat(Job& job, const std::string& pool, const std::string& inc
 }
 
 void Coordinator::Persist(const Job& job, const Participant& p) {
-  // The record still says that this incarnation began the job and gave up its place.
+  // The stored record stays. It says that this incarnation began the job and gave up its place.
   if (p.spent) return;
   out_.records.push_back(StorePlace{
       job.id,

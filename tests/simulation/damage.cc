@@ -52,8 +52,7 @@ std::string Damage::Strike(FileSystem& disk, MetaStore& meta, Random& random) {
   LH_CHECK(bytes.ok() && bytes->size() >= kCovered, "the file is there, and whole");
   files_[job] = {path, *bytes};
   if (kind != kLog && random.Below(2) == 0) {
-    LH_CHECK(disk.Remove(path).ok() && disk.SyncDir(path.substr(0, path.rfind('/'))).ok(),
-             "the file is there");
+    LH_CHECK(disk.Remove(path).ok() && disk.SyncDir(ParentOf(path)).ok(), "the file is there");
   } else {
     (*bytes)[random.Below(kind == kSnapshot ? bytes->size() : kCovered)] ^=
         static_cast<char>(1 << random.Below(8));
@@ -66,7 +65,7 @@ void Damage::Repair(FileSystem& disk, const std::string& job) {
   const auto file = files_.find(job);
   const auto& [path, bytes] = file->second;
   // The job's files may have been removed, after its end.
-  if (disk.List(path.substr(0, path.rfind('/'))).ok())
+  if (disk.List(ParentOf(path)).ok())
     LH_CHECK(WriteFileAtomically(disk, path, bytes).ok(), "the disk has room");
   files_.erase(file);
 }

@@ -1,6 +1,6 @@
 // Files of jobs that were damaged while the coordinator was down: a manifest or a snapshot has
 // another byte or is not there, or the header of the log's first file has another byte. A crash
-// cannot leave that. Damage to the newest frames of a log looks like what a crash leaves
+// cannot cause that. Damage to the newest frames of a log looks like what a crash leaves
 // (coordinator/store/FORMAT.md, rule 4), so it is not made here.
 #pragma once
 

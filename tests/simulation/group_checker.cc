@@ -75,7 +75,7 @@ void GroupChecker::Trains(const RankId& who, absl::Time since, absl::Time now) {
     return Violation(
         absl::StrFormat("%s/%s trains after a later incarnation did", who.pool, who.incarnation));
   }
-  // Its only step was begun before, and is done by a process that stood still.
+  // An earlier incarnation did one step, and this rank does it late, since it stood still.
   if (since <= pool.newest_began) return;
   if (!pool.newest.empty()) pool.earlier[pool.newest] = now;
   pool.newest = who.incarnation;

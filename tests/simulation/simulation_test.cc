@@ -90,38 +90,40 @@ TEST(CheckerTest, SeesANumberThatTwoNodesHave) {
 }
 TEST(CheckerTest, SeesASeedAfterACommit) { EXPECT_TRUE(IsSeen(Mutation::kReseed, "4:")); }
 
-TEST(GroupCheckerTest, SeesAnIncarnationThatTrainsAgain) {
-  Checker checker;
-  GroupChecker groups(&checker);
-  const RankId first{.job = "j", .pool = "a", .incarnation = "g1"};
-  const RankId second{.job = "j", .pool = "a", .incarnation = "g2"};
-  groups.Starts(first, 1, 1);
-  groups.Starts(second, 1, 1);
-  const auto at = [](int seconds) { return absl::FromUnixSeconds(seconds); };
-  groups.Trains(first, at(1), at(2));
-  groups.Trains(second, at(4), at(5));
-  groups.Trains(second, at(6), at(6));
-  groups.Trains(first, at(3), at(7));
-  EXPECT_EQ(checker.violation(), std::nullopt) << "one rank of it stood still";
-  groups.Trains(first, at(7), at(7));
-  EXPECT_EQ(checker.violation(), "nodes: a/g1 trains after a later incarnation did");
+// Two incarnations of a pool of one node. `began`: when the first rank did the step.
+class IncarnationsTest : public testing::Test {
+ protected:
+  IncarnationsTest() {
+    for (const RankId& rank : {first_, second_}) groups_.Starts(rank, 1, 1);
+  }
+  void Trains(const RankId& rank, int began, int now) {
+    groups_.Trains(rank, absl::FromUnixSeconds(began), absl::FromUnixSeconds(now));
+  }
+
+  Checker checker_;
+  GroupChecker groups_{&checker_};
+  const RankId first_{.job = "j", .pool = "a", .incarnation = "g1"};
+  const RankId second_{.job = "j", .pool = "a", .incarnation = "g2"};
+};
+
+TEST_F(IncarnationsTest, OneThatTrainsAgainIsSeen) {
+  Trains(first_, 1, 2);
+  Trains(second_, 4, 5);
+  Trains(second_, 6, 6);
+  Trains(first_, 3, 7);
+  EXPECT_EQ(checker_.violation(), std::nullopt) << "one rank of it stood still";
+  Trains(first_, 7, 7);
+  EXPECT_EQ(checker_.violation(), "nodes: a/g1 trains after a later incarnation did");
 }
 
-TEST(GroupCheckerTest, AnIncarnationMayDoItsOnlyStepLate) {
-  Checker checker;
-  GroupChecker groups(&checker);
-  const RankId first{.job = "j", .pool = "a", .incarnation = "g1"};
-  const RankId second{.job = "j", .pool = "a", .incarnation = "g2"};
-  groups.Starts(first, 1, 1);
-  groups.Starts(second, 1, 1);
-  const auto at = [](int seconds) { return absl::FromUnixSeconds(seconds); };
-  groups.Trains(second, at(4), at(5));
-  groups.Trains(first, at(3), at(7));
-  groups.Trains(second, at(8), at(8));
-  EXPECT_EQ(checker.violation(), std::nullopt) << "the rank that did it stood still";
-  groups.Trains(first, at(9), at(9));
-  groups.Trains(second, at(10), at(10));
-  EXPECT_EQ(checker.violation(), "nodes: a/g2 trains after a later incarnation did");
+TEST_F(IncarnationsTest, OneMayDoItsOnlyStepLate) {
+  Trains(second_, 4, 5);
+  Trains(first_, 3, 7);
+  Trains(second_, 8, 8);
+  EXPECT_EQ(checker_.violation(), std::nullopt) << "the rank that did it stood still";
+  Trains(first_, 9, 9);
+  Trains(second_, 10, 10);
+  EXPECT_EQ(checker_.violation(), "nodes: a/g2 trains after a later incarnation did");
 }
 
 TEST(GroupCheckerTest, SeesAGroupThatTrainsWithoutANode) {

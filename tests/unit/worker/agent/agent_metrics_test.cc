@@ -19,7 +19,14 @@ class AgentMetricsTest : public testing::Test {
  protected:
   AgentMetricsTest() { metrics_.AddPages(pages_); }
   std::string Text() const { return pages_.all().at("/metrics")({}).body; }
+  void Progressed(const std::string& job, absl::Duration since_start = absl::ZeroDuration()) {
+    v1::PoolProgress progress;
+    progress.set_pool("site-a");
+    progress.set_tokens(9);
+    metrics_.Progressed(job, progress, start_ + since_start);
+  }
 
+  const absl::Time start_ = absl::UnixEpoch();
   AgentMetrics metrics_;
   Pages pages_;
 };
@@ -66,30 +73,23 @@ TEST_F(AgentMetricsTest, RanksThatEndedByThemselvesAreNotShown) {
 }
 
 TEST_F(AgentMetricsTest, ShowsOnlyTheCurrentJob) {
-  const absl::Time start = absl::UnixEpoch();
-  v1::PoolProgress progress;
-  progress.set_pool("site-a");
-  progress.set_tokens(9);
-  metrics_.Progressed("first", progress, start);
+  Progressed("first");
   EXPECT_THAT(Text(), HasSubstr("pool_tokens_total{job_name=\"first\",pool=\"site-a\"} 9"));
-  metrics_.Progressed("second", progress, start);
+  Progressed("second");
   EXPECT_THAT(Text(), HasSubstr("job_name=\"second\""));
   EXPECT_THAT(Text(), Not(HasSubstr("job_name=\"first\"")));
 }
 
 TEST_F(AgentMetricsTest, AJobIsShownForAMinuteAfterItsRanksHaveEnded) {
-  const absl::Time start = absl::UnixEpoch();
-  v1::PoolProgress progress;
-  progress.set_pool("site-a");
   metrics_.RanksStarted(1);
-  metrics_.Progressed("first", progress, start);
-  metrics_.Tick(start + absl::Hours(1));
+  Progressed("first");
+  metrics_.Tick(start_ + absl::Hours(1));
   EXPECT_THAT(Text(), HasSubstr("job_name=\"first\""));
-  metrics_.Progressed("first", progress, start + absl::Hours(1));
+  Progressed("first", absl::Hours(1));
   metrics_.RanksEnded();
-  metrics_.Tick(start + absl::Hours(1) + absl::Seconds(59));
+  metrics_.Tick(start_ + absl::Hours(1) + absl::Seconds(59));
   EXPECT_THAT(Text(), HasSubstr("job_name=\"first\""));
-  metrics_.Tick(start + absl::Hours(1) + absl::Minutes(1));
+  metrics_.Tick(start_ + absl::Hours(1) + absl::Minutes(1));
   EXPECT_THAT(Text(), Not(HasSubstr("job_name=\"first\"")));
 }
 
