@@ -118,6 +118,11 @@ void JobProgress::ContributedAtNextReport(const std::vector<std::string>& pools)
   uncounted_.insert(pools.begin(), pools.end());
 }
 
+bool JobProgress::HasCommits() const {
+  return std::any_of(commits_.begin(), commits_.end(),
+                     [](const auto& commit) { return commit.has_value(); });
+}
+
 int64_t JobProgress::WholeVersion() const {
   if (commits_.empty()) return -1;
   int64_t version = std::numeric_limits<int64_t>::max();
@@ -185,31 +190,44 @@ bool JobProgress::HasFinalEvaluation() const {
                      [](const auto& entry) { return entry.first.second; });
 }
 
-// The store keeps these counts as the report that users get, and each pool as two entries of it, so
-// the incarnation and the start step go into fields that `earlier` does not use. A message of their
-// own would be clearer, but version 0.1 reads this form: a later one that is to live beside it must
-// write both.
-void JobProgress::Save(v1::Job* job) const {
-  job->clear_pools();
+void JobProgress::Save(store::v1::JobCounters* counters) const {
   for (const auto& [pool, history] : pools_) {
-    v1::PoolProgress* earlier = job->add_pools();
-    *earlier = history.earlier;
-    earlier->set_pool(history.incarnation);
-    earlier->set_uplink_nmse(static_cast<double>(history.start_step));
-    *job->add_pools() = history.current;
+    store::v1::PoolCounters& saved = *counters->add_pools();
+    saved.set_pool(pool);
+    saved.set_incarnation(history.incarnation);
+    saved.set_start_step(history.start_step);
+    *saved.mutable_earlier() = history.earlier;
+    *saved.mutable_current() = history.current;
   }
 }
 
-void JobProgress::Restore(const v1::Job& job) {
-  for (int i = 0; i + 1 < job.pools_size(); i += 2) {
-    PoolHistory& history = pools_[job.pools(i + 1).pool()];
-    history.earlier = job.pools(i);
-    history.current = job.pools(i + 1);
-    history.incarnation = history.earlier.pool();
-    history.start_step = static_cast<int64_t>(history.earlier.uplink_nmse());
-    history.earlier.clear_pool();
-    history.earlier.clear_uplink_nmse();
+void JobProgress::Restore(const store::v1::JobCounters& counters) {
+  for (const store::v1::PoolCounters& saved : counters.pools())
+    pools_[saved.pool()] = {saved.earlier(), saved.current(), saved.incarnation(),
+                            saved.start_step()};
+}
+
+store::v1::JobCounters ParseCounters(const std::string& bytes) {
+  store::v1::JobCounters counters;
+  v1::Job earlier;
+  if (counters.ParseFromString(bytes) && (counters.has_wire_bytes() || counters.pools_size() > 0))
+    return counters;
+  counters.Clear();
+  // Of an earlier version: two entries for each pool. In the first, which has sums, `pool` is the
+  // incarnation, and `uplink_nmse` the start step.
+  if (!earlier.ParseFromString(bytes)) return counters;
+  if (earlier.has_wire_bytes()) *counters.mutable_wire_bytes() = earlier.wire_bytes();
+  for (int i = 0; i + 1 < earlier.pools_size(); i += 2) {
+    store::v1::PoolCounters& pool = *counters.add_pools();
+    pool.set_pool(earlier.pools(i + 1).pool());
+    pool.set_incarnation(earlier.pools(i).pool());
+    pool.set_start_step(static_cast<int64_t>(earlier.pools(i).uplink_nmse()));
+    *pool.mutable_earlier() = earlier.pools(i);
+    pool.mutable_earlier()->clear_pool();
+    pool.mutable_earlier()->clear_uplink_nmse();
+    *pool.mutable_current() = earlier.pools(i + 1);
   }
+  return counters;
 }
 
 }  // namespace longhaul::coordinator

@@ -13,6 +13,7 @@
 #include "coordinator/effects/loss_curve.h"
 #include "coordinator/store/meta_records.h"
 #include "coordinator/store/round_records.h"
+#include "longhaul/store/v1/counters.pb.h"
 #include "longhaul/v1/job.pb.h"
 #include "longhaul/v1/status.pb.h"
 
@@ -50,6 +51,8 @@ class JobProgress {
   // pools contributed to a commit, and what each reports next counts.
   void ContributedAtNextReport(const std::vector<std::string>& pools);
 
+  // Whether a commit is known. After a restart none is until the job's store is open.
+  bool HasCommits() const;
   // The newest version that every fragment has; -1 if not all are seeded.
   int64_t WholeVersion() const;
   // Whether these parameters were evaluated already: the outer ones of this version, or (`pool` is
@@ -71,11 +74,9 @@ class JobProgress {
   void SetCommit(CommitRecord commit) { commits_[commit.fragment] = std::move(commit); }
   const std::optional<CommitRecord>& commit(int fragment) const { return commits_[fragment]; }
 
-  // For the store: writes the pools, so that their counts continue after a restart. Each pool has
-  // two entries: `earlier` and `current`. In `earlier`, fields that have no sum hold the
-  // incarnation (pool) and the start step (uplink_nmse).
-  void Save(v1::Job* job) const;
-  void Restore(const v1::Job& job);
+  // For the database: the counts of pools, which continue after a restart.
+  void Save(store::v1::JobCounters* counters) const;
+  void Restore(const store::v1::JobCounters& counters);
 
  private:
   std::map<std::string, PoolHistory> pools_;
@@ -96,5 +97,8 @@ class JobProgress {
   std::map<std::string, PoolEvaluations> pool_evaluations_;
   std::vector<std::optional<CommitRecord>> commits_;
 };
+
+// Reads what Save made, also that of earlier versions of the program. Empty if it does not parse.
+store::v1::JobCounters ParseCounters(const std::string& bytes);
 
 }  // namespace longhaul::coordinator

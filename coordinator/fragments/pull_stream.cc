@@ -16,7 +16,7 @@ namespace {
 
 struct Pull {
   std::shared_ptr<JobFragments> job;
-  JobStore* store = nullptr;
+  std::shared_ptr<SharedStore> store;
   int fragment = 0;
   int64_t version = 0;
   std::vector<BlockRange> blocks;
@@ -38,9 +38,9 @@ absl::StatusOr<Pull> Check(const Fragments& fragments, const v1::PullRequest& re
 }
 
 absl::StatusOr<PullSource> ReadWhole(const Pull& pull) {
-  LH_ASSIGN_OR_RETURN(const int64_t newest, pull.store->Version(pull.fragment));
+  LH_ASSIGN_OR_RETURN(const int64_t newest, (*pull.store)->Version(pull.fragment));
   if (newest < 0) return NotSeeded(pull.fragment);
-  LH_ASSIGN_OR_RETURN(OuterBlocks read, pull.store->ReadOuter(pull.fragment, pull.blocks));
+  LH_ASSIGN_OR_RETURN(OuterBlocks read, (*pull.store)->ReadOuter(pull.fragment, pull.blocks));
   if (pull.version >= 0 && pull.version != read.version) {
     return VersionMismatch(pull.fragment, pull.version, read.version);
   }
@@ -66,9 +66,9 @@ absl::StatusOr<PullSource> ReadWhole(const Pull& pull) {
 
 absl::StatusOr<PullSource> ReadDownlink(const Pull& pull) {
   absl::StatusOr<DownlinkBlocks> read =
-      pull.store->ReadDownlink(pull.fragment, pull.version, pull.blocks);
+      (*pull.store)->ReadDownlink(pull.fragment, pull.version, pull.blocks);
   LH_ASSIGN_OR_RETURN(const OuterDigest digest,
-                      pull.store->DigestOuter(pull.fragment, pull.blocks));
+                      (*pull.store)->DigestOuter(pull.fragment, pull.blocks));
   // The digest is read second. So if its version is the requested one, the downlink was of that
   // version too.
   if (digest.version != pull.version)

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -56,20 +55,6 @@ constexpr int kTrackQueueMax = 1 << 14;
 
 void ExitAtOnce(const absl::Status& status) { std::_Exit(1); }
 
-// The uploads of jobs that have not begun. A quarantined job may continue where it was.
-std::set<std::string> UploadsNeededBy(const Performer& performer) {
-  std::set<std::string> needed;
-  for (const std::shared_ptr<LiveJob>& job : performer.All()) {
-    const JobState state = job->record.state;
-    const bool waits = state < JobState::kRunning || state == JobState::kQuarantined;
-    // The stored spec, since this program may not understand all of it.
-    v1::JobSpec spec;
-    if (waits && spec.ParseFromString(job->record.spec) && spec.init().has_upload())
-      needed.insert(spec.init().upload());
-  }
-  return needed;
-}
-
 // The rest is for streams, the database and other programs.
 int64_t DefaultMemory() {
   const absl::StatusOr<int64_t> limit = MemoryLimit();
@@ -110,7 +95,7 @@ class CoordinatorServer::Impl {
                                                  .keep = options.upload_keep},
                                                 &troubles));
     for (const std::string& trouble : troubles) log_.Warning(trouble);
-    LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, clock_->Now(), log_));
+    LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
     log_.Info(absl::StrCat("found ", recovered.jobs.size(), " jobs that have not ended in ",
                            options.data_dir));
     StartWork(options, std::move(recovered));
@@ -163,6 +148,7 @@ class CoordinatorServer::Impl {
     owner_ = std::make_unique<OwnerThread>(OwnerThread::Options(), clock_, [this] { Tick(); });
     performer_ = std::make_unique<Performer>(
         PerformerOptions{.core = options.core,
+                         .ended_job_keep = options.ended_job_keep,
                          .on_expired = [this](const std::string& job) { AuditExpiry(job); },
                          .on_fatal = options.on_fatal ? options.on_fatal : ExitAtOnce},
         PerformerParts{.meta = meta_.get(),
@@ -199,7 +185,7 @@ class CoordinatorServer::Impl {
 
   // Owner thread. Beside it what no job needs any more is removed.
   void SweepUploads() {
-    uploads_->SetNeeded(UploadsNeededBy(*performer_));
+    uploads_->SetNeeded(performer_->InitialUploads());
     if (sweeping_.exchange(true)) return;
     const bool posted = background_->Submit([this] {
       for (const std::string& upload : uploads_->Sweep())

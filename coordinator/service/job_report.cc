@@ -33,7 +33,7 @@ void SetRecord(const JobRecord& record, v1::Job* report) {
 }
 
 void SetPause(const LiveJob& job, v1::Job* report) {
-  if (job.state() != JobState::kPausing && job.state() != JobState::kPaused) return;
+  if (report->state() != v1::PAUSING && report->state() != v1::PAUSED) return;
   *report->mutable_pause()->mutable_at() = ToProto(job.pause.at);
   report->mutable_pause()->set_by(job.pause.by);
   report->mutable_pause()->set_reason(job.pause.reason);
@@ -145,7 +145,7 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
   report->set_inner_step(std::max(slowest_live.value_or(slowest.value_or(0)),
                                   StepOfRounds(job.resolved->schedule, *report)));
   // Every version of the job was made, whatever the last heartbeats said.
-  if (job.state() == JobState::kCompleted) report->set_inner_step(report->spec().train().steps());
+  if (report->state() == v1::COMPLETED) report->set_inner_step(report->spec().train().steps());
   report->set_tokens(tokens);
   report->set_contributed_tokens(contributed);
   report->set_data_parallel_bytes(CheckedMul(kDataParallelBytes * report->parameters(), steps)
@@ -180,21 +180,28 @@ v1::Job ReportKept(const Performer& performer, const JobRecord& record) {
 }  // namespace
 
 v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl::Time now) {
+  return ReportLive(job, job.record, view, now);
+}
+
+v1::Job ReportLive(const LiveJob& job, const JobRecord& record, const std::optional<JobView>& view,
+                   absl::Time now) {
+  const auto state = static_cast<v1::JobState>(job.StateWith(record));
   if (!job.resolved.has_value()) {
-    v1::Job report = ReportEnded(job.record);
-    report.set_state(static_cast<v1::JobState>(job.state()));
+    v1::Job report = ReportEnded(record);
+    report.set_state(state);
     if (job.quarantine.has_value()) *report.mutable_error() = ToProto(*job.quarantine);
     return report;
   }
   v1::Job report = UnstoredJob(*job.resolved);
-  SetRecord(job.record, &report);
-  report.set_state(static_cast<v1::JobState>(job.state()));
+  SetRecord(record, &report);
+  report.set_state(state);
   SetPause(job, &report);
   if (view.has_value()) SetView(job, *view, now, &report);
-  // No counts are better than counts of zero. The store of a paused job stays closed.
-  if (v1::Job paused; job.commits_unread) {
+  // After a restart the commits are not known before the store is open: no counts are better than
+  // counts of zero. The store of a paused job stays closed.
+  if (v1::Job paused; record.state != JobState::kPending && !job.progress.HasCommits()) {
     report.clear_fragments();
-    if (job.state() == JobState::kPaused && paused.ParseFromString(job.pause.report))
+    if (state == v1::PAUSED && paused.ParseFromString(job.pause.report))
       *report.mutable_fragments() = std::move(*paused.mutable_fragments());
   } else {
     SetFragments(job, &report);

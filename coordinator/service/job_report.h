@@ -26,6 +26,9 @@ v1::Job Report(const Performer& performer, const std::string& id);
 
 // Of a job that has not ended, or is about to: `view` is nothing once it has.
 v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl::Time now);
+// The same with `record`, as it will be, in place of the job's.
+v1::Job ReportLive(const LiveJob& job, const JobRecord& record, const std::optional<JobView>& view,
+                   absl::Time now);
 // Of a job that has ended: what was kept with its record.
 v1::Job ReportEnded(const JobRecord& record);
 

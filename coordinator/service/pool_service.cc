@@ -147,7 +147,7 @@ absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& requ
       request.running().empty() ? request.incarnation() : request.running();
   if (!place.has_value() || place->incarnation != incarnation || !place->live) return taken;
   LH_RETURN_IF_ERROR(TakeEvaluations(*job, request, event));
-  if (job->commits_unread) taken = 0;
+  if (!job->progress.HasCommits()) taken = 0;
   if (!request.has_progress()) return taken;
   job->progress.Report(request.pool(), incarnation, place->start_step.value_or(0),
                        request.progress());
@@ -163,7 +163,7 @@ absl::Status PoolService::TakeEvaluations(const LiveJob& job, const v1::Heartbea
                                           coordinator::Heartbeat& event) {
   LH_RETURN_IF_ERROR(CheckEvaluations(request, job.resolved->spec.train().steps()));
   // Until the job's store is open its versions are not known. The pool repeats its report.
-  if (job.commits_unread) {
+  if (!job.progress.HasCommits()) {
     event.evaluations.clear();
     return absl::OkStatus();
   }

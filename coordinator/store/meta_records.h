@@ -59,9 +59,8 @@ struct RunTime {
   absl::Duration total;
 };
 
-// Sets JobRecord::ended_run_time of a job that has ended.
+// Sets JobRecord::ended_run_time of all jobs that have ended and lack it.
 struct EndedRunTime {
-  std::string job_id;
   absl::Duration run_time;
 };
 
@@ -135,9 +134,14 @@ struct RemovedJob {
   std::string job_id;
 };
 
+// The log of a job that has ended is removed, or will not be before the job is deleted.
+struct CleanedUpJob {
+  std::string job_id;
+};
+
 using MetaRecord = std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters,
                                 EventRecord, CheckpointRequestRecord, PauseRecord, DeletedJob,
-                                RemovedJob, RunTime, EndedRunTime>;
+                                RemovedJob, RunTime, EndedRunTime, CleanedUpJob>;
 
 // Makes records durable. Implementations are thread-safe and block on the disk.
 class MetaLog {

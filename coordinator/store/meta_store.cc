@@ -61,8 +61,10 @@ absl::Status Write(SqliteDatabase& database, const RunTime& time) {
 }
 
 absl::Status Write(SqliteDatabase& database, const EndedRunTime& ended) {
-  return Run(database, "INSERT OR REPLACE INTO ended_run_time (job, run_time) VALUES (?, ?)",
-             {ended.job_id, absl::ToInt64Microseconds(ended.run_time)});
+  return Run(database,
+             "INSERT INTO ended_run_time (job, run_time) SELECT id, ? FROM job WHERE ended IS NOT"
+             " NULL AND id NOT IN (SELECT job FROM ended_run_time)",
+             {absl::ToInt64Microseconds(ended.run_time)});
 }
 
 absl::Status Write(SqliteDatabase& database, const JobUpdate& update) {
@@ -74,7 +76,8 @@ absl::Status Write(SqliteDatabase& database, const JobUpdate& update) {
   if (update.ended == absl::InfinitePast()) return absl::OkStatus();
   // After a crash no job has ended later than the newest RunTime.
   LH_RETURN_IF_ERROR(Write(database, RunTime{update.run_time}));
-  return Write(database, EndedRunTime{update.job_id, update.run_time});
+  return Run(database, "INSERT OR REPLACE INTO ended_run_time (job, run_time) VALUES (?, ?)",
+             {update.job_id, absl::ToInt64Microseconds(update.run_time)});
 }
 
 absl::Status Write(SqliteDatabase& database, const ParticipantRecord& participant) {
@@ -162,6 +165,10 @@ absl::Status Write(SqliteDatabase& database, const DeletedJob& job) {
              "DELETE FROM deleted WHERE removed = 1 AND"
              " position <= (SELECT MAX(position) FROM deleted) - ?",
              {kDeletedMax});
+}
+
+absl::Status Write(SqliteDatabase& database, const CleanedUpJob& job) {
+  return Run(database, "INSERT OR REPLACE INTO cleaned_up (job) VALUES (?)", {job.job_id});
 }
 
 absl::Status Write(SqliteDatabase& database, const RemovedJob& job) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,12 @@ class MetaStore : public MetaLog {
   absl::StatusOr<std::vector<JobRecord>> ListUnended();
   // Every job, oldest first.
   absl::StatusOr<std::vector<JobKey>> ListKeys();
+  // The number of jobs by state.
+  absl::StatusOr<std::map<JobState, int64_t>> CountByState();
+  // Jobs that have ended and have no CleanedUpJob, oldest first.
+  absl::StatusOr<std::vector<JobKey>> ListNotCleanedUp();
+  // At most `limit` jobs that ended at this RunTime or earlier, in the order of their ends.
+  absl::StatusOr<std::vector<JobKey>> ListEndedBefore(absl::Duration run_time, int limit);
   // The newest RunTime. Zero if none was written.
   absl::StatusOr<absl::Duration> GetRunTime();
 

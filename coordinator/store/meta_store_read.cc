@@ -130,6 +130,39 @@ absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {
   return keys;
 }
 
+absl::StatusOr<std::map<JobState, int64_t>> MetaStore::CountByState() {
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      Query("SELECT state, COUNT(*) FROM job GROUP BY state", {}));
+  std::map<JobState, int64_t> counts;
+  for (const SqlRow& row : rows) counts[StateOf(row[0])] = IntegerOf(row[1]);
+  return counts;
+}
+
+absl::StatusOr<std::vector<JobKey>> MetaStore::ListNotCleanedUp() {
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      Query("SELECT id, name, state, ended FROM job WHERE ended IS NOT NULL AND id"
+                            " NOT IN (SELECT job FROM cleaned_up) ORDER BY position",
+                            {}));
+  std::vector<JobKey> keys;
+  for (const SqlRow& row : rows)
+    keys.push_back({BlobOf(row[0]), BlobOf(row[1]), StateOf(row[2]), TimeOf(row[3])});
+  return keys;
+}
+
+absl::StatusOr<std::vector<JobKey>> MetaStore::ListEndedBefore(absl::Duration run_time, int limit) {
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      Query("SELECT id, name, state, ended, run_time FROM ended_run_time JOIN job ON job = id"
+            " WHERE run_time <= ? ORDER BY run_time, position LIMIT ?",
+            {absl::ToInt64Microseconds(run_time), int64_t{limit}}));
+  std::vector<JobKey> keys;
+  for (const SqlRow& row : rows) {
+    keys.push_back(
+        {BlobOf(row[0]), BlobOf(row[1]), StateOf(row[2]), TimeOf(row[3]), DurationOf(row[4])});
+  }
+  return keys;
+}
+
 absl::StatusOr<absl::Duration> MetaStore::GetRunTime() {
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, Query("SELECT total FROM run_time", {}));
   return rows.empty() ? absl::ZeroDuration() : absl::Microseconds(IntegerOf(rows[0][0]));

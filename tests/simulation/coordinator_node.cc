@@ -105,14 +105,14 @@ struct CoordinatorNode::Life {
              .metrics = &fragment_metrics,
              .log = &log}) {
     absl::StatusOr<coordinator::RecoveredState> recovered =
-        coordinator::RecoverState(*node->meta_, node->world_->loop.now(), log);
+        coordinator::RecoverState(*node->meta_, log);
     LH_CHECK(recovered.ok(), "the database is whole");
     performer = std::make_unique<coordinator::Performer>(
         coordinator::PerformerOptions{
             .core = {.lease = node->world_->lease,
                      .finish = absl::Seconds(60),
-                     .ended_job_keep = node->world_->ended_job_keep,
                      .memory = node->world_->memory},
+            .ended_job_keep = node->world_->ended_job_keep,
             .on_fatal =
                 [](const absl::Status& status) { LH_CHECK(false, "no fatal errors here"); }},
         coordinator::PerformerParts{.meta = node->meta_.get(),
@@ -420,6 +420,10 @@ absl::Status CoordinatorNode::CheckReader(const std::string& job, const std::str
   return life_->performer->CheckPlace(job, pool, incarnation);
 }
 
+std::set<int64_t> CoordinatorNode::InitialSteps(const std::string& job) const {
+  return life_->performer->InitialSteps(job);
+}
+
 absl::Status CoordinatorNode::Complete(const coordinator::ContributionId& contribution) {
   const auto verdict = std::make_shared<std::optional<absl::Status>>();
   life_->performer->Step(coordinator::ToEvent(contribution),
@@ -473,14 +477,9 @@ void CoordinatorNode::RoundCalled(const coordinator::LiveJob& job,
   }
 }
 
-std::string CoordinatorNode::StatusOf(const coordinator::LiveJob& job,
+std::string CoordinatorNode::StatusOf(const coordinator::LiveJob&, const JobRecord&,
                                       const std::optional<JobFault>&) {
-  v1::Job report;
-  for (int f = 0; f < job.fragment_count(); ++f) {
-    const std::optional<CommitRecord>& commit = job.progress.commit(f);
-    report.add_fragments()->set_rounds_committed(commit.has_value() ? commit->version : 0);
-  }
-  return report.SerializeAsString();
+  return "for people";
 }
 
 void CoordinatorNode::PoolReleased(const coordinator::LiveJob& job,
@@ -556,7 +555,8 @@ void CoordinatorNode::Observe() {
 }
 
 void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int fragment) {
-  const JobStore& store = *job.store();
+  const std::shared_ptr<coordinator::SharedStore> shared = job.store();
+  const JobStore& store = **shared;
   const absl::StatusOr<CommitRecord> record = store.LastCommit(fragment);
   if (!record.ok()) return world_->checker.Opened(job.id(), fragment, -1);
   world_->checker.Opened(job.id(), fragment, record->version);

@@ -79,7 +79,7 @@ TEST(JobProgressTest, AfterARestartTheNextReportHasWhatWasContributed) {
   before.Report("a", "1", 0, Told(10, 100));
   before.Contributed({"a"});
   before.Report("b", "1", 0, Told(10, 100));
-  v1::Job saved;
+  store::v1::JobCounters saved;
   before.Save(&saved);
   JobProgress after(1);
   after.Restore(saved);
@@ -119,7 +119,7 @@ TEST(JobProgressTest, ContinuesAfterARestart) {
   before.Report("a", "1", 0, Told(20, 200, 2));
   before.Report("a", "2", 15, Told(25, 50, 1));
   before.Report("b", "1", 7, Told(9, 5));
-  v1::Job saved;
+  store::v1::JobCounters saved;
   before.Save(&saved);
   JobProgress after(1);
   after.Restore(saved);
@@ -139,7 +139,7 @@ TEST(JobProgressTest, ContinuesAfterARestart) {
 TEST(JobProgressTest, SavingChangesNothingAndSavesTheSameTwice) {
   JobProgress progress(1);
   progress.Report("a", "1", 3, Told(20, 200));
-  v1::Job first, second;
+  store::v1::JobCounters first, second;
   progress.Save(&first);
   JobProgress restored(1);
   restored.Restore(first);
@@ -147,12 +147,30 @@ TEST(JobProgressTest, SavingChangesNothingAndSavesTheSameTwice) {
   EXPECT_EQ(first.SerializeAsString(), second.SerializeAsString());
 }
 
-TEST(JobProgressTest, IncompleteEntriesAreLeftOut) {
+TEST(JobProgressTest, CountsOfEarlierVersionsAreUnderstood) {
   v1::Job saved;
-  saved.add_pools();
+  saved.mutable_wire_bytes()->set_up_total(7);
+  v1::PoolProgress& earlier = *saved.add_pools();
+  earlier = Told(10, 100);
+  earlier.set_pool("incarnation");
+  earlier.set_uplink_nmse(3);
+  *saved.add_pools() = Told(20, 200);
+  saved.mutable_pools(1)->set_pool("a");
+  saved.add_pools();  // Half an entry.
+  const store::v1::JobCounters counters = ParseCounters(saved.SerializeAsString());
+  EXPECT_EQ(counters.wire_bytes().up_total(), 7);
   JobProgress progress(1);
-  progress.Restore(saved);
-  EXPECT_TRUE(progress.pools().empty());
+  progress.Restore(counters);
+  ASSERT_EQ(progress.pools().size(), 1u);
+  EXPECT_EQ(progress.pools().at("a").incarnation, "incarnation");
+  EXPECT_EQ(progress.pools().at("a").start_step, 3);
+  EXPECT_EQ(progress.pools().at("a").Total().tokens(), 300);
+  EXPECT_EQ(progress.pools().at("a").Total().uplink_nmse(), 0);
+}
+
+TEST(JobProgressTest, DamagedCountsBeginAtZero) {
+  EXPECT_EQ(ParseCounters("\xff").ByteSizeLong(), 0u);
+  EXPECT_EQ(ParseCounters("").ByteSizeLong(), 0u);
 }
 
 TEST(JobProgressTest, ImpossibleNumbersBecomeZero) {

@@ -29,13 +29,14 @@ class FragmentsTest : public testing::Test {
     EXPECT_TRUE(CreateDirs(disk_, JobsFolder("data")).ok());
     fragments_.Add(Job("job", kElements));
   }
-  static std::shared_ptr<JobFragments> Job(const std::string& id, int64_t elements,
-                                           std::function<absl::Time()> now = SteadyTime,
-                                           int64_t log_file_bytes = 1 << 20) {
+  static std::shared_ptr<JobFragments> Job(
+      const std::string& id, int64_t elements, std::function<absl::Time()> now = SteadyTime,
+      int64_t log_file_bytes = 1 << 20, int checkpoints_keep = JobStoreOptions().checkpoints_keep) {
     return *JobFragments::Create({.up = {.kind = CodecKind::kE3m0},
                                   .manifest = {.id = id,
                                                .name = id,
                                                .options = {.fragment_elements = {elements},
+                                                           .checkpoints_keep = checkpoints_keep,
                                                            .log_file_bytes = log_file_bytes}},
                                   .now = std::move(now)});
   }
@@ -44,9 +45,9 @@ class FragmentsTest : public testing::Test {
     background_.RunAll();
     apply_.RunAll();
   }
-  absl::StatusOr<OpenedStore> Open(const std::string& id, bool create) {
-    absl::StatusOr<OpenedStore> result = absl::UnknownError("no answer");
-    fragments_.Open(id, create, [&](absl::StatusOr<OpenedStore> opened) { result = opened; });
+  absl::StatusOr<StoreContents> Open(const std::string& id, bool create) {
+    absl::StatusOr<StoreContents> result = absl::UnknownError("no answer");
+    fragments_.Open(id, create, [&](absl::StatusOr<StoreContents> opened) { result = opened; });
     RunAll();
     return result;
   }
@@ -57,11 +58,11 @@ class FragmentsTest : public testing::Test {
     RunAll();
     return result;
   }
-  absl::StatusOr<v1::CheckpointManifest> Checkpoint(const std::string& id) {
+  absl::StatusOr<v1::CheckpointManifest> Checkpoint(const std::string& id, int64_t step = 60) {
     absl::StatusOr<v1::CheckpointManifest> result = absl::UnknownError("no answer");
     v1::CheckpointManifest manifest;
     manifest.set_job_id(id);
-    manifest.set_step(60);
+    manifest.set_step(step);
     fragments_.Checkpoint(id, manifest, {}, [&](absl::StatusOr<v1::CheckpointManifest> written) {
       result = written;
     });
@@ -74,7 +75,8 @@ class FragmentsTest : public testing::Test {
     std::vector<float> values(elements, 0.5f);
     const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                           values.size() * sizeof(float));
-    PartIntake intake(fragments_.Find(id), {0, 0, pool, "1"}, RoundKind::kSeed);
+    const std::shared_ptr<JobFragments> job = fragments_.Find(id);
+    PartIntake intake(job, job->store(), {0, 0, pool, "1"}, RoundKind::kSeed);
     const CodedChunk chunk{.segments = {{0, elements}},
                            .pieces = {bytes},
                            .payload_bytes = static_cast<int64_t>(bytes.size())};
@@ -103,20 +105,21 @@ class FragmentsTest : public testing::Test {
 
 TEST_F(FragmentsTest, AStoreIsMadeOnRequestAndFoundLater) {
   EXPECT_TRUE(absl::IsNotFound(Open("job", false).status()));
-  const absl::StatusOr<OpenedStore> made = Open("job", true);
+  const absl::StatusOr<StoreContents> made = Open("job", true);
   ASSERT_TRUE(made.ok()) << made.status();
   ASSERT_EQ(made->fragments.size(), 1u);
   EXPECT_EQ(made->fragments[0].version, -1);
   ASSERT_TRUE(Push("job").ok());
   // A restart finds what the log holds.
-  fragments_.Close("job");
+  fragments_.Forget("job");
   fragments_.Add(Job("job", kElements));
-  const absl::StatusOr<OpenedStore> found = Open("job", false);
+  const absl::StatusOr<StoreContents> found = Open("job", false);
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->fragments[0].contributors.size(), 1u);
   EXPECT_EQ(found->fragments[0].contributors[0].pool, "a");
   ASSERT_TRUE(Apply("job", Seed()).ok());
-  EXPECT_FALSE(fragments_.Find("job")->contributions().Whole({0, 0, "a", "1"})) << "it is used up";
+  EXPECT_FALSE(fragments_.Find("job")->store()->contributions().Whole({0, 0, "a", "1"}))
+      << "it is used up";
   EXPECT_EQ(Checkpoint("job")->step(), 60);
   EXPECT_TRUE(arbiter_.failed.empty());
 }
@@ -126,44 +129,74 @@ TEST_F(FragmentsTest, AStoreIsOpenedWhileACheckpointOfAnotherJobIsWritten) {
   fragments_.Checkpoint("job", v1::CheckpointManifest(), {}, [](auto) {});
   fragments_.Add(Job("another", kElements));
   absl::Status opened = absl::UnknownError("no answer");
-  fragments_.Open("another", true, [&](absl::StatusOr<OpenedStore> o) { opened = o.status(); });
+  fragments_.Open("another", true, [&](absl::StatusOr<StoreContents> o) { opened = o.status(); });
   opening_.RunAll();
   EXPECT_TRUE(opened.ok()) << opened;
   RunAll();
 }
 
-// Works of a job may run beside the removal of its files.
-TEST_F(FragmentsTest, FilesStayWhileAWorkOfTheJobIsUnderWay) {
-  absl::Status opened, removed;
-  const auto remove = [&] {
-    removed = absl::UnknownError("no answer");
-    fragments_.Remove("job", [&](absl::Status status) { removed = std::move(status); });
-  };
-  fragments_.Open("job", true, [&](absl::StatusOr<OpenedStore> o) { opened = o.status(); });
-  fragments_.Close("job");
-  remove();
-  EXPECT_TRUE(absl::IsUnavailable(removed)) << removed;
+// Its memory counts until then, and its files change until then.
+TEST_F(FragmentsTest, AStoreIsClosedWhenItsLastWorkAndStreamHaveEnded) {
+  ASSERT_TRUE(Open("job", true).ok());
+  ASSERT_TRUE(Push("job").ok());
+  bool applied = false, closed = false;
+  fragments_.Apply("job", Seed(), [&](absl::StatusOr<CommitRecord> commit) {
+    applied = commit.ok();
+    EXPECT_FALSE(closed) << "whoever hears of the end of a work hears of it before";
+  });
+  std::shared_ptr<SharedStore> stream = fragments_.Find("job")->store();
+  fragments_.CloseStore("job", [&] { closed = true; });
+  EXPECT_EQ(fragments_.Find("job")->store(), nullptr);
+  EXPECT_TRUE(stream->closing());
   RunAll();
-  EXPECT_TRUE(opened.ok()) << opened;
-  EXPECT_TRUE(disk_.List(JobFolder("data", "job")).ok());
-  remove();
+  EXPECT_TRUE(applied);
+  EXPECT_FALSE(closed) << "a stream has it";
+  stream.reset();
+  EXPECT_TRUE(closed);
+  closed = false;
+  fragments_.CloseStore("job", [&] { closed = true; });
+  EXPECT_TRUE(closed) << "it is closed already";
+  absl::Status removed = absl::UnknownError("no answer");
+  fragments_.Remove("job", [&](absl::Status status) { removed = std::move(status); });
   RunAll();
   EXPECT_TRUE(removed.ok()) << removed;
   EXPECT_TRUE(absl::IsNotFound(disk_.List(JobFolder("data", "job")).status()));
 }
 
-// Whoever hears of the end of a work may begin the next one at once.
-TEST_F(FragmentsTest, AWorkThatHasEndedHoldsNothing) {
+TEST_F(FragmentsTest, StreamsOfAStoreThatIsClosedEnd) {
   ASSERT_TRUE(Open("job", true).ok());
-  fragments_.Close("job");
-  absl::Status opened = absl::UnknownError("no answer");
-  fragments_.RemoveLog("job", [&](absl::StatusOr<bool>) {
-    fragments_.Add(Job("job", kElements));
-    fragments_.Open("job", false, [&](absl::StatusOr<OpenedStore> o) { opened = o.status(); });
-  });
-  RunAll();
-  RunAll();
-  EXPECT_TRUE(opened.ok()) << opened;
+  PushHandler push = fragments_.MakePushHandler();
+  v1::PushHeader header;
+  header.set_job_id("job");
+  header.set_pool("a");
+  header.set_kind(v1::SEED);
+  header.set_codec(v1::FP32);
+  header.set_weight(1);
+  ASSERT_TRUE(push.on_header(header).ok());
+  bool closed = false;
+  fragments_.CloseStore("job", [&] { closed = true; });
+  EXPECT_TRUE(absl::IsUnavailable(push.on_chunk(header, {})));
+  EXPECT_FALSE(closed);
+  push = {};
+  EXPECT_TRUE(closed);
+}
+
+// A download that takes longer than new checkpoints would begin again for ever.
+TEST_F(FragmentsTest, ACheckpointThatIsReadOrThatAJobBeginsWithStays) {
+  fragments_.Add(Job("few", kElements, SteadyTime, 1 << 20, /*checkpoints_keep=*/1));
+  ASSERT_TRUE(Open("few", true).ok());
+  ASSERT_TRUE(Push("few").ok());
+  ASSERT_TRUE(Apply("few", Seed()).ok());
+  const auto steps = [&] { return *CheckpointSteps(disk_, JobFolder("data", "few")); };
+  ASSERT_TRUE(Checkpoint("few", 60).ok());
+  std::shared_ptr<const void> reader = fragments_.HoldCheckpoint("few", 60);
+  ASSERT_TRUE(Checkpoint("few", 70).ok());
+  EXPECT_EQ(steps(), (std::vector<int64_t>{60, 70}));
+  // Its next file may be opened a little later.
+  reader.reset();
+  arbiter_.initial_steps = {70};
+  ASSERT_TRUE(Checkpoint("few", 80).ok());
+  EXPECT_EQ(steps(), (std::vector<int64_t>{60, 70, 80}));
 }
 
 TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
@@ -175,9 +208,9 @@ TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
   ASSERT_TRUE(commit.ok()) << commit.status();
   // The snapshot that follows holds the store.
   RunAll();
-  fragments_.Close("job");
+  fragments_.Forget("job");
   fragments_.Add(Job("job", kElements));
-  const absl::StatusOr<OpenedStore> found = Open("job", false);
+  const absl::StatusOr<StoreContents> found = Open("job", false);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->fragments[0].version, 0);
   EXPECT_EQ(found->fragments[0].commit->evaluator, "a");
@@ -218,7 +251,7 @@ TEST_F(FragmentsTest, UnknownJobsAreNotFound) {
   EXPECT_TRUE(absl::IsNotFound(Checkpoint("job").status()));
   fragments_.Retire("another");
   fragments_.Retire("job");
-  fragments_.Close("another");
+  fragments_.Forget("another");
 }
 
 TEST_F(FragmentsTest, EveryMessageSaysThatTooManyTasksWait) {
@@ -232,7 +265,7 @@ TEST_F(FragmentsTest, EveryMessageSaysThatTooManyTasksWait) {
   EXPECT_TRUE(absl::IsUnavailable(Checkpoint("job").status()));
   apply_.refuses = false;
   EXPECT_TRUE(Apply("job", Seed()).ok()) << "that no snapshot was looked at matters to nobody";
-  EXPECT_FALSE(fragments_.Find("job")->snapshot_asked);
+  EXPECT_FALSE(fragments_.Find("job")->store()->snapshot_asked);
 }
 
 TEST_F(FragmentsTest, RefusesAStoreWithFragmentsOfOtherSizes) {
@@ -356,7 +389,7 @@ TEST_F(SeedTest, AJobBeginsWithAFolder) {
   Send(0.5f);
   const absl::StatusOr<CommitRecord> seeded = Begin();
   ASSERT_TRUE(seeded.ok()) << seeded.status();
-  EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), 0);
+  EXPECT_EQ(*(*fragments_.Find("next")->store())->Version(0), 0);
 }
 
 TEST_F(SeedTest, ValuesThatAreNotFiniteDoNotBecomeAVersion) {
@@ -365,13 +398,13 @@ TEST_F(SeedTest, ValuesThatAreNotFiniteDoNotBecomeAVersion) {
   EXPECT_TRUE(IsBadSeed(status)) << status;
   EXPECT_EQ(status.message(),
             "the initial checkpoint: sent/f.f32: w has values that are not finite");
-  EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), -1);
+  EXPECT_EQ(*(*fragments_.Find("next")->store())->Version(0), -1);
 }
 
 // The pools of such a job would begin again for ever.
 TEST_F(SeedTest, ValuesThatAreNotFiniteAreFoundInAStoreOfAnEarlierVersion) {
   Send(0.5f);
-  JobStore& store = *fragments_.Find("next")->store();
+  JobStore& store = **fragments_.Find("next")->store();
   const std::vector<float> values(kElements, std::numeric_limits<float>::quiet_NaN());
   const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                         values.size() * sizeof(float));
@@ -382,7 +415,7 @@ TEST_F(SeedTest, ValuesThatAreNotFiniteAreFoundInAStoreOfAnEarlierVersion) {
                   .Apply({.kind = RoundKind::kSeed,
                           .contributions = {{.pool = kCheckpointPool, .parts = {*part}}}})
                   .ok());
-  fragments_.Close("next");
+  fragments_.Forget("next");
   fragments_.Add(Job("next", kElements));
   const absl::Status status = Open("next", false).status();
   EXPECT_TRUE(IsBadSeed(status)) << status;
@@ -396,7 +429,7 @@ TEST_F(SeedTest, HugeValuesDoNotBecomeAVersion) {
   const absl::Status status = Begin().status();
   EXPECT_TRUE(IsBadSeed(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "a value beyond 2^64")) << status;
-  EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), -1);
+  EXPECT_EQ(*(*fragments_.Find("next")->store())->Version(0), -1);
   EXPECT_TRUE(arbiter_.failed.empty());
 }
 
@@ -413,22 +446,11 @@ TEST_F(FragmentsTest, AStreamThatEndsAfterItsJobIsForgottenMakesNoSeriesOfIt) {
   const StreamAccount stream{fragments_.Find("job"), 0, "e3m0"};
   stream.Book(fragments_.parts(), "up", absl::OkStatus(), {.payload = 10, .total = 12});
   EXPECT_TRUE(absl::StrContains(registry_.Text(), R"(job_name="job")"));
-  fragments_.Close("job");
+  fragments_.Forget("job");
   metrics_.RemoveJob("job");
   stream.Book(fragments_.parts(), "up", absl::OkStatus(), {.payload = 10, .total = 12});
   EXPECT_FALSE(absl::StrContains(registry_.Text(), R"(job_name="job")"));
   EXPECT_TRUE(absl::StrContains(registry_.Text(), R"(job_name="")"));
-}
-
-TEST_F(FragmentsTest, WorksInProgressKeepAClosedJobAlive) {
-  ASSERT_TRUE(Open("job", true).ok());
-  ASSERT_TRUE(Push("job").ok());
-  bool done = false;
-  fragments_.Apply("job", Seed(), [&](absl::StatusOr<CommitRecord> commit) { done = commit.ok(); });
-  fragments_.Close("job");
-  RunAll();
-  EXPECT_TRUE(done);
-  EXPECT_EQ(fragments_.Find("job"), nullptr);
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ TEST_F(JobReportTest, FragmentsHaveNamesSizesAndTheirCommit) {
   EXPECT_EQ(report.fragments(1).rounds_committed(), 3);
   EXPECT_EQ(report.fragments(1).digest(), commit.digest.Hex());
   EXPECT_EQ(report.fragments(1).payload_bytes_up(), job_->fragments->up().FragmentBytes(100));
-  job_->commits_unread = true;
+  job_->progress = JobProgress(2);
   EXPECT_EQ(Report().fragments_size(), 0);
   EXPECT_EQ(report.parameters(), 200);
 }
@@ -219,7 +219,7 @@ TEST_F(JobReportTest, APausedJobShowsWhatItHadAlsoAfterARestart) {
   then.mutable_fragments(1)->set_rounds_committed(3);
   job_->pause.stage = PauseStage::kPaused;
   job_->pause.report = KeptStatus(then);
-  job_->commits_unread = true;
+  job_->progress = JobProgress(2);
   const v1::Job report = Report();
   EXPECT_EQ(report.state(), v1::PAUSED);
   EXPECT_EQ(report.pause().at().seconds(), 1007);

@@ -182,17 +182,52 @@ TEST_F(MetaStoreTest, KeepsForHowLongCoordinatorsHaveRunAndWhenJobsEnded) {
   EXPECT_EQ(Commit({JobUpdate{
                 .job_id = "id2", .state = JobState::kRunning, .run_time = absl::Seconds(8)}}),
             absl::OkStatus());
-  EXPECT_EQ(Commit({RunTime{absl::Seconds(6)}, EndedRunTime{"id3", absl::Seconds(2)}}),
+  // As an earlier program ended it.
+  EXPECT_EQ(Commit({NewJob{{.id = "id4",
+                            .name = "id4",
+                            .state = JobState::kFailed,
+                            .ended = absl::FromUnixSeconds(9)}}}),
             absl::OkStatus());
+  EXPECT_EQ(Commit({RunTime{absl::Seconds(6)}, EndedRunTime{absl::Seconds(8)}}), absl::OkStatus());
+  EXPECT_EQ(Commit({EndedRunTime{absl::Seconds(9)}}), absl::OkStatus()) << "once";
   Reopen();
   EXPECT_EQ(*store_->GetRunTime(), absl::Seconds(7));
   EXPECT_EQ(store_->GetJob("id1")->ended_run_time, absl::Seconds(7));
   EXPECT_EQ(store_->GetJob("id2")->ended_run_time, std::nullopt);
   const auto keys = *store_->ListKeys();
-  EXPECT_EQ(keys[1].ended_run_time, std::nullopt);
-  EXPECT_EQ(keys[2].ended_run_time, absl::Seconds(2));
+  EXPECT_EQ(keys[2].ended_run_time, std::nullopt) << "it has not ended";
+  EXPECT_EQ(keys[3].ended_run_time, absl::Seconds(8));
+  const auto before = [this](int seconds, int limit) {
+    std::vector<std::string> ids;
+    const auto ended = *store_->ListEndedBefore(absl::Seconds(seconds), limit);
+    for (const JobKey& job : ended) ids.push_back(job.id);
+    return ids;
+  };
+  EXPECT_THAT(before(6, 9), testing::IsEmpty());
+  EXPECT_THAT(before(7, 9), testing::ElementsAre("id1"));
+  EXPECT_THAT(before(9, 9), testing::ElementsAre("id1", "id4"));
+  EXPECT_THAT(before(9, 1), testing::ElementsAre("id1"));
   EXPECT_EQ(Commit({DeletedJob{"id1", absl::FromUnixSeconds(9)}}), absl::OkStatus());
-  EXPECT_TRUE(absl::IsNotFound(Commit({EndedRunTime{"id1", absl::Seconds(1)}})));
+  EXPECT_THAT(before(9, 9), testing::ElementsAre("id4"));
+}
+
+TEST_F(MetaStoreTest, KnowsOfWhichJobsTheLogsAreThere) {
+  for (const char* const id : {"id1", "id2", "id3"}) ASSERT_TRUE(Create(Job(id, id)).ok());
+  for (const char* const id : {"id1", "id3"}) {
+    ASSERT_TRUE(
+        Commit({JobUpdate{
+                   .job_id = id, .state = JobState::kCancelled, .ended = absl::FromUnixSeconds(9)}})
+            .ok());
+  }
+  EXPECT_EQ(*store_->CountByState(),
+            (std::map<JobState, int64_t>{{JobState::kPending, 1}, {JobState::kCancelled, 2}}));
+  EXPECT_EQ(Commit({CleanedUpJob{"id1"}, CleanedUpJob{"id1"}}), absl::OkStatus());
+  Reopen();
+  const auto left = *store_->ListNotCleanedUp();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].id, "id3");
+  EXPECT_EQ(left[0].state, JobState::kCancelled);
+  EXPECT_EQ(Commit({DeletedJob{"id1", absl::UnixEpoch()}}), absl::OkStatus());
 }
 
 TEST_F(MetaStoreTest, AnIdHasPrecedenceOverAName) {
