@@ -104,9 +104,9 @@ class Fragments {
 
   // Makes the job known to streams; its store is opened later.
   void Add(std::shared_ptr<JobFragments> job);
-  // Opens the store, which is closed, and recovers it. This takes as long as applying the rounds since the last
-  // snapshots again. `create`: makes the store if it was never made. Other errors: those of
-  // JobStore, and IsBadSeed.
+  // Opens the store, which is closed, and recovers it. This takes as long as applying the rounds
+  // since the last snapshots again. `create`: makes the store if it was never made. Other errors:
+  // those of JobStore, and IsBadSeed.
   void Open(const std::string& job, bool create, Done<StoreContents> done);
   // Performs a round. OK: it is durable. Other errors: those of JobStore, and IsBadSeed.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);

@@ -29,9 +29,9 @@
 //   store-failed JOB
 //   closed JOB                              nothing holds the store any more
 //   log-removed JOB [needed] [unusable] [failed] [damaged]
-//                                           needed: no, it holds what no checkpoint has; unusable: so,
-//                                           and its spec is not understood; failed: it may succeed
-//                                           later; damaged: the last checkpoint is
+//                                           needed: no, it holds what no checkpoint has; unusable:
+//                                           so, and its spec is not understood; failed: it may
+//                                           succeed later; damaged: the last checkpoint is
 //   removed JOB [failed]                    the files of a deleted job
 //   expire JOB...                           they ended so long ago that they are deleted
 //   tick
