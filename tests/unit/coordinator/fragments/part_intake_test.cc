@@ -57,9 +57,10 @@ class PartIntakeTest : public ::testing::Test {
         .contributions = {{.pool = key_.pool, .parts = job_->contributions().Parts(key_)}}};
     const auto commit = job_->store()->Apply(round);
     ASSERT_TRUE(commit.ok()) << commit.status();
-    const auto outer = job_->store()->ReadOuter(0, Blocks{{0, kBlocks}});
+    const auto outer = job_->store()->ReadOuter(0, 0, Blocks{{0, kBlocks}});
     ASSERT_TRUE(outer.ok()) << outer.status();
-    EXPECT_EQ(outer->values[0], absl::MakeConstSpan(values_));
+    const auto* const values = reinterpret_cast<const float*>(outer->payload.data());
+    EXPECT_EQ(absl::MakeConstSpan(values, kElements), absl::MakeConstSpan(values_));
   }
 
   MemoryFileSystem fs_;
