@@ -69,6 +69,8 @@ class JobFragments {
 
   const Codec& up() const { return *up_; }
   const Codec& down() const { return *down_; }
+  // fp32: of seeds, and of outer parameters that are pulled.
+  const Codec& exact() const { return *exact_; }
   // The codec of contributions to a round of this kind.
   const Codec& CodecFor(RoundKind kind) const { return kind == RoundKind::kSeed ? *exact_ : *up_; }
 

@@ -398,11 +398,17 @@ std::optional<PullAnswer> CoordinatorNode::Pull(const PullRequest& pull) {
     answer.refused = source.status();
     if (!source.ok()) return;
     answer.version = source->header.version();
-    for (size_t s = 0; s < source->source.segments.size(); ++s) {
-      const SegmentRef& segment = source->source.segments[s];
-      const auto* values = reinterpret_cast<const float*>(source->source.payloads[s].data());
-      for (int64_t block = 0; block * kBlockElements < segment.elements; ++block)
-        answer.words[segment.first_block + block] = values[block * kBlockElements];
+    for (int64_t sent = 0; sent < source->header.payload_bytes();) {
+      const absl::StatusOr<CodedBlocks> chunk = source->next();
+      answer.refused = chunk.status();
+      if (!chunk.ok()) return;
+      const auto* values = reinterpret_cast<const float*>(chunk->payload.data());
+      for (const SegmentRef& segment : chunk->segments) {
+        for (int64_t block = 0; block * kBlockElements < segment.elements; ++block)
+          answer.words[segment.first_block + block] = values[block * kBlockElements];
+        values += segment.elements;
+      }
+      sent += static_cast<int64_t>(chunk->payload.size());
     }
   });
   if (!alive) return std::nullopt;
@@ -562,10 +568,11 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
   world_->checker.Opened(job.id(), fragment, record->version);
   if (world_->checker.Knows(job.id(), fragment, record->version)) return;
   const std::vector<BlockRange> all = {{0, kWords}};
-  const absl::StatusOr<OuterBlocks> outer = store.ReadOuter(fragment, all);
-  LH_CHECK(outer.ok() && outer->version == record->version, "one thread reads and applies");
+  const absl::StatusOr<CodedBlocks> outer = store.ReadOuter(fragment, record->version, all);
+  LH_CHECK(outer.ok(), "one thread reads and applies");
+  const auto* values = reinterpret_cast<const float*>(outer->payload.data());
   Commit commit{.version = record->version, .kind = record->kind, .pools = record->pools};
-  for (int i = 0; i < kWords; ++i) commit.parameters[i] = outer->values[0][i * kBlockElements];
+  for (int i = 0; i < kWords; ++i) commit.parameters[i] = values[i * kBlockElements];
   const auto view = views_.find(job.id());
   if (view != views_.end()) {
     const ResolvedJob& resolved = *life_->performer->Find(job.id())->resolved;

@@ -58,9 +58,10 @@ class PartIntakeTest : public ::testing::Test {
             {.pool = key_.pool, .parts = job_->store()->contributions().Parts(key_)}}};
     const auto commit = (*job_->store())->Apply(round);
     ASSERT_TRUE(commit.ok()) << commit.status();
-    const auto outer = (*job_->store())->ReadOuter(0, Blocks{{0, kBlocks}});
+    const auto outer = (*job_->store())->ReadOuter(0, 0, Blocks{{0, kBlocks}});
     ASSERT_TRUE(outer.ok()) << outer.status();
-    EXPECT_EQ(outer->values[0], absl::MakeConstSpan(values_));
+    const auto* const values = reinterpret_cast<const float*>(outer->payload.data());
+    EXPECT_EQ(absl::MakeConstSpan(values, kElements), absl::MakeConstSpan(values_));
   }
 
   MemoryFileSystem fs_;
@@ -129,7 +130,7 @@ TEST_F(PartIntakeTest, ABadValueIsRefusedWithItsBlockAndEarlierBlocksStay) {
 }
 
 TEST_F(PartIntakeTest, ARefusedAppendGivesTheBlocksBack) {
-  PartIntake intake(job_, {0, 5, "site-a", "incarnation"}, RoundKind::kOuter);
+  PartIntake intake(job_, job_->store(), {0, 5, "site-a", "incarnation"}, RoundKind::kOuter);
   const Codec& codec = job_->CodecFor(RoundKind::kOuter);
   const std::vector<float> zeros(kTileElements);
   CodedChunk chunk;
