@@ -17,6 +17,8 @@ using google::protobuf::FieldDescriptor;
 // More steps or tokens than any job has. With this bound, sums of what pools report stay within 64
 // bits.
 constexpr int64_t kCountMax = int64_t{1} << 50;
+// How many evaluations that were asked for may come late. A pool has at most a few in work.
+constexpr size_t kAskedMax = 1024;
 
 int64_t SaneCount(int64_t value) { return std::clamp<int64_t>(value, 0, kCountMax); }
 double Sane(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
@@ -132,6 +134,27 @@ bool JobProgress::WasEvaluated(const std::string& pool, int64_t version) const {
   return found != pool_evaluations_.end() && found->second.version >= version;
 }
 
+bool JobProgress::MayEvaluate(const std::string& pool, int64_t version) const {
+  if (const auto exact = asked_.find(version); exact != asked_.end()) return exact->second == pool;
+  if (version <= asked_unknown_until_) return true;
+  return std::any_of(asked_.begin(), asked_.upper_bound(version),
+                     [&](const auto& asked) { return asked.second == pool; });
+}
+
+void JobProgress::Answered(const std::string& pool, int64_t version) {
+  std::erase_if(asked_,
+                [&](const auto& asked) { return asked.first <= version && asked.second == pool; });
+}
+
+void JobProgress::SetCommit(CommitRecord commit) {
+  std::optional<CommitRecord>& newest = commits_[commit.fragment];
+  // The first commit of a fragment is its seed, or the one that a restart found.
+  if (!newest.has_value()) asked_unknown_until_ = std::max(asked_unknown_until_, commit.version);
+  if (!commit.evaluator.empty()) asked_[commit.version] = commit.evaluator;
+  if (asked_.size() > kAskedMax) asked_.erase(asked_.begin());
+  newest = std::move(commit);
+}
+
 void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
   if (!evaluation.pool.empty()) {
     PoolEvaluations& of_pool = pool_evaluations_[evaluation.pool];
@@ -141,8 +164,8 @@ void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
     return;
   }
   const auto key = std::make_pair(evaluation.step, evaluation.final);
-  losses_[key] = evaluation.loss;
   if (!evaluation.final) evaluated_.insert(evaluation.version);
+  if (!losses_.emplace(key, evaluation.loss).second) return;
   if (key == losses_.rbegin()->first) metrics_ = evaluation.metrics;
 }
 

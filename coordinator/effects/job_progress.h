@@ -56,7 +56,12 @@ class JobProgress {
   // not empty) the pool's own at this version or a later one. What is kept of evaluations is
   // bounded by the versions that are committed, since each is taken once.
   bool WasEvaluated(const std::string& pool, int64_t version) const;
-  // A repeated report of the same evaluation replaces the earlier one. For each pool, the newest
+  // Whether this pool may report on the outer parameters of this version: a commit asked it to
+  // evaluate them, or an earlier version, if no commit asks another pool for this one (a pool that
+  // began again may hold a later version than the one that it was asked for). Who was asked before
+  // a restart is not kept: of a version of that time every pool may.
+  bool MayEvaluate(const std::string& pool, int64_t version) const;
+  // Of the outer parameters, the first evaluation of a step counts. For each pool, the newest
   // evaluation of its own parameters is kept, and a curve of all.
   void AddEvaluation(const EvaluationRecord& evaluation);
   v1::EvalLoss EvaluationLoss() const;
@@ -68,7 +73,10 @@ class JobProgress {
   void FillEvaluations(v1::JobDetail* detail) const;
 
   // Sets the newest published commit of its fragment.
-  void SetCommit(CommitRecord commit) { commits_[commit.fragment] = std::move(commit); }
+  void SetCommit(CommitRecord commit);
+  // A pool's report on the outer parameters of this version was taken: it is asked for no version
+  // until this one any more.
+  void Answered(const std::string& pool, int64_t version);
   const std::optional<CommitRecord>& commit(int fragment) const { return commits_[fragment]; }
 
   // For the store: writes the pools, so that their counts continue after a restart. Each pool has
@@ -86,6 +94,10 @@ class JobProgress {
   // The versions of these losses without the final one. Pools take turns, so they may come in
   // another order.
   std::set<int64_t> evaluated_;
+  // The pools that were asked to evaluate the outer parameters, by version, and did not answer yet.
+  std::map<int64_t, std::string> asked_;
+  // Who was asked for versions until this one, before a restart, is not known.
+  int64_t asked_unknown_until_ = 0;
   // The metrics of the last loss.
   std::vector<NamedValue> metrics_;
   struct PoolEvaluations {

@@ -199,6 +199,44 @@ TEST(JobProgressTest, AVersionWasEvaluatedOnceByAllAndOnceByEachPool) {
   EXPECT_FALSE(progress.WasEvaluated("b", 1));
 }
 
+TEST(JobProgressTest, OnlyThePoolThatWasAskedEvaluatesAVersion) {
+  JobProgress progress(2);
+  for (const int fragment : {0, 1}) progress.SetCommit({.fragment = fragment, .version = 0});
+  progress.SetCommit({.fragment = 0, .version = 1});
+  progress.SetCommit({.fragment = 1, .version = 1, .evaluator = "a"});
+  EXPECT_TRUE(progress.MayEvaluate("a", 1));
+  EXPECT_FALSE(progress.MayEvaluate("b", 1));
+  progress.SetCommit({.fragment = 0, .version = 2});
+  progress.SetCommit({.fragment = 1, .version = 2});
+  EXPECT_TRUE(progress.MayEvaluate("a", 2)) << "it began again, and has no older version";
+  EXPECT_FALSE(progress.MayEvaluate("b", 2));
+  progress.SetCommit({.fragment = 0, .version = 3});
+  progress.SetCommit({.fragment = 1, .version = 3, .evaluator = "b"});
+  EXPECT_FALSE(progress.MayEvaluate("a", 3)) << "the other pool's turn";
+  progress.Answered("a", 2);
+  EXPECT_FALSE(progress.MayEvaluate("a", 4)) << "one report for each time that it is asked";
+  EXPECT_TRUE(progress.MayEvaluate("b", 3));
+}
+
+TEST(JobProgressTest, WhoWasAskedBeforeARestartIsNotKnown) {
+  JobProgress progress(2);
+  progress.SetCommit({.fragment = 0, .version = 4});
+  progress.SetCommit({.fragment = 1, .version = 3, .evaluator = "a"});
+  EXPECT_TRUE(progress.MayEvaluate("b", 2));
+  EXPECT_FALSE(progress.MayEvaluate("b", 3)) << "the newest commit tells it";
+  EXPECT_TRUE(progress.MayEvaluate("a", 3));
+  EXPECT_FALSE(progress.MayEvaluate("b", 5));
+}
+
+TEST(JobProgressTest, TheFirstLossOfAStepStays) {
+  JobProgress progress(1);
+  progress.AddEvaluation({.step = 20, .version = 2, .loss = 1, .metrics = {{"loss", 1}}});
+  progress.AddEvaluation({.step = 20, .version = 5, .loss = 9, .metrics = {{"loss", 9}}});
+  EXPECT_EQ(progress.EvaluationLoss().last(), 1);
+  EXPECT_EQ(progress.EvaluationLoss().metrics(0).value(), 1);
+  EXPECT_TRUE(progress.WasEvaluated("", 2));
+}
+
 // A page shows it every two seconds, and a job may have any number of steps.
 TEST(JobProgressTest, EvaluationsOfALongJobAreThinned) {
   JobProgress progress(1);
