@@ -6,7 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/metrics/registry.h"
+#include "coordinator/access/call_rate.h"
 #include "coordinator/service/service_context.h"
 #include "longhaul/v1/pool.grpc.pb.h"
 
@@ -50,13 +52,29 @@ class PoolService final : public v1::PoolService::CallbackService {
   // Leaves out the spec of the job `has_spec_of`.
   void Assign(const GrantLease& grant, const std::string& has_spec_of,
               v1::Assignment* assignment) const;
-  void Remember(const v1::JoinRequest& request);
+  // Keeps what a pool says of itself. False: it said so a moment ago.
+  bool Remember(const v1::JoinRequest& request);
+  void Joined(const GrantLease& grant, const v1::JoinRequest& request, v1::JoinResponse* response);
+  void Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatRequest& request,
+            v1::HeartbeatResponse* response, coordinator::Heartbeat& event);
+  // Ends the call. First it is looked up which of kept_jobs have ended: on another thread, and not
+  // more often than a pool needs it. Then ended_jobs stays empty.
+  template <typename Request, typename Response>
+  void FinishWithEnded(grpc::ServerUnaryReactor* reactor, const GrantLease& grant,
+                       const Request& request, Response* response);
 
   const ServiceContext service_;
+  CallRate asks_about_kept_;
   CounterFamily& heartbeats_;
   CounterFamily& evaluations_refused_;
-  // What pools said about themselves when they joined, to show to people. Owner thread.
-  std::map<std::string, v1::Pool> descriptions_;
+  // What pools said about themselves when they joined, to show to people; which start of the agent
+  // said it, and when that was. Owner thread.
+  struct Description {
+    v1::Pool pool;
+    std::string incarnation;
+    absl::Time told = absl::InfinitePast();
+  };
+  std::map<std::string, Description> descriptions_;
 };
 
 }  // namespace longhaul::coordinator

@@ -164,9 +164,10 @@ TEST_F(MetaStoreTest, TellsLiveJobsFromEndedOnes) {
   EXPECT_EQ(keys[1].state, JobState::kCompleted);
   EXPECT_EQ(keys[1].ended, absl::FromUnixMicros(9));
   EXPECT_FALSE(keys[2].has_ended());
-  EXPECT_TRUE(*store_->HasEnded("id1"));
-  EXPECT_FALSE(*store_->HasEnded("n1")) << "a name";
-  EXPECT_FALSE(*store_->HasEnded("id2"));
+  std::vector<std::string> asked(300, "n1");  // A name; and more than one query asks for.
+  asked.insert(asked.end(), {"id2", "id1", "other"});
+  EXPECT_THAT(*store_->EndedOf(asked), testing::ElementsAre("id1"));
+  EXPECT_TRUE(store_->EndedOf({})->empty());
 }
 
 TEST_F(MetaStoreTest, KeepsForHowLongCoordinatorsHaveRunAndWhenJobsEnded) {
@@ -375,7 +376,8 @@ TEST_F(MetaStoreTest, RemembersDeletedJobs) {
   EXPECT_EQ(*store_->FindDeleted("alpha"), "id1");
   EXPECT_EQ(*store_->FindDeleted("id1"), "id1");
   EXPECT_TRUE(absl::IsNotFound(store_->FindDeleted("beta").status()));
-  EXPECT_TRUE(*store_->HasEnded("id1"));
+  const std::vector<std::string> asked = {"id1"};
+  EXPECT_THAT(*store_->EndedOf(asked), testing::ElementsAre("id1"));
   EXPECT_THAT(*store_->ListUnremoved(), testing::ElementsAre("id1"));
   // The name is free again.
   const MetaRecord again[] = {RemovedJob{"id1"}, NewJob{Job("id2", "alpha")}};
