@@ -62,10 +62,15 @@ std::set<std::string> UploadsNeededBy(const Performer& performer) {
   for (const std::shared_ptr<LiveJob>& job : performer.All()) {
     const JobState state = job->record.state;
     const bool waits = state < JobState::kRunning || state == JobState::kQuarantined;
-    // The stored spec, since this program may not understand all of it.
-    v1::JobSpec spec;
-    if (waits && spec.ParseFromString(job->record.spec) && spec.init().has_upload())
-      needed.insert(spec.init().upload());
+    if (!waits) continue;
+    v1::InitSpec init;
+    if (job->resolved.has_value()) {
+      init = job->resolved->spec.init();
+    } else if (v1::JobSpec spec; spec.ParseFromString(job->record.spec)) {
+      // This program does not understand all of it.
+      init = spec.init();
+    }
+    if (init.has_upload()) needed.insert(init.upload());
   }
   return needed;
 }

@@ -128,8 +128,8 @@ absl::StatusOr<std::vector<std::string>> MetaStore::EndedOf(absl::Span<const std
 
 absl::StatusOr<std::vector<JobRecord>> MetaStore::ListJobs(int64_t before, int limit) {
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE position < ?"
-                            " ORDER BY position DESC LIMIT ?",
+                      Query("SELECT " LH_COLUMNS_OF_JOB("NULL") " FROM job WHERE position < ?"
+                                                                " ORDER BY position DESC LIMIT ?",
                             {before, int64_t{limit}}));
   return JobsOf(rows);
 }

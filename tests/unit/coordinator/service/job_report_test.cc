@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "common/config/job_spec.h"
 
@@ -151,6 +154,34 @@ TEST_F(JobReportTest, AnEndedJobIsShownFromItsRecord) {
   EXPECT_EQ(report.waiting_for(), "");
   EXPECT_FALSE(report.pools(0).live());
   EXPECT_EQ(report.ended_at().seconds(), 1005);
+}
+
+// Its report was kept without its spec.
+TEST_F(JobReportTest, AJobThatAnEarlierVersionEndedIsListedWithItsSpec) {
+  const std::unique_ptr<MetaStore> meta = *MetaStore::Open(":memory:");
+  JobRecord record = job_->record;
+  record.state = JobState::kCompleted;
+  record.ended = start_;
+  v1::Job kept;
+  kept.set_tokens(200);
+  record.status = kept.SerializeAsString();
+  ASSERT_TRUE(meta->Commit({NewJob{record}}).ok());
+  const auto listed = ReadListed(*meta, std::numeric_limits<int64_t>::max(), 10);
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->size(), 1u);
+  EXPECT_EQ(listed->at(0).report.spec().name(), "job");
+  EXPECT_EQ(listed->at(0).report.tokens(), 200);
+  EXPECT_EQ(listed->at(0).report.state(), v1::COMPLETED);
+}
+
+TEST_F(JobReportTest, LargePartsAreLeftOutOfASpecAndSmallOnesStay) {
+  v1::JobSpec spec = job_->resolved->spec;
+  EXPECT_EQ(Shortened(spec).SerializeAsString(), spec.SerializeAsString());
+  for (int i = 0; i < 100; ++i) spec.mutable_pools()->add_names(std::string(60, 'a'));
+  const v1::JobSpec shortened = Shortened(spec);
+  EXPECT_FALSE(shortened.has_pools());
+  EXPECT_EQ(shortened.name(), "job");
+  EXPECT_EQ(shortened.train().steps(), 60);
 }
 
 TEST_F(JobReportTest, AShortWaitOfARunningJobIsNoWait) {
