@@ -38,8 +38,10 @@ PlanWatcher::PlanWatcher(Options options, Handler handler)
 PlanWatcher::~PlanWatcher() = default;
 
 void PlanWatcher::Watch(const std::stop_token& stop) {
-  const auto channel = MakeChannel(
-      {.address = options_.coordinator, .tls = options_.tls, .keepalive = kPromptKeepalive});
+  const auto channel = MakeChannel({.address = options_.coordinator,
+                                    .tls = options_.tls,
+                                    .keepalive = kPromptKeepalive,
+                                    .small_segments = true});
   const auto stub = v1::SyncService::NewStub(channel);
   Random random(std::hash<std::string>()(options_.incarnation), options_.rank);
   const Backoff backoff{.max = absl::Seconds(2)};
