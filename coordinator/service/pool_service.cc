@@ -38,6 +38,9 @@ constexpr size_t kPoolSetAsideBytesMax = 64 << 10;
 // earlier.
 constexpr double kAsksAboutKeptPerMinute = 1, kAsksAboutKeptAtOnce = 4;
 
+// A larger spec is copied into an answer on another thread.
+constexpr size_t kSpecCopiedHere = 16 << 10;
+
 // The log has a line when a pool joins, and not more often than so.
 constexpr absl::Duration kJoinToldEach = absl::Seconds(1);
 
@@ -57,18 +60,22 @@ PoolService::PoolService(const ServiceContext& service, MetricRegistry& registry
 
 PoolService::~PoolService() = default;
 
-void PoolService::Assign(const GrantLease& grant, const std::string& has_spec_of,
-                         v1::Assignment* assignment) const {
-  if (!grant.assignment.has_value()) return;
+std::shared_ptr<const v1::JobSpec> PoolService::Assign(const GrantLease& grant,
+                                                       const std::string& has_spec_of,
+                                                       v1::Assignment* assignment) const {
+  if (!grant.assignment.has_value()) return nullptr;
   const std::shared_ptr<LiveJob> job = service_.performer->Find(grant.assignment->job);
-  if (!job || !job->resolved.has_value()) return;
+  if (!job || !job->resolved.has_value()) return nullptr;
   assignment->set_job_id(job->id());
-  if (job->id() != has_spec_of) *assignment->mutable_spec() = job->resolved->spec;
   assignment->set_ordinal(grant.assignment->ordinal);
   assignment->set_stop(grant.assignment->stop);
+  if (job->id() == has_spec_of) return nullptr;
+  if (job->record.spec.size() > kSpecCopiedHere) return {job, &job->resolved->spec};
+  *assignment->mutable_spec() = job->resolved->spec;
+  return nullptr;
 }
 
-void PoolService::Remember(const v1::JoinRequest& request) {
+bool PoolService::Remember(const v1::JoinRequest& request) {
   if (descriptions_.size() >= kDescriptionsMax) {
     std::set<std::string> known;
     for (const PoolView& view : service_.performer->Pools()) known.insert(view.pool);
@@ -91,22 +98,26 @@ void PoolService::Remember(const v1::JoinRequest& request) {
 }
 
 template <typename Request, typename Response>
-void PoolService::FinishWithEnded(grpc::ServerUnaryReactor* reactor, const GrantLease& grant,
-                                  const Request& request, Response* response) {
-  const auto finish = [reactor] { reactor->Finish(grpc::Status::OK); };
-  if (request.kept_jobs().empty()) return finish();
+void PoolService::Finish(grpc::ServerUnaryReactor* reactor, const GrantLease& grant,
+                         std::shared_ptr<const v1::JobSpec> spec, const Request& request,
+                         Response* response) {
   // Each node has its own jobs to ask about.
   const std::string who =
       absl::StrCat(request.pool(), " ", grant.node.has_value() ? grant.node->node : 0);
-  if (asks_about_kept_.Take(who, SteadyTime()) > absl::ZeroDuration()) return finish();
-  // Reads the store; an error tells none. Request and response are there until the call ends.
-  const bool posted = service_.reader->Submit([this, finish, &request, response] {
+  const bool asks = !request.kept_jobs().empty() &&
+                    asks_about_kept_.Take(who, SteadyTime()) == absl::ZeroDuration();
+  if (!asks && spec == nullptr) return reactor->Finish(grpc::Status::OK);
+  // Request and response are there until the call ends.
+  const bool posted = service_.reader->Submit([this, asks, spec, reactor, &request, response] {
+    if (spec != nullptr) *response->mutable_assignment()->mutable_spec() = *spec;
     const std::vector<std::string> kept(request.kept_jobs().begin(), request.kept_jobs().end());
-    const auto ended = service_.performer->meta().EndedOf(kept);
+    // An error tells none.
+    const absl::StatusOr<std::vector<std::string>> ended =
+        asks ? service_.performer->meta().EndedOf(kept) : std::vector<std::string>();
     if (ended.ok()) response->mutable_ended_jobs()->Add(ended->begin(), ended->end());
-    finish();
+    reactor->Finish(grpc::Status::OK);
   });
-  if (!posted) finish();
+  if (!posted) reactor->Finish(ToGrpcStatus(spec == nullptr ? absl::OkStatus() : Overloaded()));
 }
 
 grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context,
@@ -115,38 +126,40 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
   LH_RETURN_IF_REFUSED(service_.door, context);
   const absl::Status valid = CheckJoin(service_.CallerOf(*context), *request);
   if (!valid.ok()) return Answered(context, valid);
-  return OnOwner(
-      context, service_,
-      [this, request, response, event = EventOf(*request)](grpc::ServerUnaryReactor* reactor) {
-        service_.performer->Step(
-            event, [this, request, response, reactor](const std::optional<Answer>& answer) {
-              if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
-                return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
-              const auto& grant = std::get<GrantLease>(*answer);
-              Joined(grant, *request, response);
-              FinishWithEnded(reactor, grant, *request, response);
-            });
-      });
+  return OnOwner(context, service_,
+                 [this, request, response,
+                  event = Event(EventOf(*request))](grpc::ServerUnaryReactor* reactor) {
+                   service_.performer->Step(event, [this, request, response,
+                                                    reactor](const std::optional<Answer>& answer) {
+                     if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
+                       return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+                     const auto& grant = std::get<GrantLease>(*answer);
+                     Finish(reactor, grant, Joined(grant, *request, response), *request, response);
+                   });
+                 });
 }
 
-void PoolService::Joined(const GrantLease& grant, const v1::JoinRequest& request,
-                         v1::JoinResponse* response) {
+std::shared_ptr<const v1::JobSpec> PoolService::Joined(const GrantLease& grant,
+                                                       const v1::JoinRequest& request,
+                                                       v1::JoinResponse* response) {
   *response->mutable_lease() = ToProto(grant.lease);
   response->set_version(LONGHAUL_VERSION);
   response->add_capabilities(kPoolEvaluations);
   response->add_capabilities(kStopsWhenAsked);
-  Assign(grant, /*has_spec_of=*/"", response->mutable_assignment());
+  std::shared_ptr<const v1::JobSpec> spec =
+      Assign(grant, /*has_spec_of=*/"", response->mutable_assignment());
   std::string as;
   if (grant.node.has_value()) {
     Fill(*grant.node, service_.performer->now(), response->mutable_node());
     as = absl::StrFormat(" as node %d of %d%s%s", grant.node->node, grant.node->nodes,
                          grant.node->missing.empty() ? "" : ", waits for ", grant.node->missing);
   }
-  if (!Remember(request)) return;
+  if (!Remember(request)) return spec;
   service_.performer->log()
       .With({.pool = request.pool()})
       .Info(absl::StrCat("joined with ", request.ranks(), request.ranks() == 1 ? " rank" : " ranks",
                          as));
+  return spec;
 }
 
 grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* context,
@@ -169,23 +182,25 @@ void PoolService::Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatReq
   std::vector<int64_t> evaluated;
   for (const coordinator::Evaluation& e : event.evaluations)
     if (!e.of_pool && !e.final) evaluated.push_back(e.version);
-  service_.performer->Step(event, [this, &request, response, reactor, taken = *taken,
-                                   evaluated](const std::optional<Answer>& answer) {
-    if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
-      return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
-    // They are durable.
-    const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
-    for (const int64_t version : evaluated)
-      if (job != nullptr) job->progress.Answered(request.pool(), version);
-    const auto& grant = std::get<GrantLease>(*answer);
-    *response->mutable_lease() = ToProto(grant.lease);
-    Assign(grant, request.has_spec_of(), response->mutable_assignment());
-    if (grant.node.has_value())
-      Fill(*grant.node, service_.performer->now(), response->mutable_node());
-    response->set_evaluations_acknowledged(taken);
-    heartbeats_.With().Increment();
-    FinishWithEnded(reactor, grant, request, response);
-  });
+  service_.performer->Step(
+      Event(std::move(event)), [this, &request, response, reactor, taken = *taken,
+                                evaluated](const std::optional<Answer>& answer) {
+        if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
+          return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+        // They are durable.
+        const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
+        for (const int64_t version : evaluated)
+          if (job != nullptr) job->progress.Answered(request.pool(), version);
+        const auto& grant = std::get<GrantLease>(*answer);
+        *response->mutable_lease() = ToProto(grant.lease);
+        std::shared_ptr<const v1::JobSpec> spec =
+            Assign(grant, request.has_spec_of(), response->mutable_assignment());
+        if (grant.node.has_value())
+          Fill(*grant.node, service_.performer->now(), response->mutable_node());
+        response->set_evaluations_acknowledged(taken);
+        heartbeats_.With().Increment();
+        Finish(reactor, grant, std::move(spec), request, response);
+      });
 }
 
 // What a heartbeat reports of the job that the pool works on. A report of a pool without a place

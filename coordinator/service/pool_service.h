@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -49,19 +50,21 @@ class PoolService final : public v1::PoolService::CallbackService {
                                      coordinator::Heartbeat& event);
   absl::Status TakeEvaluations(const LiveJob& job, const v1::HeartbeatRequest& request,
                                coordinator::Heartbeat& event);
-  // Leaves out the spec of the job `has_spec_of`.
-  void Assign(const GrantLease& grant, const std::string& has_spec_of,
-              v1::Assignment* assignment) const;
+  // Leaves out the spec of the job `has_spec_of`. Returns the spec if it is large: Finish adds it.
+  std::shared_ptr<const v1::JobSpec> Assign(const GrantLease& grant, const std::string& has_spec_of,
+                                            v1::Assignment* assignment) const;
   // Keeps what a pool says of itself. False: it said so a moment ago.
   bool Remember(const v1::JoinRequest& request);
-  void Joined(const GrantLease& grant, const v1::JoinRequest& request, v1::JoinResponse* response);
+  // As Assign.
+  std::shared_ptr<const v1::JobSpec> Joined(const GrantLease& grant, const v1::JoinRequest& request,
+                                            v1::JoinResponse* response);
   void Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatRequest& request,
             v1::HeartbeatResponse* response, coordinator::Heartbeat& event);
-  // Ends the call. First it is looked up which of kept_jobs have ended: on another thread, and not
-  // more often than a pool needs it. Then ended_jobs stays empty.
+  // Ends the call. First another thread copies `spec`, if any, and looks up which of kept_jobs have
+  // ended, but not more often than a node needs it. Then ended_jobs stays empty.
   template <typename Request, typename Response>
-  void FinishWithEnded(grpc::ServerUnaryReactor* reactor, const GrantLease& grant,
-                       const Request& request, Response* response);
+  void Finish(grpc::ServerUnaryReactor* reactor, const GrantLease& grant,
+              std::shared_ptr<const v1::JobSpec> spec, const Request& request, Response* response);
 
   const ServiceContext service_;
   CallRate asks_about_kept_;
