@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/checked_math.h"
+#include "common/wire/data_summary.h"
 #include "common/wire/proto_values.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -73,6 +74,8 @@ v1::PoolProgress Cleaned(v1::PoolProgress progress) {
   // The coordinator sets the evaluation itself.
   progress.clear_evaluation();
   progress.clear_evaluation_step();
+  progress.clear_data();
+  progress.clear_data_change();
   return progress;
 }
 
@@ -85,6 +88,8 @@ int64_t PoolHistory::steps() const {
 v1::PoolProgress PoolHistory::Total() const {
   v1::PoolProgress total = current;
   AddSums(earlier, &total);
+  if (earlier.has_data()) *total.mutable_data() = earlier.data();
+  total.set_data_change(earlier.data_change());
   return total;
 }
 
@@ -106,6 +111,21 @@ void JobProgress::Report(const std::string& pool, const std::string& incarnation
   history.current = Cleaned(std::move(progress));
   history.current.set_pool(pool);
   if (counts) history.current.set_contributed_tokens(history.current.tokens());
+}
+
+std::string JobProgress::BeginWithData(const std::string& pool, const v1::DataSummary& data) {
+  if (data.tokens().empty()) return "";
+  PoolHistory& history = pools_[pool];
+  history.current.set_pool(pool);
+  std::string change = DifferenceOf(history.earlier.data(), data);
+  *history.earlier.mutable_data() = data;
+  if (!change.empty()) history.earlier.set_data_change(change);
+  return change;
+}
+
+v1::DataSummary JobProgress::DataOf(const std::string& pool) const {
+  const auto found = pools_.find(pool);
+  return found == pools_.end() ? v1::DataSummary() : found->second.earlier.data();
 }
 
 void JobProgress::Contributed(const std::vector<std::string>& pools) {

@@ -21,6 +21,7 @@ namespace longhaul::coordinator {
 // One pool's part. If a pool begins again, its counts continue where they stopped.
 struct PoolHistory {
   // Sums over its earlier stays in the job. inner_step is the number of steps that it did in them.
+  // Also has the pool's data.
   v1::PoolProgress earlier;
   // Its newest report.
   v1::PoolProgress current;
@@ -49,6 +50,13 @@ class JobProgress {
   // After a restart, which may have come between a commit and the storing of its counts: these
   // pools contributed to a commit, and what each reports next counts.
   void ContributedAtNextReport(const std::vector<std::string>& pools);
+
+  // The pool begins, or begins again, with this data. Returns how it differs from what it began with
+  // before, in words, and compares later starts with this one. Empty: it does not, or that is not
+  // known.
+  std::string BeginWithData(const std::string& pool, const v1::DataSummary& data);
+  // The data with which the pool began. Empty: not known.
+  v1::DataSummary DataOf(const std::string& pool) const;
 
   // The newest version that every fragment has; -1 if not all are seeded.
   int64_t WholeVersion() const;

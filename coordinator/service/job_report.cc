@@ -121,6 +121,11 @@ int64_t StepOfRounds(const std::vector<FragmentSchedule>& schedule, const v1::Jo
   return step;
 }
 
+std::string WarningOfData(const std::string& pool, const v1::PoolProgress& progress) {
+  return absl::StrCat("data: pool ", pool,
+                      " began again with other data: ", progress.data_change());
+}
+
 void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* report) {
   std::map<std::string, ParticipantView> places;
   if (view.has_value()) {
@@ -129,6 +134,8 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
   int64_t tokens = 0, contributed = 0, steps = 0;
   std::optional<int64_t> slowest_live, slowest;
   for (const auto& [name, history] : job.progress.pools()) {
+    // Its ranks are ready, and have not reported yet.
+    if (history.incarnation.empty()) continue;
     v1::PoolProgress* pool = report->add_pools();
     *pool = history.Total();
     const ParticipantView& place = places[name];
@@ -139,6 +146,7 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
       pool->set_evaluation_step(evaluation->step);
       *pool->mutable_evaluation() = ToProto(evaluation->metrics);
     }
+    if (!pool->data_change().empty()) report->add_warnings(WarningOfData(name, *pool));
     tokens += pool->tokens();
     contributed += pool->contributed_tokens();
     steps += history.steps();

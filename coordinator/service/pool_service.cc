@@ -69,6 +69,7 @@ std::shared_ptr<const v1::JobSpec> PoolService::Assign(const GrantLease& grant,
   assignment->set_job_id(job->id());
   assignment->set_ordinal(grant.assignment->ordinal);
   assignment->set_stop(grant.assignment->stop);
+  *assignment->mutable_data() = job->progress.DataOf(grant.pool);
   if (job->id() == has_spec_of) return nullptr;
   if (job->record.spec.size() > kSpecCopiedHere) return {job, &job->resolved->spec};
   *assignment->mutable_spec() = job->resolved->spec;

@@ -72,6 +72,7 @@ absl::Status PlanWatcher::ReadStream(v1::SyncService::Stub& stub, const std::sto
   request.set_incarnation(options_.incarnation);
   request.set_rank(options_.rank);
   request.set_ranks(options_.ranks);
+  *request.mutable_data() = options_.data;
   const auto reader = stub.WatchPlan(&context, request);
   v1::PlanEvent event;
   while (reader->Read(&event)) {

@@ -228,6 +228,35 @@ TEST(JobProgressTest, WhoWasAskedBeforeARestartIsNotKnown) {
   EXPECT_FALSE(progress.MayEvaluate("b", 5));
 }
 
+TEST(JobProgressTest, APoolsDataIsComparedWithThatOfItsStartBeforeAlsoAfterARestart) {
+  v1::DataSummary two, other, fewer;
+  two.add_tokens(10);
+  two.add_samples(7);
+  other = two;
+  other.set_samples(0, 8);
+  fewer.add_tokens(9);
+  JobProgress progress(1);
+  EXPECT_EQ(progress.BeginWithData("a", two), "");
+  EXPECT_EQ(progress.BeginWithData("a", two), "");
+  EXPECT_EQ(progress.BeginWithData("b", other), "") << "another pool";
+  EXPECT_EQ(progress.BeginWithData("a", {}), "") << "a worker of an earlier version";
+  v1::PoolProgress told = Told(1, 1, 1);
+  *told.mutable_data() = fewer;
+  told.set_data_change("made up");
+  progress.Report("a", "1", 0, told);
+  v1::Job stored;
+  progress.Save(&stored);
+  JobProgress restored(1);
+  restored.Restore(stored);
+  EXPECT_EQ(restored.DataOf("a").samples(0), 7u);
+  EXPECT_EQ(restored.pools().at("a").Total().data_change(), "");
+  EXPECT_EQ(restored.BeginWithData("a", other),
+            "source 0 has as many tokens as before (10), but others, or in another order");
+  EXPECT_EQ(restored.BeginWithData("a", fewer), "source 0 had 10 tokens and has 9");
+  EXPECT_EQ(restored.BeginWithData("a", fewer), "") << "it is known by now";
+  EXPECT_EQ(restored.pools().at("a").Total().data_change(), "source 0 had 10 tokens and has 9");
+}
+
 TEST(JobProgressTest, TheFirstLossOfAStepStays) {
   JobProgress progress(1);
   progress.AddEvaluation({.step = 20, .version = 2, .loss = 1, .metrics = {{"loss", 1}}});

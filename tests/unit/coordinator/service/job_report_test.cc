@@ -184,6 +184,19 @@ TEST_F(JobReportTest, LargePartsAreLeftOutOfASpecAndSmallOnesStay) {
   EXPECT_EQ(shortened.train().steps(), 60);
 }
 
+TEST_F(JobReportTest, APoolWithOtherDataIsAWarningOfTheJob) {
+  v1::DataSummary before, now;
+  before.add_tokens(2000);
+  now.add_tokens(100);
+  Told("a", 0, true, 20, 3, 1);
+  EXPECT_EQ(job_->progress.BeginWithData("a", before), "");
+  EXPECT_TRUE(Report().warnings().empty());
+  EXPECT_EQ(job_->progress.BeginWithData("a", now), "source 0 had 2000 tokens and has 100");
+  ASSERT_EQ(Report().warnings_size(), 1);
+  EXPECT_EQ(Report().warnings(0),
+            "data: pool a began again with other data: source 0 had 2000 tokens and has 100");
+}
+
 TEST_F(JobReportTest, AShortWaitOfARunningJobIsNoWait) {
   view_->waiting = Waiting{"fragment 0 version 1 from a", start_ + absl::Milliseconds(89'500),
                            absl::InfiniteFuture()};
