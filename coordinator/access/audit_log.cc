@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
@@ -26,6 +28,7 @@ namespace {
 
 namespace interception = grpc::experimental;
 
+constexpr absl::string_view kPoolMethods = "longhaul.v1.PoolService/";
 // The limit of texts that callers write, in bytes.
 constexpr size_t kTextMax = 256;
 
@@ -156,6 +159,12 @@ void AuditLog::Write(const AuditEntry& entry) {
     const std::optional<int64_t> before = failed_calls_.Take(SteadyTime());
     if (!before.has_value()) return;
     left_out = *before;
+  } else if (absl::StartsWith(entry.method, kPoolMethods)) {
+    if (pool_calls_.Take(entry.pool, SteadyTime()) > absl::ZeroDuration()) {
+      ++pool_calls_left_out_;
+      return;
+    }
+    left_out = std::exchange(pool_calls_left_out_, 0);
   }
   nlohmann::ordered_json json = {
       {"time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone())},

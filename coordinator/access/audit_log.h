@@ -5,12 +5,14 @@
 //    "method": "longhaul.v1.JobService/SubmitJob", "job": name or id, "pool": name,
 //    "result": canonical code, "message": of a refusal,
 //    "upload": its name, where a call is about one,
-//    "left_out": how many calls failed before this one without a line, if any}
+//    "left_out": how many calls before this one got no line, if any}
 // Of calls that fail only kFailedCallsLogged a second get a line, since callers whom nobody knows
-// could fill the disk.
+// could fill the disk; and of a pool's calls only kPoolCallsLogged a minute, since an agent may join
+// as often as it likes.
 // No line has a secret. The line of a refused call has the job and pool that its request names.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,12 +24,15 @@
 #include "absl/synchronization/mutex.h"
 #include "common/logging/line_limit.h"
 #include "common/logging/logging.h"
+#include "coordinator/access/call_rate.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_interceptor.h"
 
 namespace longhaul::coordinator {
 
 inline constexpr int kFailedCallsLogged = 100;
+// Enough for all nodes of a pool to come and go at once.
+inline constexpr int kPoolCallsLogged = 600;
 
 struct AuditEntry {
   std::string who, peer, method, job, pool, result, message, upload;
@@ -59,6 +64,8 @@ class AuditLog {
   // The file ends with a part of a line: the disk became full within it.
   bool torn_ ABSL_GUARDED_BY(mutex_);
   LineLimit failed_calls_ ABSL_GUARDED_BY(mutex_){kFailedCallsLogged, absl::Seconds(1)};
+  CallRate pool_calls_{kPoolCallsLogged / 60.0, kPoolCallsLogged};
+  int64_t pool_calls_left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace longhaul::coordinator

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/checked_math.h"
+#include "common/wire/data_summary.h"
 #include "common/wire/proto_values.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -17,6 +18,8 @@ using google::protobuf::FieldDescriptor;
 // More steps or tokens than any job has. With this bound, sums of what pools report stay within 64
 // bits.
 constexpr int64_t kCountMax = int64_t{1} << 50;
+// How many evaluations that were asked for may come late. A pool has at most a few in work.
+constexpr size_t kAskedMax = 1024;
 
 int64_t SaneCount(int64_t value) { return std::clamp<int64_t>(value, 0, kCountMax); }
 double Sane(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
@@ -71,6 +74,8 @@ v1::PoolProgress Cleaned(v1::PoolProgress progress) {
   // The coordinator sets the evaluation itself.
   progress.clear_evaluation();
   progress.clear_evaluation_step();
+  progress.clear_data();
+  progress.clear_data_change();
   return progress;
 }
 
@@ -83,6 +88,8 @@ int64_t PoolHistory::steps() const {
 v1::PoolProgress PoolHistory::Total() const {
   v1::PoolProgress total = current;
   AddSums(earlier, &total);
+  if (earlier.has_data()) *total.mutable_data() = earlier.data();
+  total.set_data_change(earlier.data_change());
   return total;
 }
 
@@ -104,6 +111,21 @@ void JobProgress::Report(const std::string& pool, const std::string& incarnation
   history.current = Cleaned(std::move(progress));
   history.current.set_pool(pool);
   if (counts) history.current.set_contributed_tokens(history.current.tokens());
+}
+
+std::string JobProgress::BeginWithData(const std::string& pool, const v1::DataSummary& data) {
+  if (data.tokens().empty()) return "";
+  PoolHistory& history = pools_[pool];
+  history.current.set_pool(pool);
+  std::string change = DifferenceOf(history.earlier.data(), data);
+  *history.earlier.mutable_data() = data;
+  if (!change.empty()) history.earlier.set_data_change(change);
+  return change;
+}
+
+v1::DataSummary JobProgress::DataOf(const std::string& pool) const {
+  const auto found = pools_.find(pool);
+  return found == pools_.end() ? v1::DataSummary() : found->second.earlier.data();
 }
 
 void JobProgress::Contributed(const std::vector<std::string>& pools) {
@@ -137,6 +159,27 @@ bool JobProgress::WasEvaluated(const std::string& pool, int64_t version) const {
   return found != pool_evaluations_.end() && found->second.version >= version;
 }
 
+bool JobProgress::MayEvaluate(const std::string& pool, int64_t version) const {
+  if (const auto exact = asked_.find(version); exact != asked_.end()) return exact->second == pool;
+  if (version <= asked_unknown_until_) return true;
+  return std::any_of(asked_.begin(), asked_.upper_bound(version),
+                     [&](const auto& asked) { return asked.second == pool; });
+}
+
+void JobProgress::Answered(const std::string& pool, int64_t version) {
+  std::erase_if(asked_,
+                [&](const auto& asked) { return asked.first <= version && asked.second == pool; });
+}
+
+void JobProgress::SetCommit(CommitRecord commit) {
+  std::optional<CommitRecord>& newest = commits_[commit.fragment];
+  // The first commit of a fragment is its seed, or the one that a restart found.
+  if (!newest.has_value()) asked_unknown_until_ = std::max(asked_unknown_until_, commit.version);
+  if (!commit.evaluator.empty()) asked_[commit.version] = commit.evaluator;
+  if (asked_.size() > kAskedMax) asked_.erase(asked_.begin());
+  newest = std::move(commit);
+}
+
 void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
   if (!evaluation.pool.empty()) {
     PoolEvaluations& of_pool = pool_evaluations_[evaluation.pool];
@@ -146,8 +189,8 @@ void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
     return;
   }
   const auto key = std::make_pair(evaluation.step, evaluation.final);
-  losses_[key] = evaluation.loss;
   if (!evaluation.final) evaluated_.insert(evaluation.version);
+  if (!losses_.emplace(key, evaluation.loss).second) return;
   if (key == losses_.rbegin()->first) metrics_ = evaluation.metrics;
 }
 

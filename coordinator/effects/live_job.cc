@@ -8,6 +8,7 @@
 #include "common/config/capabilities.h"
 #include "common/config/checkpoint_name.h"
 #include "common/rpc/codec_proto.h"
+#include "coordinator/sync/round_plan.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -107,6 +108,12 @@ JobOptions JobOptionsOf(const ResolvedJob& resolved) {
                      .memory = MemoryOf(resolved)};
   SetBeginning(spec.init(), options);
   return options;
+}
+
+int64_t StepOfEvaluation(const ResolvedJob& resolved, int64_t version, bool final) {
+  const RoundPlan plan(resolved.schedule, resolved.spec.train().steps(),
+                       resolved.spec.sync().final_round());
+  return plan.WholeStep(final ? plan.NewestVersion() : version);
 }
 
 // Outer parameters, momentum and server error in fp32. A snapshot, or a checkpoint of an earlier

@@ -64,6 +64,9 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
 void SetBeginning(const v1::InitSpec& init, JobOptions& options);
 // The most bytes that the job's state takes while its store is open. Pure.
 int64_t MemoryOf(const ResolvedJob& resolved);
+// The step of the curve at which an evaluation of the job's outer parameters of this version
+// belongs. `final`: of those after the last round. Requires 0 <= version.
+int64_t StepOfEvaluation(const ResolvedJob& resolved, int64_t version, bool final);
 // What the core needs to know of a job.
 JobOptions JobOptionsOf(const ResolvedJob& resolved);
 

@@ -116,6 +116,7 @@ class CoordinatorServer::Impl {
     owner_->Stop();
     bulk_.reset();
     beside_.reset();
+    reader_.reset();
     apply_.reset();
     opening_.reset();
     background_.reset();
@@ -137,6 +138,7 @@ class CoordinatorServer::Impl {
     bulk_ = std::make_unique<Executor>(
         Executor::Options{.threads = kBulkThreads, .queue_max = kBulkQueueMax});
     beside_ = std::make_unique<Executor>(Executor::Options{.threads = 4, .queue_max = 1024});
+    reader_ = std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = 1024});
     fragments_ = std::make_unique<Fragments>(Fragments::Options{.data_dir = options.data_dir},
                                              Fragments::Parts{.fs = fs_,
                                                               .arbiter = &arbiter_,
@@ -262,6 +264,7 @@ class CoordinatorServer::Impl {
                                  .plan_streams = &plan_streams_,
                                  .watchers = &watchers_,
                                  .beside = beside_.get(),
+                                 .reader = reader_.get(),
                                  .bulk = {.executor = bulk_.get(), .admission = &admission_},
                                  .uploads = uploads_.get(),
                                  .certificates = options.tls != nullptr,
@@ -372,7 +375,7 @@ class CoordinatorServer::Impl {
   std::atomic<bool> sweeping_ = false;  // A removal of uploads is queued or runs.
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
-  std::unique_ptr<Executor> apply_, opening_, background_, bulk_, beside_;
+  std::unique_ptr<Executor> apply_, opening_, background_, bulk_, beside_, reader_;
   std::unique_ptr<OwnerThread> owner_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<UploadService> upload_service_;

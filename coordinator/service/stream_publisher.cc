@@ -47,7 +47,7 @@ void StreamPublisher::JobChanged(const LiveJob& job) {
 
 std::string StreamPublisher::StatusOf(const LiveJob& job, const JobRecord& record,
                                       const std::optional<JobFault>& fault) {
-  v1::Job report = ReportLive(job, record, performer_->View(job.id()), performer_->now());
+  v1::Job report = ReportShortened(job, record, performer_->View(job.id()), performer_->now());
   report.clear_error();
   if (fault.has_value()) *report.mutable_error() = ToProto(*fault);
   return KeptStatus(std::move(report));

@@ -78,7 +78,7 @@ struct ParticipantRecord {
   absl::Time return_until = absl::InfinitePast();
 };
 
-// Replaces the record of the same job, pool, step and `final`.
+// Changes nothing if there is a record of the same job, pool, step and `final`.
 struct EvaluationRecord {
   std::string job_id;
   int64_t step = 0, version = 0;

@@ -96,22 +96,30 @@ absl::Status WriteMetric(SqliteDatabase& database, const EvaluationRecord& evalu
                          const NamedValue& metric) {
   return Run(database,
              "INSERT INTO measurement (job, pool, step, final, name, value, version, tokens)"
-             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, pool, step, final, name) DO UPDATE"
-             " SET value = excluded.value, version = excluded.version, tokens = excluded.tokens",
+             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, pool, step, final, name)"
+             " DO NOTHING",
              {evaluation.job_id, evaluation.pool, evaluation.step, int64_t{evaluation.final},
               metric.name, metric.value, evaluation.version, evaluation.tokens});
 }
 
 absl::Status Write(SqliteDatabase& database, const EvaluationRecord& evaluation) {
-  for (const NamedValue& metric : evaluation.metrics)
-    if (std::isfinite(metric.value)) LH_RETURN_IF_ERROR(WriteMetric(database, evaluation, metric));
-  if (!evaluation.pool.empty()) return WriteMetric(database, evaluation, {"loss", evaluation.loss});
-  return Run(database,
-             "INSERT INTO evaluation (job, step, final, version, loss, tokens)"
-             " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job, step, final) DO UPDATE SET"
-             " version = excluded.version, loss = excluded.loss, tokens = excluded.tokens",
-             {evaluation.job_id, evaluation.step, int64_t{evaluation.final}, evaluation.version,
-              evaluation.loss, evaluation.tokens});
+  if (evaluation.pool.empty()) {
+    LH_RETURN_IF_ERROR(Run(database,
+                           "INSERT INTO evaluation (job, step, final, version, loss, tokens)"
+                           " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job, step, final) DO NOTHING",
+                           {evaluation.job_id, evaluation.step, int64_t{evaluation.final},
+                            evaluation.version, evaluation.loss, evaluation.tokens}));
+  } else {
+    LH_RETURN_IF_ERROR(WriteMetric(database, evaluation, {"loss", evaluation.loss}));
+  }
+  // The first report stays, with its metrics.
+  if (database.Changes() == 0) return absl::OkStatus();
+  for (const NamedValue& metric : evaluation.metrics) {
+    const bool written = !evaluation.pool.empty() && metric.name == "loss";
+    if (!written && std::isfinite(metric.value))
+      LH_RETURN_IF_ERROR(WriteMetric(database, evaluation, metric));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Write(SqliteDatabase& database, const JobCounters& counters) {

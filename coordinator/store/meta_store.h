@@ -54,9 +54,10 @@ class MetaStore : public MetaLog {
   absl::StatusOr<JobRecord> GetJob(const std::string& name_or_id);
   // NOT_FOUND: no such job.
   absl::StatusOr<JobRecord> FindJobByToken(const std::string& idempotency_token);
-  // Whether the job of this id has ended, or was deleted. Reads no messages.
-  absl::StatusOr<bool> HasEnded(const std::string& id);
-  // Returns at most `limit` jobs with order < `before`, newest first.
+  // Those of these ids whose job has ended, or was deleted, in their order. Reads no messages.
+  absl::StatusOr<std::vector<std::string>> EndedOf(absl::Span<const std::string> ids);
+  // Returns at most `limit` jobs with order < `before`, newest first. Reads no specs, which may be
+  // large: `spec` is empty.
   absl::StatusOr<std::vector<JobRecord>> ListJobs(int64_t before, int limit);
 
   // The queries of a start. None reads the messages of jobs that ended.

@@ -1,7 +1,10 @@
 // The queries of MetaStore.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -14,10 +17,15 @@ namespace longhaul {
 namespace {
 
 #define LH_ENDED_RUN_TIME "(SELECT run_time FROM ended_run_time AS e WHERE e.job = job.id)"
-// In the order of JobOf.
-#define LH_JOB_COLUMNS                                                        \
-  "position, id, name, token, state, created, started, ended, status, spec, " \
+// In the order of JobOf. `spec`: the column, or NULL.
+#define LH_COLUMNS_OF_JOB(spec)                                              \
+  "position, id, name, token, state, created, started, ended, status, " spec \
+  ", "                                                                       \
   "(SELECT owner FROM owner WHERE owner.job = job.id), " LH_ENDED_RUN_TIME
+#define LH_JOB_COLUMNS LH_COLUMNS_OF_JOB("spec")
+
+// For how many ids one query asks.
+constexpr size_t kEndedAtOnce = 256;
 
 absl::Time TimeOf(const SqlValue& value) {
   const auto* micros = std::get_if<int64_t>(&value);
@@ -95,18 +103,33 @@ absl::StatusOr<JobRecord> MetaStore::FindJobByToken(const std::string& idempoten
                 absl::StrCat("of token ", idempotency_token));
 }
 
-absl::StatusOr<bool> MetaStore::HasEnded(const std::string& id) {
-  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      Query("SELECT 1 FROM job WHERE id = ?1 AND ended IS NOT NULL"
-                            " UNION ALL SELECT 1 FROM deleted WHERE id = ?1",
-                            {id}));
-  return !rows.empty();
+absl::StatusOr<std::vector<std::string>> MetaStore::EndedOf(absl::Span<const std::string> ids) {
+  // One statement for any number, so that it is prepared once. Those that are too few are NULL.
+  static const std::string* const statement = [] {
+    std::string places = "?1";
+    for (size_t i = 2; i <= kEndedAtOnce; ++i) absl::StrAppend(&places, ", ?", i);
+    return new std::string(absl::StrCat("SELECT id FROM job WHERE ended IS NOT NULL AND id IN (",
+                                        places, ") UNION ALL SELECT id FROM deleted WHERE id IN (",
+                                        places, ")"));
+  }();
+  std::set<std::string> found;
+  for (size_t begin = 0; begin < ids.size(); begin += kEndedAtOnce) {
+    std::vector<SqlValue> asked(kEndedAtOnce);
+    const auto some = ids.subspan(begin, kEndedAtOnce);
+    std::copy(some.begin(), some.end(), asked.begin());
+    LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, Query(*statement, asked));
+    for (const SqlRow& row : rows) found.insert(BlobOf(row[0]));
+  }
+  std::vector<std::string> ended;
+  for (const std::string& id : ids)
+    if (found.contains(id)) ended.push_back(id);
+  return ended;
 }
 
 absl::StatusOr<std::vector<JobRecord>> MetaStore::ListJobs(int64_t before, int limit) {
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE position < ?"
-                            " ORDER BY position DESC LIMIT ?",
+                      Query("SELECT " LH_COLUMNS_OF_JOB("NULL") " FROM job WHERE position < ?"
+                                                                " ORDER BY position DESC LIMIT ?",
                             {before, int64_t{limit}}));
   return JobsOf(rows);
 }

@@ -157,6 +157,7 @@ TEST_F(FragmentsTest, AStoreIsClosedWhenItsLastWorkAndStreamHaveEnded) {
   EXPECT_TRUE(stream->closing());
   RunAll();
   EXPECT_TRUE(applied);
+  RunAll();  // The snapshot that follows.
   EXPECT_FALSE(closed) << "a stream has it";
   stream.reset();
   EXPECT_TRUE(closed);

@@ -164,9 +164,10 @@ TEST_F(MetaStoreTest, TellsLiveJobsFromEndedOnes) {
   EXPECT_EQ(keys[1].state, JobState::kCompleted);
   EXPECT_EQ(keys[1].ended, absl::FromUnixMicros(9));
   EXPECT_FALSE(keys[2].has_ended());
-  EXPECT_TRUE(*store_->HasEnded("id1"));
-  EXPECT_FALSE(*store_->HasEnded("n1")) << "a name";
-  EXPECT_FALSE(*store_->HasEnded("id2"));
+  std::vector<std::string> asked(300, "n1");  // A name; and more than one query asks for.
+  asked.insert(asked.end(), {"id2", "id1", "other"});
+  EXPECT_THAT(*store_->EndedOf(asked), testing::ElementsAre("id1"));
+  EXPECT_TRUE(store_->EndedOf({})->empty());
 }
 
 TEST_F(MetaStoreTest, KeepsForHowLongCoordinatorsHaveRunAndWhenJobsEnded) {
@@ -263,13 +264,25 @@ TEST_F(MetaStoreTest, KeepsEvaluationsOnce) {
   ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
   ASSERT_TRUE(Commit({EvaluationRecord{"id1", 60, 2, 3.0, 100, false}}).ok());
   ASSERT_TRUE(Commit({EvaluationRecord{"id1", 30, 1, 4.0, 100, false}}).ok());
-  ASSERT_TRUE(Commit({EvaluationRecord{"id1", 60, 2, 2.5, 100, false}}).ok());
+  EvaluationRecord later{"id1", 60, 7, 2.5, 100, false};
+  later.metrics = {{"perplexity", 1}};
+  ASSERT_TRUE(Commit({later}).ok());
+  EvaluationRecord of_pool{"id1", 60, 2, 4.0, 100, false, "west"};
+  ASSERT_TRUE(Commit({of_pool}).ok());
+  of_pool.loss = 1;
+  of_pool.metrics = {{"perplexity", 1}};
+  ASSERT_TRUE(Commit({of_pool}).ok());
   ASSERT_TRUE(Commit({EvaluationRecord{"id1", 60, 3, NAN, 100, true}}).ok());
   Reopen();
   const auto found = *store_->ListEvaluations("id1");
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].step, 30);
-  EXPECT_EQ(found[1].loss, 2.5);
+  EXPECT_EQ(found[1].loss, 3.0) << "what is stored is not replaced";
+  EXPECT_EQ(found[1].version, 2);
+  EXPECT_TRUE(found[1].metrics.empty());
+  const auto of_pools = *store_->ListPoolEvaluations("id1");
+  ASSERT_EQ(of_pools.size(), 1u);
+  EXPECT_EQ(of_pools[0].metrics, (std::vector<NamedValue>{{"loss", 4.0}}));
   EXPECT_TRUE(found[2].final);
   EXPECT_EQ(found[2].version, 3);
   EXPECT_TRUE(std::isnan(found[2].loss));
@@ -398,7 +411,8 @@ TEST_F(MetaStoreTest, RemembersDeletedJobs) {
   EXPECT_EQ(*store_->FindDeleted("alpha"), "id1");
   EXPECT_EQ(*store_->FindDeleted("id1"), "id1");
   EXPECT_TRUE(absl::IsNotFound(store_->FindDeleted("beta").status()));
-  EXPECT_TRUE(*store_->HasEnded("id1"));
+  const std::vector<std::string> asked = {"id1"};
+  EXPECT_THAT(*store_->EndedOf(asked), testing::ElementsAre("id1"));
   EXPECT_THAT(*store_->ListUnremoved(), testing::ElementsAre("id1"));
   // The name is free again.
   const MetaRecord again[] = {RemovedJob{"id1"}, NewJob{Job("id2", "alpha")}};

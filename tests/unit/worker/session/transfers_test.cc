@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/io/digest.h"
 #include "common/rpc/block_proto.h"
+#include "common/rpc/segment_limit.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
@@ -346,6 +347,35 @@ TEST_F(ManyStreamsTest, APullThatCommitsOvertakeBeginsAgainAtOnce) {
     const auto pulled = PullMany(transfers);
     ASSERT_TRUE(pulled.ok()) << pulled.status();
     EXPECT_EQ(*pulled, server_.values);
+  }
+}
+
+// Headers and small calls pass, as well as every bulk byte in small segments.
+TEST_F(ManyStreamsTest, SmallSegmentsPassWhereLargePacketsVanish) {
+  server_.values.assign(kMany, 3);
+  for (const auto direction : {CuttingProxy::Direction::kUp, CuttingProxy::Direction::kDown}) {
+    const bool up = direction == CuttingProxy::Direction::kUp;
+    const CuttingProxy proxy({.target_port = server_.port(),
+                              .direction = direction,
+                              .bytes_each = 4000,
+                              .pause = absl::Milliseconds(100),
+                              .segment_bytes_max = kSmallSegmentBytes});
+    Transfers::Options options = TransfersTest::Options(proxy.address());
+    options.stood_still = absl::Milliseconds(50);
+    Transfers transfers(options);
+    if (up) {
+      EXPECT_TRUE(PushMany(transfers, 1).ok());
+    } else {
+      const auto pulled = PullMany(transfers);
+      ASSERT_TRUE(pulled.ok()) << pulled.status();
+      EXPECT_EQ(*pulled, server_.values);
+    }
+    EXPECT_EQ(proxy.cuts(), Transfers::kStandsMax);
+    EXPECT_THAT(log_.str(), HasSubstr("large packets seem to vanish on the way"));
+    log_.str("");
+    // Later ones begin so.
+    EXPECT_TRUE(up ? PushMany(transfers, 2).ok() : PullMany(transfers).ok());
+    EXPECT_EQ(proxy.cuts(), Transfers::kStandsMax);
   }
 }
 
