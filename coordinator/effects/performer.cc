@@ -14,6 +14,8 @@ namespace {
 
 // A coordinator that is killed loses so much of RunTime.
 constexpr absl::Duration kRunTimeEach = absl::Minutes(1);
+// The time between two tries to write the ballast.
+constexpr absl::Duration kBallastEach = absl::Minutes(1);
 // So many jobs that are old enough to be deleted are looked at: jobs that have not begun may need
 // some of them.
 constexpr int kExpiredMax = 100;
@@ -78,7 +80,10 @@ void Performer::Step(const Event& event) {
 
 void Performer::Step(const Event& event, OnAnswer on_answer) {
   if (halted_) return on_answer(HaltedRefusal());
-  const bool waits = full();
+  const bool frees = std::holds_alternative<CancelJob>(event) ||
+                     std::holds_alternative<PauseJob>(event) ||
+                     std::holds_alternative<DeleteJob>(event);
+  const bool waits = full() && !(frees && GiveUpBallast());
   if (waits &&
       (std::holds_alternative<JoinPool>(event) || std::holds_alternative<CancelJob>(event) ||
        std::holds_alternative<PauseJob>(event) || std::holds_alternative<ResumeJob>(event) ||
@@ -396,8 +401,21 @@ void Performer::Tick() {
   if (halted_ || now() - last_second_ < absl::Seconds(1)) return;
   last_second_ = now();
   SaveCounters();
+  if (parts_.ballast != nullptr && !full() && now() - ballast_filled_ >= kBallastEach) {
+    ballast_filled_ = now();
+    // If there is no room yet, a later try finds it.
+    (void)parts_.ballast->Fill();
+  }
   DeleteExpired();
   ShowGauges();
+}
+
+bool Performer::GiveUpBallast() {
+  if (parts_.ballast == nullptr || !parts_.ballast->GiveUp()) return false;
+  parts_.log->Warning("the disk is full: the ballast is given up for a command that frees space");
+  ballast_filled_ = now();
+  Drain();
+  return !full();
 }
 
 void Performer::DeleteExpired() {

@@ -8,7 +8,8 @@
 //     works     to the Fragments; each ends in another Step
 //
 // When the disk is full the decisions wait, in their order, until their records can be written.
-// Before that nothing is said about them. Meanwhile the core continues, so that leases hold.
+// Before that nothing is said about them. Meanwhile the core continues, so that leases hold. For a
+// command that frees space (cancel, pause, delete) the ballast is given up first.
 //
 // Owner thread, except where marked. A fatal error of the MetaLog halts the performer: nothing
 // takes effect after it, and on_fatal is called once.
@@ -41,6 +42,7 @@
 #include "coordinator/effects/publisher.h"
 #include "coordinator/effects/recovery.h"
 #include "coordinator/fragments/fragments.h"
+#include "coordinator/store/ballast.h"
 #include "coordinator/store/meta_store.h"
 
 namespace longhaul::coordinator {
@@ -71,6 +73,8 @@ struct PerformerParts {
   EffectMetrics* metrics = nullptr;
   // Null: no curves are written.
   JobTracks* tracks = nullptr;
+  // Null: there is none.
+  Ballast* ballast = nullptr;
   const Logger* log = nullptr;
 };
 
@@ -210,6 +214,8 @@ class Performer {
   // Takes a job out of the metrics.
   void Hide(const LiveJob& job);
   void DeleteExpired();
+  // Makes room for what waits for the disk. Returns whether nothing waits any more.
+  bool GiveUpBallast();
   void ShowGauges();
   bool full() const;
   absl::Duration run_time() const { return run_time_at_start_ + (now() - started_); }
@@ -230,6 +236,7 @@ class Performer {
   bool draining_ = false;
   bool going_down_ = false;
   absl::Time last_second_ = absl::InfinitePast();
+  absl::Time ballast_filled_ = absl::InfinitePast();
   const absl::Time started_;
   const absl::Duration run_time_at_start_;
   absl::Time run_time_saved_;

@@ -148,6 +148,7 @@ class CoordinatorServer::Impl {
                                                               .metrics = &fragment_metrics_,
                                                               .log = &log_});
     owner_ = std::make_unique<OwnerThread>(OwnerThread::Options(), clock_, [this] { Tick(); });
+    ballast_ = std::make_unique<Ballast>(fs_, BallastPath(options.data_dir));
     performer_ = std::make_unique<Performer>(
         PerformerOptions{.core = options.core,
                          .ended_job_keep = options.ended_job_keep,
@@ -161,6 +162,7 @@ class CoordinatorServer::Impl {
                        .now = [this] { return owner_->now(); },
                        .metrics = &effect_metrics_,
                        .tracks = &tracks_,
+                       .ballast = ballast_.get(),
                        .log = &log_},
         std::move(recovered));
     publisher_.Connect(performer_.get());
@@ -376,6 +378,7 @@ class CoordinatorServer::Impl {
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
   std::unique_ptr<Executor> apply_, opening_, background_, bulk_, beside_, reader_;
+  std::unique_ptr<Ballast> ballast_;
   std::unique_ptr<OwnerThread> owner_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<UploadService> upload_service_;

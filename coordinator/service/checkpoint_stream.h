@@ -19,6 +19,8 @@ struct CheckpointFile {
   std::unique_ptr<File> file;
   int64_t bytes = 0;
   int64_t step = 0;
+  // Keeps the checkpoint from being removed to make room for newer ones.
+  std::shared_ptr<const void> held = nullptr;
 };
 // Called on the executor; may block.
 using OpenCheckpointFile =

@@ -27,7 +27,7 @@ absl::Status UnknownCheckpoint(const std::string& job, absl::string_view what) {
 absl::StatusOr<CheckpointFile> OpenFile(Performer& performer,
                                         const v1::DownloadCheckpointRequest& request) {
   LH_ASSIGN_OR_RETURN(const JobRecord record, FindJobRecord(performer.meta(), request.job()));
-  const Fragments& fragments = performer.fragments();
+  Fragments& fragments = performer.fragments();
   FileSystem& fs = *fragments.parts().fs;
   const std::string job_dir = fragments.JobDir(record.id);
   const absl::StatusOr<int64_t> step = FindCheckpoint(
@@ -35,6 +35,7 @@ absl::StatusOr<CheckpointFile> OpenFile(Performer& performer,
   if (absl::IsNotFound(step.status()))
     return UnknownCheckpoint(record.name, step.status().message());
   LH_RETURN_IF_ERROR(step.status());
+  CheckpointFile opened{.step = *step, .held = fragments.HoldCheckpoint(record.id, *step)};
   const std::string folder = CheckpointPath(job_dir, *step);
   // Only a file that is directly in the folder, so a name cannot lead out of it.
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(fs, folder));
@@ -42,7 +43,6 @@ absl::StatusOr<CheckpointFile> OpenFile(Performer& performer,
     return UnknownCheckpoint(record.name, absl::StrCat("no file ", request.file().substr(0, 256),
                                                        " in its checkpoint of step ", *step));
   }
-  CheckpointFile opened{.step = *step};
   LH_ASSIGN_OR_RETURN(opened.file, fs.Open(JoinPath(folder, request.file())));
   LH_ASSIGN_OR_RETURN(opened.bytes, opened.file->Size());
   return opened;

@@ -203,6 +203,14 @@ int Checker::OrdinalOf(const std::string& job, const std::string& pool) const {
 
 void Checker::Ended(const std::string& job, JobState state) {
   paused_.erase(job);
+  bool synchronised = false;
+  for (const auto& [key, history] : history_) {
+    if (key.first != job) continue;
+    const auto published = published_.find(key);
+    synchronised = published != published_.end() && published->second >= 1;
+    if (!synchronised) break;
+  }
+  if (synchronised && state != JobState::kCompleted) owed_last_.insert(job);
   if (!ended_.emplace(job, state).second) Violation(absl::StrCat("3: ended twice: ", job));
 }
 
@@ -277,16 +285,13 @@ void Checker::Applies(const coordinator::JobView& view, int fragment, int64_t ve
 }
 
 bool Checker::LacksLast(const JobRecord& job, FileSystem& disk) const {
-  if (damaged_.contains(job.id)) return false;
-  v1::Job report;
-  if (job.state != JobState::kCancelled || !report.ParseFromString(job.status) ||
-      report.fragments().empty() ||
-      std::any_of(report.fragments().begin(), report.fragments().end(),
-                  [](const auto& fragment) { return fragment.rounds_committed() < 1; })) {
-    return false;
-  }
+  if (damaged_.contains(job.id) || !owed_last_.contains(job.id)) return false;
   const auto last = LastCheckpoint(disk, JobFolder(kDataDir, job.id));
   return !last.ok() || !last->has_value();
+}
+
+bool Checker::RestsPaused(const std::string& job, MetaStore& meta) const {
+  return stays_paused_.contains(job) && meta.GetPause(job)->stage == PauseStage::kPaused;
 }
 
 bool Checker::Settled(MetaStore& meta, FileSystem& disk) const {
@@ -296,7 +301,8 @@ bool Checker::Settled(MetaStore& meta, FileSystem& disk) const {
       continue;
     }
     const absl::StatusOr<JobRecord> job = meta.GetJob(id);
-    if (job.ok() && (!IsEnded(job->state) || LacksLast(*job, disk))) return false;
+    if (!job.ok() || RestsPaused(id, meta)) continue;
+    if (!IsEnded(job->state) || LacksLast(*job, disk)) return false;
   }
   return true;
 }
@@ -311,6 +317,7 @@ void Checker::Finally(MetaStore& meta, FileSystem& disk, bool faulty) {
     const absl::StatusOr<JobRecord> job = meta.GetJob(id);
     if (!job.ok()) return Violation(absl::StrCat("3: a submitted job is gone: ", id));
     const JobState state = job->state;
+    if (RestsPaused(id, meta)) continue;
     if (state == JobState::kCompleted) {
       Completed(*job, meta, disk, faulty);
     } else if (!(state == JobState::kCancelled && cancelled_.contains(id)) &&
@@ -318,7 +325,7 @@ void Checker::Finally(MetaStore& meta, FileSystem& disk, bool faulty) {
       Violation(
           absl::StrFormat("liveness: %s is %s after the faults ended", id, JobStateName(state)));
     } else if (LacksLast(*job, disk)) {
-      Violation(absl::StrCat("liveness: no last checkpoint of the cancelled ", id));
+      Violation(absl::StrCat("liveness: no last checkpoint of ", id));
     } else {
       const auto checkpoints = ListCheckpoints(disk, JobFolder(kDataDir, id));
       for (const auto& checkpoint : checkpoints.value_or(std::vector<v1::CheckpointManifest>()))

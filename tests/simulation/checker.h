@@ -64,6 +64,10 @@ class Checker {
   // A user asks for it, likewise.
   void MayBePaused(const std::string& job) { may_be_paused_.insert(job); }
   void MayBeResumed(const std::string& job) { may_be_resumed_.insert(job); }
+  // A user was told that the job is paused, and nobody resumes it. So it becomes PAUSED, or ends.
+  void StaysPaused(const std::string& job) { stays_paused_.insert(job); }
+  // Whether it may rest so.
+  bool RestsPaused(const std::string& job, MetaStore& meta) const;
   // Whether it is shown as PAUSED. Then it stays so until a user resumes it, gets no pool, and
   // nothing is committed.
   void Shown(const std::string& job, bool paused);
@@ -115,7 +119,7 @@ class Checker {
     std::vector<std::pair<std::string, std::string>> contributors;
   };
 
-  // Whether a job was cancelled when every fragment was synchronised, and lacks its checkpoint.
+  // Whether the job is owed a last checkpoint that is not there.
   bool LacksLast(const JobRecord& job, FileSystem& disk) const;
   // -1: no value was told.
   int OrdinalOf(const std::string& job, const std::string& pool) const;
@@ -139,7 +143,9 @@ class Checker {
   std::map<FragmentKey, int64_t> published_;
   std::map<std::string, JobState> ended_;
   std::set<std::string> acknowledged_, cancelled_, may_be_paused_, may_be_resumed_, paused_,
-      may_fail_, may_be_deleted_, deleted_, damaged_;
+      may_fail_, may_be_deleted_, deleted_, damaged_, stays_paused_;
+  // Jobs that were cancelled or failed when every fragment was synchronised, by what was published.
+  std::set<std::string> owed_last_;
   // Inner steps, by job.
   std::map<std::string, std::set<int64_t>> promised_;
   std::map<std::string, v1::CheckpointManifest> beginnings_;

@@ -172,6 +172,8 @@ void Cluster::PlanUsersOf(const v1::JobSpec& job) {
       world_.loop.After(sometime(), [this, name] { users_.AskCheckpoint(name); });
   }
   if (world_.Chance(0.1)) world_.loop.After(sometime(), [this, name] { users_.Cancel(name); });
+  if (world_.Chance(0.05))
+    return world_.loop.After(sometime(), [this, name] { users_.Pause(name); });
   if (world_.Chance(0.3)) {
     for (int64_t pauses = Pick(1, 3); pauses > 0; --pauses) {
       const absl::Duration lasts = world_.Between(absl::ZeroDuration(), absl::Seconds(15));

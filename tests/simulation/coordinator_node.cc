@@ -23,6 +23,8 @@ namespace {
 
 // Without faults every pool here can pull all parameters, run a step and push in this time.
 constexpr absl::Duration kEnoughGrace = absl::Seconds(3);
+// After so long a stream that makes no progress is ended.
+constexpr absl::Duration kSlowReader = absl::Seconds(90);
 
 }  // namespace
 
@@ -138,6 +140,8 @@ struct CoordinatorNode::Life {
   Records records;
   coordinator::Fragments fragments;
   std::unique_ptr<coordinator::Performer> performer;
+  // Readers that take long. Each holds a store.
+  std::map<int64_t, PullSource> slow_readers;
 };
 
 bool CoordinatorNode::Runner::Submit(Task task) {
@@ -394,9 +398,10 @@ std::optional<PullAnswer> CoordinatorNode::Pull(const PullRequest& pull) {
     v1::BlockRange* blocks = request.add_blocks();
     blocks->set_first(0);
     blocks->set_count(kWords);
-    const absl::StatusOr<PullSource> source = handler.on_request(request);
+    absl::StatusOr<PullSource> source = handler.on_request(request);
     answer.refused = source.status();
     if (!source.ok()) return;
+    if (world_->faults && world_->Chance(0.02)) Dawdle(*source);
     answer.version = source->header.version();
     for (int64_t sent = 0; sent < source->header.payload_bytes();) {
       const absl::StatusOr<CodedBlocks> chunk = source->next();
@@ -413,6 +418,15 @@ std::optional<PullAnswer> CoordinatorNode::Pull(const PullRequest& pull) {
   });
   if (!alive) return std::nullopt;
   return answer;
+}
+
+void CoordinatorNode::Dawdle(const PullSource& source) {
+  const int64_t reader = ++readers_;
+  life_->slow_readers.emplace(reader, source);
+  world_->loop.After(world_->Between(absl::ZeroDuration(), kSlowReader),
+                     [this, reader, life = lives_] {
+                       if (life == lives_ && up()) Enter([&] { life_->slow_readers.erase(reader); });
+                     });
 }
 
 // --- Arbiter.
@@ -546,16 +560,18 @@ void CoordinatorNode::Tick() {
 }
 
 void CoordinatorNode::Observe() {
+  std::erase_if(resident_, [](const Resident& resident) { return resident.store.expired(); });
   for (const std::shared_ptr<coordinator::LiveJob>& job : life_->performer->All()) {
-    memory_of_[job->id()] = coordinator::MemoryOf(*job->resolved);
-    if (!job->fragments || job->fragments->store() == nullptr) continue;
+    const auto store = job->fragments ? job->fragments->store() : nullptr;
+    if (store == nullptr) continue;
+    const bool known = std::any_of(resident_.begin(), resident_.end(), [&](const Resident& r) {
+      return r.store.lock() == store;
+    });
+    if (!known) resident_.push_back({store, coordinator::MemoryOf(*job->resolved)});
     for (int f = 0; f < job->fragment_count(); ++f) ObserveFragment(*job->fragments, f);
   }
   int64_t memory = 0;
-  for (const auto& [id, bytes] : memory_of_) {
-    const std::shared_ptr<coordinator::JobFragments> job = life_->fragments.Find(id);
-    if (job && job->store() != nullptr) memory += bytes;
-  }
+  for (const Resident& resident : resident_) memory += resident.memory;
   if (memory > world_->memory)
     world_->checker.Violation("the states of jobs take more memory than they may");
 }

@@ -65,7 +65,8 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   std::optional<absl::Status> Submit(const v1::JobSpec& spec, const std::string& id);
   // False: it must be asked again, since it crashed, its disk is full, or the job is quarantined.
   bool Cancel(const std::string& name);
-  bool Pause(const std::string& name);
+  // `stays`: nobody will resume it.
+  bool Pause(const std::string& name, bool stays);
   bool Resume(const std::string& name);
   std::optional<coordinator::Answer> AskCheckpoint(const std::string& name);
   std::optional<absl::StatusOr<coordinator::Performer::Deleted>> Delete(const std::string& name);
@@ -113,9 +114,11 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   // Called between two effects, where the process may crash.
   void MayDie();
   void Step(const coordinator::Event& event, const Answer& answer);
-  // Whether it was answered, other than that it must come again.
-  bool Ask(const coordinator::Event& event);
+  // Whether it was answered, other than that it must come again. `accepted`: and not refused.
+  bool Ask(const coordinator::Event& event, bool* accepted = nullptr);
   void Tick();
+  // Another stream, which reads the same, takes a while.
+  void Dawdle(const PullSource& source);
   // What an agent is told. The checker is told first.
   coordinator::Answer Granted(const coordinator::Answer& given);
   std::vector<NodeView> NodesOf(const std::string& pool) const;
@@ -134,9 +137,14 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   std::unique_ptr<MemoryFileSystem> disk_, earlier_disk_;
   std::unique_ptr<Life> life_;
   int64_t lives_ = 0;
-  // What the state of each job takes, also of jobs that have ended.
-  std::map<std::string, int64_t> memory_of_;
+  // The stores that were open, with what each takes while anything holds it.
+  struct Resident {
+    std::weak_ptr<coordinator::SharedStore> store;
+    int64_t memory = 0;
+  };
+  std::vector<Resident> resident_;
   std::string submitting_;
+  int64_t readers_ = 0;
   // Names of groups of nodes.
   int64_t groups_ = 0;
   // For a mutation: the first place of each pool and machine.

@@ -47,26 +47,34 @@ bool CoordinatorNode::Cancel(const std::string& name) {
   return Ask(coordinator::CancelJob{job->id, "by the user"});
 }
 
-bool CoordinatorNode::Ask(const coordinator::Event& event) {
-  const auto answered = std::make_shared<bool>(false);
+bool CoordinatorNode::Ask(const coordinator::Event& event, bool* accepted) {
+  struct Told {
+    bool answered = false, accepted = false;
+  };
+  const auto told = std::make_shared<Told>();
   const bool alive = Enter([&] {
-    performer().Step(event, [this, answered](const std::optional<coordinator::Answer>& answer) {
+    performer().Step(event, [this, told](const std::optional<coordinator::Answer>& answer) {
       MayDie();
       const auto* refuse =
           answer.has_value() ? std::get_if<coordinator::Refuse>(&*answer) : nullptr;
-      *answered = refuse == nullptr || (!absl::IsResourceExhausted(refuse->status) &&
-                                        refuse->reason != "JOB_QUARANTINED");
+      told->accepted = refuse == nullptr;
+      told->answered = refuse == nullptr || (!absl::IsResourceExhausted(refuse->status) &&
+                                             refuse->reason != "JOB_QUARANTINED");
     });
   });
-  return alive && *answered;
+  if (accepted != nullptr) *accepted = alive && told->accepted;
+  return alive && told->answered;
 }
 
-bool CoordinatorNode::Pause(const std::string& name) {
+bool CoordinatorNode::Pause(const std::string& name, bool stays) {
   const absl::StatusOr<JobRecord> job = meta_->GetJob(name);
   if (!job.ok()) return true;
-  world_->Trace("user", absl::StrCat("pauses ", job->id));
+  world_->Trace("user", absl::StrCat("pauses ", job->id, stays ? " for good" : ""));
   world_->checker.MayBePaused(job->id);
-  return Ask(coordinator::PauseJob{.job = job->id});
+  bool accepted = false;
+  const bool answered = Ask(coordinator::PauseJob{.job = job->id}, &accepted);
+  if (accepted && stays) world_->checker.StaysPaused(job->id);
+  return answered;
 }
 
 bool CoordinatorNode::Resume(const std::string& name) {

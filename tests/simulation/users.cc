@@ -95,8 +95,8 @@ void Users::Cancel(const std::string& name) {
 
 void Users::Pause(const std::string& name, std::function<void()> then) {
   Repeat([this, name, then = std::move(then)] {
-    if (!coordinator_->Pause(name)) return false;
-    then();
+    if (!coordinator_->Pause(name, /*stays=*/then == nullptr)) return false;
+    if (then) then();
     return true;
   });
 }

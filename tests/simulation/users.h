@@ -22,7 +22,8 @@ class Users {
   void AskCheckpoint(const std::string& name);
   void Cancel(const std::string& name);
   // `then` runs when the call was answered.
-  void Pause(const std::string& name, std::function<void()> then);
+  // `then`: called once it is paused. Empty: it stays so for good.
+  void Pause(const std::string& name, std::function<void()> then = nullptr);
   void Resume(const std::string& name);
   // Deletes the job as soon as it has ended. `then` runs when its name is free.
   void Delete(const std::string& name, std::function<void()> then);

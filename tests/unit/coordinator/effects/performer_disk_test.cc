@@ -184,6 +184,33 @@ TEST_F(PerformerTest, WhileDecisionsWaitForTheDiskNoJobIsTaken) {
   EXPECT_EQ(Taken(), Trace());
 }
 
+// Whoever cannot cancel, pause and delete has to look for files by hand.
+TEST_F(PerformerTest, OnAFullDiskJobsCanBeCancelledPausedAndDeleted) {
+  const std::string pair = RunPair(), other = Submit("other"), third = Submit("third");
+  Pass(absl::Seconds(1));
+  const auto has_ballast = [this] { return disk_.Open(BallastPath("data")).ok(); };
+  ASSERT_TRUE(has_ballast());
+  // What is written takes space, except where the ballast was.
+  records_.RefuseWhile([&] { return has_ballast() ? Full() : absl::OkStatus(); });
+  Step(Failing(pair, "b"));
+  EXPECT_TRUE(absl::IsResourceExhausted(performer_->health()));
+  Step(CancelJob{other});
+  EXPECT_EQ(meta_->GetJob(other)->state, JobState::kCancelled);
+  EXPECT_FALSE(has_ballast());
+  EXPECT_THAT(log_text_.str(), testing::HasSubstr("the ballast is given up"));
+  for (const Event& command :
+       {Event(DeleteJob{other, JobState::kCancelled}), Event(PauseJob{pair})}) {
+    records_.RefuseWhile(nullptr);
+    Pass(absl::Minutes(1));
+    ASSERT_TRUE(has_ballast()) << "there is room again";
+    records_.RefuseWhile([&] { return has_ballast() ? Full() : absl::OkStatus(); });
+    Step(coordinator::CancelJob{third});
+    Step(command);
+  }
+  EXPECT_TRUE(absl::IsNotFound(meta_->GetJob(other).status()));
+  EXPECT_NE(performer_->Find(pair)->pause.stage, PauseStage::kNone);
+}
+
 // --- A failed disk.
 
 TEST_F(PerformerTest, AFatalErrorHaltsOnce) {

@@ -57,6 +57,7 @@ class Records : public MetaLog {
  public:
   Records(MetaStore* meta, Trace* trace) : meta_(meta), trace_(trace) {}
   absl::Status Commit(absl::Span<const MetaRecord> records) override {
+    if (refuses_while_ && !refuses_while_().ok()) return refuses_while_();
     const bool counters = std::holds_alternative<JobCounters>(records[0]) ||
                           std::holds_alternative<EventRecord>(records[0]) ||
                           std::holds_alternative<RunTime>(records[0]);
@@ -76,12 +77,14 @@ class Records : public MetaLog {
   }
   // Writes of everything but counters fail with this status.
   void Refuse(const absl::Status& status) { refusal_ = status; }
+  void RefuseWhile(std::function<absl::Status()> refuses) { refuses_while_ = std::move(refuses); }
   absl::Status counters_refusal;
 
  private:
   MetaStore* const meta_;
   Trace* const trace_;
   absl::Status refusal_;
+  std::function<absl::Status()> refuses_while_;
 };
 
 // Adds every task that it gets to the trace.
@@ -166,11 +169,10 @@ class PerformerTest : public testing::Test {
     tracker_ = std::make_unique<Tracker>(&disk_, &track_, log_);
     tracks_ = std::make_unique<JobTracks>(tracker_.get(), "data");
     performer_ = std::make_unique<Performer>(
-        PerformerOptions{
-            .core = {.lease = absl::Seconds(10), .memory = memory_},
-            .ended_job_keep = keep_,
-            .on_expired = [this](const std::string& id) { expired_.push_back(id); },
-            .on_fatal = [this](const absl::Status&) { ++fatal_; }},
+        PerformerOptions{.core = {.lease = absl::Seconds(10), .memory = memory_},
+                         .ended_job_keep = keep_,
+                         .on_expired = [this](const std::string& id) { expired_.push_back(id); },
+                         .on_fatal = [this](const absl::Status&) { ++fatal_; }},
         PerformerParts{.meta = meta_.get(),
                        .records = &records_,
                        .fragments = fragments_.get(),
@@ -180,6 +182,7 @@ class PerformerTest : public testing::Test {
                        .job_id = [this] { return absl::StrCat("id", ++ids_); },
                        .metrics = &effect_metrics_,
                        .tracks = tracks_.get(),
+                       .ballast = &ballast_,
                        .log = &log_},
         *std::move(recovered));
     performer_->Start();
@@ -284,6 +287,7 @@ class PerformerTest : public testing::Test {
   EffectMetrics effect_metrics_{registry_};
   MemoryFileSystem disk_;
   FailingFileSystem files_{&disk_};
+  Ballast ballast_{&disk_, BallastPath("data")};
   std::unique_ptr<MetaStore> meta_ = *MetaStore::Open(":memory:");
   Records records_{meta_.get(), &trace_};
   HandCrank owner_;
