@@ -83,6 +83,7 @@ bool Fragments::IsHeld(const std::string& job) {
 void Fragments::Retire(const std::string& id) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job || job->store() == nullptr) return;
+  job->set_full(JobFragments::Storing::kFinalCheckpoint, "");
   // If the task is refused or fails, the space stays in use until the next start.
   (void)parts_.background->Submit([this, job] { Note(*job, job->store()->Retire()); });
 }
@@ -149,6 +150,8 @@ void Fragments::Open(const std::string& id, bool create, Done<OpenedStore> done)
   }
   RunThen(*parts_.opening, std::move(done), [this, job, create] {
     absl::StatusOr<OpenedStore> opened = OpenNow(*job, create);
+    if (opened.ok() || Passes(opened.status()))
+      job->set_full(JobFragments::Storing::kOpening, opened.status().message());
     Note(*job, opened.status());
     return opened;
   });
@@ -197,7 +200,8 @@ void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> don
 
 void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job) {
   if (job->snapshot_asked.exchange(true)) return;
-  const bool accepted = parts_.background->Submit([this, job] {
+  TaskRunner* const runner = parts_.snapshots == nullptr ? parts_.background : parts_.snapshots;
+  const bool accepted = runner->Submit([this, job] {
     // Commits from here on ask again.
     job->snapshot_asked = false;
     const absl::Status status = job->store()->MaybeSnapshot();
@@ -217,8 +221,12 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
   if (!job || job->store() == nullptr) return done(NoJob(job ? job->name() : id));
   RunThen(*parts_.background, std::move(done),
           [this, job, versions = std::move(versions), manifest = std::move(manifest)]() mutable {
+            const bool final = manifest.final();
             absl::StatusOr<v1::CheckpointManifest> written = job->store()->WriteCheckpoint(
                 std::move(manifest), versions, [this, job] { return Pinned(job->id()); });
+            if (final && (written.ok() || Passes(written.status()))) {
+              job->set_full(JobFragments::Storing::kFinalCheckpoint, written.status().message());
+            }
             Note(*job, written.status());
             return written;
           });

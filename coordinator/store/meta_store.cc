@@ -173,8 +173,10 @@ absl::Status Write(SqliteDatabase& database, const RemovedJob& job) {
 MetaStore::MetaStore(std::unique_ptr<SqliteDatabase> database) : database_(std::move(database)) {}
 MetaStore::~MetaStore() = default;
 
-absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database, SqliteDatabase::Open(path));
+absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const std::string& path,
+                                                           SlowOperations* operations) {
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
+                      SqliteDatabase::Open(path, operations));
   LH_RETURN_IF_ERROR(PrepareTables(*database, path));
   return absl::WrapUnique(new MetaStore(std::move(database)));
 }

@@ -39,7 +39,9 @@ class MetaStore : public MetaLog {
   // Opens or makes the file; its folder exists. Verifies an existing file (SqliteDatabase::Open).
   // ":memory:": nothing is kept. A file that an earlier version wrote gets the tables that it
   // lacks; that version can still use it. FAILED_PRECONDITION: the file has another schema.
-  static absl::StatusOr<std::unique_ptr<MetaStore>> Open(const std::string& path);
+  // `operations`: as of SqliteDatabase.
+  static absl::StatusOr<std::unique_ptr<MetaStore>> Open(const std::string& path,
+                                                         SlowOperations* operations = nullptr);
   // Opens the bytes of a file, to read only. `path` is for messages. An earlier version may have
   // written them. FAILED_PRECONDITION: another schema.
   static absl::StatusOr<std::unique_ptr<MetaStore>> OpenImage(absl::string_view image,
