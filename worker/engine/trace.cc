@@ -65,17 +65,17 @@ absl::StatusOr<std::unique_ptr<Trace>> Trace::Create(const std::string& path, in
       "\"name\":\"compute\"}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,"
       "\"tid\":1,\"args\":{\"name\":\"collectives\"}}",
       rank, rank, rank, rank);
-  trace->Write();
+  trace->Write(/*important=*/false);
   return trace;
 }
 
 Trace::~Trace() {
   absl::MutexLock lock(&mutex_);
   pending_ += "]\n";
-  Write();
+  Write(/*important=*/true);
 }
 
-void Trace::Write() { blocks_.Add(std::exchange(pending_, {})); }
+void Trace::Write(bool important) { blocks_.Add(std::exchange(pending_, {}), important); }
 
 void Trace::Add(Track track, absl::string_view name, std::chrono::steady_clock::time_point begin,
                 std::chrono::steady_clock::time_point end) {
@@ -85,7 +85,7 @@ void Trace::Add(Track track, absl::string_view name, std::chrono::steady_clock::
       &pending_, ",\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.1f,\"dur\":%.1f}",
       absl::StrReplaceAll(name, {{"\\", "\\\\"}, {"\"", "\\\""}}), rank_, static_cast<int>(track),
       Microseconds(begin - start_), Microseconds(end - begin));
-  if (pending_.size() >= kWriteBytes) Write();
+  if (pending_.size() >= kWriteBytes) Write(/*important=*/false);
 }
 
 Trace::Span::Span(Trace* trace, Track track, absl::string_view name)

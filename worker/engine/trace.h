@@ -47,7 +47,7 @@ class Trace {
 
  private:
   Trace(LineQueue::Write write, int rank);
-  void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Write(bool important) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(Track track, absl::string_view name, std::chrono::steady_clock::time_point begin,
            std::chrono::steady_clock::time_point end) ABSL_LOCKS_EXCLUDED(mutex_);
 
