@@ -46,7 +46,7 @@ struct LineQueue::State {
   uint64_t Accept(std::string line, bool important, const std::shared_ptr<State>& self)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const size_t room = important ? bytes_max + bytes_max / 16 : bytes_max;
-    if (bytes + line.size() + sizeof(QueuedLine) > room) {
+    if (!lines.empty() && bytes + line.size() + sizeof(QueuedLine) > room) {
       ++untold;
       ++dropped;
       return 0;

@@ -23,7 +23,7 @@ class LineQueue {
   // Makes the line that is written, once the sink takes lines again, in place of so many.
   using Notice = std::function<std::string(int64_t dropped)>;
 
-  // At most `bytes_max` bytes of lines wait, and of important ones a sixteenth more.
+  // At most `bytes_max` bytes of lines wait, and of important ones a sixteenth more; or one line.
   LineQueue(Write write, size_t bytes_max);
   // Waits for the lines that wait, but at most a second. If the sink stands still for longer, its
   // thread is left alone.

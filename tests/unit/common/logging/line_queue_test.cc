@@ -83,6 +83,13 @@ TEST_F(LineQueueTest, WritesLinesInOrder) {
   EXPECT_EQ(queue_.dropped(), 0);
 }
 
+TEST_F(LineQueueTest, ALongLineIsWrittenIfNoneWaits) {
+  const std::string line(10 * kFew, 'x');
+  queue_.AddAndWait(line, kLong);
+  EXPECT_THAT(sink_->lines(), ElementsAre(line));
+  EXPECT_EQ(queue_.dropped(), 0);
+}
+
 TEST_F(LineQueueTest, ASinkThatStandsStillHoldsUpNobodyAndIsToldHowManyLinesItLacks) {
   const int64_t dropped = Overflow();
   EXPECT_GT(dropped, 900);
