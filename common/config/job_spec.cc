@@ -127,8 +127,13 @@ absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
 }
 
 v1::Job UnstoredJob(const ResolvedJob& resolved) {
-  v1::Job job;
+  v1::Job job = ReportWithoutSpec(resolved);
   *job.mutable_spec() = resolved.spec;
+  return job;
+}
+
+v1::Job ReportWithoutSpec(const ResolvedJob& resolved) {
+  v1::Job job;
   job.set_state(v1::PENDING);
   for (size_t f = 0; f < resolved.fragments.size(); ++f) {
     v1::FragmentStatus* fragment = job.add_fragments();

@@ -41,6 +41,8 @@ absl::StatusOr<ResolvedJob> ResolveJobSpec(const v1::JobSpec& spec,
 
 // The report of a job that is not stored: its spec, fragments and warnings; PENDING. Pure.
 v1::Job UnstoredJob(const ResolvedJob& resolved);
+// The same without the spec, which may be large.
+v1::Job ReportWithoutSpec(const ResolvedJob& resolved);
 
 // What to tell of a job that goes on with a model, but not as it was trained: in whether attention
 // keeps to documents. Empty: nothing. `field`: the one that names the model. Pure.

@@ -53,8 +53,11 @@ absl::Status ReadOnlyFile::Read(int64_t offset, absl::Span<uint8_t> out) const {
     if (read < 0)
       return absl::DataLossError(absl::StrCat("cannot read ", path_, ": ", std::strerror(errno)));
     if (read == 0) {
-      return absl::DataLossError(absl::StrCat(path_, " ends at byte ", offset, " now; it had ",
-                                              size_, " bytes when it was opened"));
+      // Where the file ends, not where this read began.
+      struct stat now = {};
+      const int64_t end = fstat(descriptor_, &now) == 0 ? now.st_size : offset;
+      return absl::DataLossError(absl::StrCat(path_, " ends at byte ", end, " now; it had ", size_,
+                                              " bytes when it was opened"));
     }
     out.remove_prefix(read);
     offset += read;

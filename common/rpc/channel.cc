@@ -9,6 +9,7 @@
 #include "common/base/host_port.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/retry.h"
+#include "common/rpc/segment_limit.h"
 #include "grpc/compression.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
@@ -66,6 +67,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   // A proxy's localhost is another machine's.
   if (options.direct || IsOfThisMachine(options.address))
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (options.small_segments) LimitSegments(arguments);
   if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
   std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
       options.address, options.tls ? options.tls->channel() : grpc::InsecureChannelCredentials(),

@@ -33,6 +33,8 @@ struct ChannelOptions {
   int64_t receive_bytes_max = 0;
   // Never through a proxy.
   bool direct = false;
+  // See segment_limit.h. For calls whose bytes are few: they pass every path.
+  bool small_segments = false;
 };
 
 // gRPC connects through the proxy that grpc_proxy, https_proxy or http_proxy of the environment

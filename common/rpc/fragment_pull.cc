@@ -45,8 +45,12 @@ absl::Status FragmentPull::Attempt(BulkChannels channels, const BulkCall& call) 
     for (size_t i = stream; i < wanted.size(); i += streams) {
       const State& state = parts_[wanted[i]];
       while (!state.missing.empty()) {
-        LH_RETURN_IF_ERROR(PullBlocks(wanted[i], Wanted(state, size), channels[stream],
-                                      call.deadline, stop, wire));
+        const bool begun = state.begun;
+        const absl::Status pulled =
+            PullBlocks(wanted[i], Wanted(state, size), channels[stream], call.deadline, stop, wire);
+        // The rest was of another version. The part begins again at once.
+        if (begun && !state.begun) continue;
+        LH_RETURN_IF_ERROR(pulled);
         size.Passed();
       }
     }
@@ -108,7 +112,7 @@ absl::Status FragmentPull::Read(int index, const std::vector<BlockRange>& blocks
                                              .blocks = blocks,
                                              .payload_bytes = first.header().payload_bytes()},
                                             std::move(limits)));
-  LH_RETURN_IF_ERROR(TakeHeader(index, std::move(*first.mutable_header())));
+  LH_RETURN_IF_ERROR(TakeHeader(index, blocks, std::move(*first.mutable_header())));
   while (reader.Read(&message)) {
     LH_ASSIGN_OR_RETURN(const CodedChunk chunk, verifier.Verify(message, wire));
     message.Clear();
@@ -119,21 +123,21 @@ absl::Status FragmentPull::Read(int index, const std::vector<BlockRange>& blocks
   return verifier.Finish();
 }
 
-absl::Status FragmentPull::TakeHeader(int index, v1::PullHeader header) {
+absl::Status FragmentPull::TakeHeader(int index, const std::vector<BlockRange>& blocks,
+                                      v1::PullHeader header) {
   State& state = parts_[index];
-  if (!state.begun) {
-    state.begun = true;
-    state.part.header = std::move(header);
-    sink_.on_begin(index);
-    return absl::OkStatus();
-  }
-  if (header.version() == state.part.header.version()) return absl::OkStatus();
-  // If only the rest were pulled, it would be of the new version, and so would the digest. So the
-  // part begins again.
-  state.begun = false;
+  const int64_t version = state.part.header.version();
+  if (state.begun && header.version() == version) return absl::OkStatus();
   state.missing = state.part.blocks;
-  return absl::UnavailableError(absl::StrCat("version ", header.version(), " came after a part of ",
-                                             state.part.header.version(), " was pulled"));
+  state.begun = blocks == state.part.blocks;
+  if (!state.begun) {
+    // If only the rest were pulled, it would be of the new version, and so would the digest.
+    return absl::UnavailableError(absl::StrCat("version ", header.version(),
+                                               " came after a part of ", version, " was pulled"));
+  }
+  state.part.header = std::move(header);
+  sink_.on_begin(index);
+  return absl::OkStatus();
 }
 
 absl::Status FragmentPull::CheckVersions() {

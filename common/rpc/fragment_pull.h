@@ -49,7 +49,8 @@ class FragmentPull {
   // have arrived, and all parts have the same version. After an error the next attempt continues
   // with the blocks that are missing. Returns the server's status, that of the check or the sink,
   // or that of IncomingMessage and ChunkVerifier for a malformed answer. UNAVAILABLE: the version
-  // changed meanwhile, and parts of the earlier one begin again in the next attempt.
+  // changed meanwhile, and parts of the earlier one begin again in the next attempt. It may come at
+  // once.
   absl::Status Attempt(BulkChannels channels, const BulkCall& call);
 
   int parts() const { return static_cast<int>(parts_.size()); }
@@ -73,7 +74,8 @@ class FragmentPull {
   template <typename Reader>
   absl::Status Read(int index, const std::vector<BlockRange>& blocks, Reader& reader,
                     WireBytes& wire, bool& ended);
-  absl::Status TakeHeader(int index, v1::PullHeader header);
+  // UNAVAILABLE: the part has begun at another version, so that it must begin again.
+  absl::Status TakeHeader(int index, const std::vector<BlockRange>& blocks, v1::PullHeader header);
   absl::Status CheckVersions();
 
   const v1::PullRequest request_;

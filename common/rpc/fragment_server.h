@@ -6,9 +6,12 @@
 //   push    read -> verified in place -> on_chunk     gRPC's thread | the executor's
 //           '--- the next read, while fewer than two chunks are held ---'
 //
-// Nothing of a stream is assembled: a push holds two chunks, whatever its size. Admission counts
-// these bytes for the pool that its header names. A pull counts with the one message in progress;
-// the handler is responsible for memory that its source keeps alive.
+//   pull    next -> hashed -> written -> next
+//   (executor's thread     | gRPC's)
+//
+// Nothing of a stream is assembled: a push holds two chunks, whatever its size, and a pull one.
+// Admission counts these bytes, and the ranges that a pull asks for, for the pool that the header
+// or request names.
 //
 // Streams share the executor's threads chunk by chunk, and pools take turns there, so there may be
 // many more streams than threads, and many streams of one pool do not hold up another's. This gives
@@ -74,11 +77,15 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ReceivePush(grpc::CallbackServerConte
                                                        PushHandler handler,
                                                        const BulkResources& resources);
 
-// The answer to a pull. The segments cover the requested blocks. SendPull sets
-// header.payload_bytes.
+// The answer to a pull.
 struct PullSource {
+  // `payload_bytes` is the sum of all chunks.
   v1::PullHeader header;
-  CodedSource source;
+  // Returns the next segments of the requested blocks, with at most kPayloadBytesMax bytes and
+  // kChunkSegmentsMax segments, at least one. Called on the executor, one call at a time, each when
+  // the chunk before it was written, until header.payload_bytes have come. May block. An error ends
+  // the stream.
+  std::function<absl::StatusOr<CodedBlocks>()> next;
 };
 struct PullHandler {
   // Optional: decides whether the stream may come. Called on a gRPC thread before it counts for the

@@ -58,6 +58,16 @@ void AppendPiece(absl::Span<const uint8_t> piece, std::vector<absl::Span<const u
   }
 }
 
+grpc::ByteBuffer ChunkOf(v1::PushMessage& rest, absl::Span<const absl::Span<const uint8_t>> pieces,
+                         int64_t payload_bytes, const std::shared_ptr<const void>& owner) {
+  rest.set_payload_hash(Hash64(pieces));
+  std::vector<grpc::Slice> slices;
+  slices.reserve(1 + pieces.size());
+  slices.push_back(HeadOf(rest, v1::PushMessage::kPayloadFieldNumber, payload_bytes));
+  for (const auto& piece : pieces) slices.push_back(SharedSlice(piece, owner));
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
 absl::Status NotAMessage() {
   return absl::InvalidArgumentError("a stream message is not a valid protobuf message");
 }
@@ -90,6 +100,14 @@ grpc::ByteBuffer MessageWithPayload(const google::protobuf::MessageLite& rest, i
   return grpc::ByteBuffer(slices, 2);
 }
 
+grpc::ByteBuffer ChunkMessage(CodedBlocks chunk) {
+  v1::PushMessage rest;
+  for (const SegmentRef& segment : chunk.segments) SegmentToProto(segment, rest.add_segments());
+  const auto owner = std::make_shared<const CodedBlocks>(std::move(chunk));
+  const absl::Span<const uint8_t> payload = owner->payload.span();
+  return ChunkOf(rest, {&payload, 1}, static_cast<int64_t>(payload.size()), owner);
+}
+
 ChunkWriter::ChunkWriter(CodedSource source, ChunkSize size)
     : source_(std::move(source)), size_(size) {
   LH_CHECK(source_.segments.size() == source_.payloads.size(), "a payload for each segment");
@@ -110,13 +128,8 @@ grpc::ByteBuffer ChunkWriter::Next(int64_t* payload_bytes) {
     ++next_;
   }
   size_.Passed();
-  rest.set_payload_hash(Hash64(pieces));
-  std::vector<grpc::Slice> slices;
-  slices.reserve(1 + pieces.size());
-  slices.push_back(HeadOf(rest, v1::PushMessage::kPayloadFieldNumber, bytes));
-  for (const auto& piece : pieces) slices.push_back(SharedSlice(piece, source_.owner));
   *payload_bytes = bytes;
-  return grpc::ByteBuffer(slices.data(), slices.size());
+  return ChunkOf(rest, pieces, bytes, source_.owner);
 }
 
 absl::StatusOr<IncomingMessage> IncomingMessage::Parse(const grpc::ByteBuffer& message) {

@@ -40,6 +40,10 @@ absl::Status ParseFromByteBuffer(const grpc::ByteBuffer& buffer,
 grpc::ByteBuffer MessageWithPayload(const google::protobuf::MessageLite& rest, int payload_field,
                                     FilePiece payload);
 
+// A chunk of these segments, which takes their bytes over. At most kChunkSegmentsMax segments with
+// kPayloadBytesMax bytes.
+grpc::ByteBuffer ChunkMessage(CodedBlocks chunk);
+
 // Cuts a source into chunks. Not thread-safe.
 class ChunkWriter {
  public:

@@ -1,8 +1,9 @@
 #include <algorithm>
+#include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/bulk_reactor.h"
 #include "common/rpc/bulk_refusals.h"
@@ -13,9 +14,8 @@
 namespace longhaul {
 namespace {
 
-// The steps are: request, executor, header, chunks with one write in progress. Only the executor's
-// task uses the object until it starts the first write. After that gRPC's callbacks follow one
-// after another.
+// The steps are: request, executor, header, then executor, chunk by turns. Each begins when the one
+// before it has ended, so there is one write or task at a time.
 class PullReactor final : public BulkWriteReactor {
  public:
   PullReactor(grpc::CallbackServerContext* context, PullHandler handler,
@@ -29,27 +29,26 @@ class PullReactor final : public BulkWriteReactor {
     const absl::Status status = Take(request);
     if (!status.ok()) return End(status);
     Watch([this] { call_.Cancel(); });
-    if (!resources().executor->Submit(request_.pool(), [this] { Answer(); }))
-      End(TooManyBulkCalls());
+    Continue([this] { Answer(); });
   }
 
   void OnWriteDone(bool ok) override {
     watch().Pause();
     if (!ok) {
       End(call_.WhyFailed(resources().stall, "the reader of a pull is gone"));
-    } else if (chunks_->done()) {
+    } else if (wire_.payload == payload_bytes_) {
       End(absl::OkStatus());
     } else {
-      int64_t payload_bytes = 0;
-      message_ = chunks_->Next(&payload_bytes);
-      Write(payload_bytes);
+      // Before the next chunk is made: it holds its bytes.
+      message_.Clear();
+      Continue([this] { SendNext(); });
     }
   }
 
  private:
   void Release() override {
     call_.Done();
-    chunks_.reset();
+    next_ = nullptr;
     handler_ = {};
   }
 
@@ -60,7 +59,8 @@ class PullReactor final : public BulkWriteReactor {
     return Admit(request_.pool(), BytesHeld());
   }
 
-  // The largest message with these blocks. They are not checked yet.
+  // The largest message with these blocks, and the ranges: here, and at the handler. They are not
+  // checked yet.
   int64_t BytesHeld() const {
     constexpr int64_t kBlockBytesMax = kBlockElements * sizeof(float);
     int64_t payload = 0;
@@ -68,27 +68,46 @@ class PullReactor final : public BulkWriteReactor {
       const bool small = range.count() >= 0 && range.count() < kPayloadBytesMax / kBlockBytesMax;
       payload += small ? range.count() * kBlockBytesMax : kPayloadBytesMax;
     }
-    return std::min(payload, kPayloadBytesMax) + kRestBytesMax;
+    const int64_t ranges = static_cast<int64_t>(request_.SpaceUsedLong()) +
+                           request_.blocks_size() * static_cast<int64_t>(sizeof(BlockRange));
+    return std::min(payload, kPayloadBytesMax) + kRestBytesMax + ranges;
+  }
+
+  // Runs a step on the executor.
+  template <typename Step>
+  void Continue(Step step) {
+    if (!resources().executor->Submit(request_.pool(), std::move(step))) End(TooManyBulkCalls());
   }
 
   void Answer() {
     absl::StatusOr<PullSource> answer = handler_.on_request(request_);
-    if (!answer.ok()) {
-      End(answer.status());
-      return;
-    }
+    if (!answer.ok()) return End(answer.status());
     v1::PullMessage first;
     *first.mutable_header() = std::move(answer->header);
-    first.mutable_header()->set_payload_bytes(answer->source.payload_bytes());
-    chunks_.emplace(std::move(answer->source));
+    payload_bytes_ = first.header().payload_bytes();
+    next_ = std::move(answer->next);
     message_ = SerializeToByteBuffer(first);
     Write(0);
   }
 
+  void SendNext() {
+    absl::StatusOr<CodedBlocks> chunk = next_();
+    if (!chunk.ok()) return End(chunk.status());
+    const auto bytes = static_cast<int64_t>(chunk->payload.size());
+    if (bytes == 0 || bytes > payload_bytes_ - wire_.payload) {
+      return End(absl::InternalError(absl::StrCat("a chunk of ", bytes, " bytes after ",
+                                                  wire_.payload, " of ", payload_bytes_)));
+    }
+    message_ = ChunkMessage(*std::move(chunk));
+    Write(bytes);
+  }
+
+  // Until the message has left the process. Otherwise gRPC would hold its bytes beside those of the
+  // next one.
   void Write(int64_t payload_bytes) {
     wire_.AddMessage(message_.Length(), payload_bytes);
     watch().Expect(static_cast<int64_t>(message_.Length()));
-    StartWrite(&message_);
+    StartWrite(&message_, grpc::WriteOptions().set_write_through());
   }
 
   // The last step, as EndCall.
@@ -103,7 +122,8 @@ class PullReactor final : public BulkWriteReactor {
   StalledCall call_;
   v1::PullRequest request_;
   // Set once the request was granted.
-  std::optional<ChunkWriter> chunks_;
+  std::function<absl::StatusOr<CodedBlocks>()> next_;
+  int64_t payload_bytes_ = 0;
   // The message that is being written.
   grpc::ByteBuffer message_;
   WireBytes wire_;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
@@ -28,6 +29,7 @@ namespace {
 
 namespace interception = grpc::experimental;
 
+constexpr absl::string_view kPoolMethods = "longhaul.v1.PoolService/";
 // The limit of texts that callers write, in bytes.
 constexpr size_t kTextMax = 256;
 // How many bytes of lines may wait for the disk.
@@ -246,11 +248,19 @@ void AuditLog::Write(const AuditEntry& entry) {
     const std::optional<int64_t> before = failed_calls_.Take(SteadyTime());
     if (!before.has_value()) return;
     left_out = *before;
+  } else if (absl::StartsWith(entry.method, kPoolMethods)) {
+    absl::MutexLock lock(&mutex_);
+    if (pool_calls_.Take(entry.pool, SteadyTime()) > absl::ZeroDuration()) {
+      ++pool_calls_left_out_;
+      return;
+    }
+    left_out = std::exchange(pool_calls_left_out_, 0);
   }
   Append(entry, left_out, kAuditPatience);
 }
 
 void AuditLog::WriteBegun(AuditEntry entry) {
+  if (absl::StartsWith(entry.method, kPoolMethods)) return;
   {
     absl::MutexLock lock(&mutex_);
     if (!begun_calls_.Take(SteadyTime()).has_value()) return;

@@ -6,13 +6,14 @@
 //    "result": canonical code, "message": of a refusal,
 //    "upload": its name, where a call is about one,
 //    "call": a number of this start of the program,
-//    "left_out": how many calls failed before this one without a line, if any}
+//    "left_out": how many calls before this one got no line, if any}
 // Of calls that fail only kFailedCallsLogged a second get a line, since callers whom nobody knows
-// could fill the disk.
+// could fill the disk; and of a pool's calls only kPoolCallsLogged a minute, since an agent may join
+// as often as it likes.
 //
-// A call that the rules admit also has a line before its handler runs, with the same "call" and the
-// result "BEGUN" (at most kBegunCallsLogged a second): if the program is killed in the middle of
-// it, the call is known. A call waits for its line, but at most kAuditPatience, so that a disk that
+// A user's call that the rules admit also has a line before its handler runs, with the same "call"
+// and the result "BEGUN" (at most kBegunCallsLogged a second): if the program is killed in the
+// middle of it, the call is known. A call waits for its line, but at most kAuditPatience, so that a disk that
 // hangs holds up nobody. Lines that are not written are counted; the next line that is has their
 // number: {"time": ..., "dropped": lines}.
 // No line has a secret. The line of a refused call has the job and pool that its request names.
@@ -34,12 +35,15 @@
 #include "common/logging/line_limit.h"
 #include "common/logging/line_queue.h"
 #include "common/logging/logging.h"
+#include "coordinator/access/call_rate.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_interceptor.h"
 
 namespace longhaul::coordinator {
 
 inline constexpr int kFailedCallsLogged = 100, kBegunCallsLogged = 100;
+// Enough for all nodes of a pool to come and go at once.
+inline constexpr int kPoolCallsLogged = 600;
 inline constexpr absl::Duration kAuditPatience = absl::Seconds(1);
 
 struct AuditEntry {
@@ -92,6 +96,8 @@ class AuditLog {
   absl::Mutex mutex_;
   LineLimit failed_calls_ ABSL_GUARDED_BY(mutex_){kFailedCallsLogged, absl::Seconds(1)};
   LineLimit begun_calls_ ABSL_GUARDED_BY(mutex_){kBegunCallsLogged, absl::Seconds(1)};
+  CallRate pool_calls_{kPoolCallsLogged / 60.0, kPoolCallsLogged};
+  int64_t pool_calls_left_out_ ABSL_GUARDED_BY(mutex_) = 0;
   LineQueue lines_;
 };
 

@@ -14,10 +14,9 @@ Coordinator::Coordinator(const CoordinatorOptions& options, const Recovery& reco
                    .members_max = options.pools_max,
                    .lost_max = options.pools_max}),
       nodes_({.lease = options.lease, .pools_max = options.pools_max}),
+      ended_(recovery, now),
       now_(now) {
   for (const RecoveredJob& job : recovery.jobs) Recover(job);
-  for (const EndedJobTime& job : recovery.ended) Keep(job);
-  for (const std::string& id : recovery.removing) removing_[id] = now_;
 }
 
 Job& Coordinator::AddJob(const std::string& id, const JobOptions& options, JobState state) {
@@ -34,6 +33,7 @@ Job& Coordinator::AddJob(const std::string& id, const JobOptions& options, JobSt
 
 void Coordinator::Recover(const RecoveredJob& recovered) {
   Job& job = AddJob(recovered.job, recovered.options, recovered.state);
+  job.owner = recovered.owner;
   if (recovered.unusable.has_value()) {
     job.fault = recovered.unusable;
     job.lifecycle.MoveTo(JobState::kQuarantined);
@@ -93,12 +93,13 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
       Reschedule(*job);
     }
   }
-  RemoveDue();
+  Retire();
+  ended_.Advance(
+      now_, [this] { return MemoryLeft(TakesMemory); }, out_);
   if (placement_at_ <= now_) placement_due_ = true;
   if (std::exchange(placement_due_, false)) PlacePools();
   if (const auto granting = std::exchange(granting_, std::nullopt); granting.has_value())
     Answer(Grant(granting->first, granting->second));
-  Retire();
   return std::exchange(out_, {});
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <map>
@@ -26,6 +27,7 @@
 
 #include "absl/time/time.h"
 #include "coordinator/core/decision.h"
+#include "coordinator/core/ended_jobs.h"
 #include "coordinator/core/event.h"
 #include "coordinator/core/job.h"
 #include "coordinator/core/recovery.h"
@@ -50,10 +52,10 @@ struct CoordinatorOptions {
   absl::Duration stop = absl::Minutes(10);
   // The place of a pool that drained is kept at most so long.
   absl::Duration return_within = absl::Hours(1);
-  // A job is deleted when it was kept for so long after its end, as by DeleteJob.
-  absl::Duration ended_job_keep = absl::InfiniteDuration();
   // How many pools may hold a lease at one time.
   int pools_max = 4096;
+  // How many jobs may be there that have not ended. The service is made for some hundreds.
+  int jobs_max = 1000;
   // The bytes that the states of all jobs may take at one time (JobOptions::memory).
   int64_t memory = std::numeric_limits<int64_t>::max();
 };
@@ -77,8 +79,10 @@ class Coordinator {
   std::optional<JobView> job(std::string_view id) const;
   // The pool's place in the job, or nothing.
   std::optional<ParticipantView> place(std::string_view job, std::string_view pool) const;
-  // The bytes of CoordinatorOptions::memory that no job has or waits to have again.
-  int64_t memory_left() const { return MemoryLeft(TakesMemory); }
+  // The steps of checkpoints of `job` with which jobs begin that are not seeded.
+  std::set<int64_t> InitialSteps(std::string_view job) const;
+  // The uploads with which jobs begin that are not seeded.
+  std::set<std::string> InitialUploads() const;
   // By name: the first `count` whose names are greater than `after`.
   std::vector<PoolView> pools(std::string_view after = "",
                               size_t count = std::numeric_limits<size_t>::max()) const;
@@ -106,6 +110,7 @@ class Coordinator {
   void On(const ResumeJob& event);
   void On(const AskCheckpoint& event);
   void On(const DeleteJob& event);
+  void On(const JobsExpired& event);
   void On(const JoinPool& event);
   void On(const Heartbeat& event);
   void On(const LeavePool& event);
@@ -118,11 +123,13 @@ class Coordinator {
   void On(const ApplyFailed& event);
   void On(const CheckpointFailed& event);
   void On(const StoreFailed& event);
-  void On(const FilesRemoved& event);
-  void On(const RemoveFailed& event);
-  void On(const StateTaken& event) { lingering_.emplace(event.job, event.memory); }
-  void On(const StateFreed& event);
-  void On(const Tick&) { DeleteExpired(); }
+  void On(const StoreClosed& event);
+  void On(const LogRemoved& event) { ended_.On(event, now_, out_); }
+  void On(const LogNeeded& event) { ended_.On(event, now_, out_); }
+  void On(const LogRemovalFailed& event) { ended_.On(event, now_, out_); }
+  void On(const FilesRemoved& event) { ended_.On(event, now_, out_); }
+  void On(const RemoveFailed& event) { ended_.On(event, now_, out_); }
+  void On(const Tick&) {}
 
   Job& AddJob(const std::string& id, const JobOptions& options, JobState state);
   void Recover(const RecoveredJob& recovered);
@@ -131,6 +138,9 @@ class Coordinator {
   void MoveTo(Job& job, JobState state);
   void End(Job& job, JobState state);
   void Quarantine(Job& job, JobFault fault);
+  // Its works may still use the store.
+  void Close(Job& job);
+  std::optional<Refuse> RoomRefusal(const std::string& owner) const;
   // Whether the work is not tried again. Then the job has failed, or is quarantined.
   bool IsFinal(Job& job, const WorkFault& fault);
   void Block(Job& job, const std::string& what, Work work, absl::Duration delay = kRetryDelay);
@@ -149,19 +159,19 @@ class Coordinator {
   void SettlePause(Job& job);
   std::optional<Waiting> WaitingToPause(const Job& job) const;
 
-  // coordinator_checkpoints.cc: when checkpoints are written; how jobs are deleted, by users or by
-  // time, and their files removed.
+  // coordinator_checkpoints.cc: when checkpoints are written; how jobs are deleted.
   void CheckpointDue(const Job& job, int64_t version);
   static bool IsLasting(const Job& job, int64_t step);
+  // The versions of which a checkpoint is left to write, or none.
+  static std::vector<int64_t> VersionsLeft(const Job& job);
   // Returns whether there is one.
-  bool CheckpointLeft(const Job& job, bool last);
+  bool PauseCheckpoint(const Job& job);
   void ClearRequest(Job& job);
-  // The job that has not begun and will begin with a checkpoint of this one, or null.
-  const Job* BeginsWith(const std::string& job) const;
-  void Delete(const std::string& job, JobState state, bool expired);
-  void Keep(const EndedJobTime& ended);
-  void DeleteExpired();
-  void RemoveDue();
+  // Whether the parameters with which the job begins are still needed.
+  static bool AwaitsSeed(const Job& job);
+  // The job that will begin with a checkpoint of this one, or null.
+  const Job* BeginsWith(std::string_view job) const;
+  void Delete(const DeleteJob& job, bool expired);
 
   // coordinator_nodes.cc: how nodes make up a pool.
   void JoinNode(const JoinPool& event);
@@ -209,7 +219,8 @@ class Coordinator {
   static bool HoldsMemory(const Job& job);
   // Whether jobs that have not begun leave memory for it: it holds it, or awaits its store.
   static bool TakesMemory(const Job& job);
-  // What is left beside the jobs that `takes` (HoldsMemory or TakesMemory) names.
+  // What is left beside the jobs that `takes` (HoldsMemory or TakesMemory) names, and those that
+  // have ended.
   int64_t MemoryLeft(bool (*takes)(const Job&)) const;
   // Nothing: the job holds memory already, or there is room for it.
   std::optional<std::string> MemoryLack(const Job& job, int64_t memory_left) const;
@@ -263,25 +274,15 @@ class Coordinator {
   ByName<std::unique_ptr<Job>> jobs_;
   std::map<int64_t, Job*> in_order_;
   int64_t next_order_ = 0;
-  // The newest ended jobs, for calls that come late. The oldest are forgotten.
-  struct EndedJob {
+  // Jobs that have ended, until nothing is left to do for them.
+  EndedJobs ended_;
+  // How the newest jobs ended, for calls that come late.
+  struct Ending {
     std::string name;
     JobState state;
-    // Those that had a place.
-    std::set<std::string, std::less<>> pools;
   };
-  std::map<std::string, EndedJob, std::less<>> ended_;
-  std::vector<std::string> ended_order_;
-  // With ended_job_keep: all jobs that have ended, and when each is deleted.
-  struct KeptJob {
-    JobState state;
-    absl::Time until;
-  };
-  ByName<KeptJob> kept_;
-  std::set<std::pair<absl::Time, std::string>> expiring_;
-  // Deleted jobs whose files are to be removed, and when that is tried. InfiniteFuture: a try is in
-  // progress.
-  std::map<std::string, absl::Time> removing_;
+  std::map<std::string, Ending, std::less<>> endings_;
+  std::deque<std::string> endings_order_;
   // The places of live, lost and away pools.
   ByName<Place> places_;
   // By pool: an incarnation that may not come back, since a job continued without it.
@@ -293,8 +294,6 @@ class Coordinator {
   std::set<std::string> touched_;
   // Jobs that ended in this Step.
   std::vector<std::string> retired_;
-  // The memory of ended jobs whose state is in memory.
-  std::map<std::string, int64_t, std::less<>> lingering_;
   // Something changed, so a job may get an idle pool.
   bool placement_due_ = true;
   absl::Time placement_at_ = absl::InfiniteFuture();

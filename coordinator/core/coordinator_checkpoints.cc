@@ -9,10 +9,6 @@
 namespace longhaul::coordinator {
 namespace {
 
-// The time between two tries to remove files.
-constexpr absl::Duration kRemoveDelay = absl::Seconds(10);
-// A job whose time has passed is looked at again so much later, if another one needs it.
-constexpr absl::Duration kKeepLonger = absl::Minutes(1);
 // The longest time between two tries to write a checkpoint.
 constexpr absl::Duration kCheckpointDelayMax = absl::Minutes(1);
 
@@ -56,19 +52,23 @@ bool Coordinator::IsLasting(const Job& job, int64_t step) {
   return true;
 }
 
-// The checkpoint of a job that ends early or is being paused: its parameters, if every fragment was
-// synchronised. A round that is still being applied is not in it: that would have another step.
-bool Coordinator::CheckpointLeft(const Job& job, bool last) {
-  if (job.store != StoreState::kOpen || job.final_checkpoint != FinalCheckpoint::kNone)
-    return false;
-  const Exchange& rounds = *job.exchange;
-  if (rounds.WholeVersion() < 1) return false;
-  WriteCheckpoint left{.job = job.id, .last = last};
-  for (int p = 0; p < rounds.plan().fragments(); ++p)
-    left.versions.push_back(rounds.fragment(p).version);
-  left.step = rounds.plan().StepOf(left.versions);
-  if (!last && !IsLasting(job, left.step)) return false;
-  out_.works.push_back(std::move(left));
+// Of a job that ends early or is being paused: the newest ones, if every fragment was synchronised.
+// A round that is still being applied is not in it: that would have another step.
+std::vector<int64_t> Coordinator::VersionsLeft(const Job& job) {
+  std::vector<int64_t> versions;
+  if (job.store != StoreState::kOpen || job.exchange->WholeVersion() < 1) return versions;
+  for (int p = 0; p < job.exchange->plan().fragments(); ++p)
+    versions.push_back(job.exchange->fragment(p).version);
+  return versions;
+}
+
+bool Coordinator::PauseCheckpoint(const Job& job) {
+  std::vector<int64_t> versions = VersionsLeft(job);
+  if (versions.empty()) return false;
+  const int64_t step = job.exchange->plan().StepOf(versions);
+  if (!IsLasting(job, step)) return false;
+  out_.works.push_back(
+      WriteCheckpoint{.job = job.id, .step = step, .versions = std::move(versions)});
   return true;
 }
 
@@ -106,7 +106,7 @@ void Coordinator::ClearRequest(Job& job) {
 
 void Coordinator::On(const CheckpointWritten& event) {
   Job* job = Find(event.job);
-  if (job == nullptr || job->ended()) return;
+  if (job == nullptr) return ended_.On(event, now_, out_);
   job->checkpoint_delay = kRetryDelay;
   Unblock(*job);
   if (!job->exchange.has_value() || job->state() == JobState::kQuarantined) return;
@@ -136,7 +136,8 @@ void Coordinator::BlockCheckpoint(Job& job, const std::string& what, WriteCheckp
 // job that is being paused has everything in its log.
 void Coordinator::On(const CheckpointFailed& event) {
   Job* job = Find(event.job);
-  if (job == nullptr || job->store != StoreState::kOpen) return;
+  if (job == nullptr) return ended_.On(event, now_, out_);
+  if (job->store != StoreState::kOpen) return;
   const RoundPlan& plan = job->exchange->plan();
   if (event.final) {
     return BlockCheckpoint(
@@ -169,62 +170,48 @@ void Coordinator::On(const DeleteJob& event) {
                              job->options.name)),
                          "CHECKPOINT_IN_USE"});
   }
-  Delete(event.job, event.state, /*expired=*/false);
+  Delete(event, /*expired=*/false);
 }
 
-const Job* Coordinator::BeginsWith(const std::string& id) const {
-  for (const auto& [order, job] : in_order_) {
-    const bool begun = job->state() == JobState::kRunning || job->state() == JobState::kFinishing ||
-                       (job->exchange.has_value() && job->exchange->Seeded());
-    if (job->options.from_job == id && !begun) return job;
-  }
+// One job in a decision, since thousands may be due when the time to keep is made shorter.
+void Coordinator::On(const JobsExpired& event) {
+  const auto job = std::find_if(event.jobs.begin(), event.jobs.end(), [this](const auto& ended) {
+    return Find(ended.job) == nullptr && BeginsWith(ended.job) == nullptr;
+  });
+  if (job != event.jobs.end()) Delete(*job, /*expired=*/true);
+}
+
+// A quarantined job may continue where it was, also before its initial parameters are there.
+bool Coordinator::AwaitsSeed(const Job& job) {
+  return job.state() != JobState::kRunning && job.state() != JobState::kFinishing &&
+         !(job.exchange.has_value() && job.exchange->Seeded());
+}
+
+const Job* Coordinator::BeginsWith(std::string_view id) const {
+  for (const auto& [order, job] : in_order_)
+    if (job->options.from_job == id && AwaitsSeed(*job)) return job;
   return nullptr;
 }
 
-void Coordinator::Delete(const std::string& id, JobState state, bool expired) {
-  // The job stays in ended_, so that pools that come late learn how it ended.
-  out_.records.push_back(StoreDeleted{id, state, expired});
-  removing_[id] = now_;
-  if (const auto kept = kept_.find(id); kept != kept_.end()) {
-    expiring_.erase({kept->second.until, id});
-    kept_.erase(kept);
-  }
+std::set<int64_t> Coordinator::InitialSteps(std::string_view id) const {
+  std::set<int64_t> steps;
+  for (const auto& [order, job] : in_order_)
+    if (job->options.from_job == id && AwaitsSeed(*job)) steps.insert(job->options.from_step);
+  return steps;
 }
 
-void Coordinator::Keep(const EndedJobTime& ended) {
-  if (options_.ended_job_keep == absl::InfiniteDuration()) return;
-  const absl::Time until = ended.since + options_.ended_job_keep;
-  kept_[ended.job] = {.state = ended.state, .until = until};
-  expiring_.insert({until, ended.job});
+std::set<std::string> Coordinator::InitialUploads() const {
+  std::set<std::string> uploads;
+  for (const auto& [order, job] : in_order_)
+    if (!job->options.from_upload.empty() && AwaitsSeed(*job))
+      uploads.insert(job->options.from_upload);
+  return uploads;
 }
 
-// With a tick alone, so that nobody's answer waits until it is stored. One job at a time, since
-// thousands may be due when the time to keep is made shorter.
-void Coordinator::DeleteExpired() {
-  if (expiring_.empty() || expiring_.begin()->first > now_) return;
-  const std::string id = expiring_.begin()->second;
-  KeptJob& kept = kept_.at(id);
-  if (BeginsWith(id) == nullptr) return Delete(id, kept.state, /*expired=*/true);
-  expiring_.erase(expiring_.begin());
-  kept.until = now_ + kKeepLonger;
-  expiring_.insert({kept.until, id});
-}
-
-void Coordinator::RemoveDue() {
-  for (auto& [id, at] : removing_) {
-    if (at > now_) continue;
-    at = absl::InfiniteFuture();
-    out_.works.push_back(RemoveFiles{id});
-  }
-}
-
-void Coordinator::On(const FilesRemoved& event) {
-  if (removing_.erase(event.job) > 0) out_.records.push_back(StoreRemoved{event.job});
-}
-
-void Coordinator::On(const RemoveFailed& event) {
-  const auto found = removing_.find(event.job);
-  if (found != removing_.end()) found->second = now_ + kRemoveDelay;
+// It is remembered how the job ended, so that pools that come late learn it.
+void Coordinator::Delete(const DeleteJob& job, bool expired) {
+  out_.records.push_back(StoreDeleted{job.job, job.state, expired});
+  ended_.Delete(job.job, now_);
 }
 
 }  // namespace longhaul::coordinator

@@ -11,18 +11,45 @@
 namespace longhaul::coordinator {
 namespace {
 
-// How many jobs are remembered after their end.
-constexpr size_t kEndedMax = 10000;
+// Of how many jobs it is remembered how they ended.
+constexpr size_t kEndingsMax = 10000;
+
+template <typename Kind>
+bool AwaitsRetry(const Job& job) {
+  return std::any_of(job.retries.begin(), job.retries.end(), [](const RetriedWork& retry) {
+    return std::holds_alternative<Kind>(retry.work);
+  });
+}
 
 }  // namespace
 
+// An owner may have as many as there is room alongside them, so that none can take it all: a single
+// one half.
+std::optional<Refuse> Coordinator::RoomRefusal(const std::string& owner) const {
+  const auto live = static_cast<int>(jobs_.size());
+  const auto of_owner = static_cast<int>(std::count_if(
+      jobs_.begin(), jobs_.end(), [&](const auto& entry) { return entry.second->owner == owner; }));
+  if (of_owner < options_.jobs_max - live) return std::nullopt;
+  return Refuse{
+      .status = absl::ResourceExhaustedError(absl::StrFormat(
+          "limit reached: %d unfinished jobs, %d of them of %s; at most %d in total, and one user "
+          "may have half of what the others leave",
+          live, of_owner, owner.empty() ? "this submitter" : owner, options_.jobs_max)),
+      .reason = "JOBS_FULL",
+      .hint = "wait until jobs end, or cancel some (longhaul list shows them)"};
+}
+
 void Coordinator::On(const SubmitJob& event) {
-  if (Find(event.job) != nullptr || ended_.contains(event.job)) {
+  if (Find(event.job) != nullptr || ended_.Find(event.job) != nullptr ||
+      endings_.contains(event.job)) {
     return Answer(Refuse{absl::AlreadyExistsError(absl::StrFormat("job %s exists", event.job)),
                          "JOB_EXISTS"});
   }
+  if (auto refusal = RoomRefusal(event.owner)) return Answer(*std::move(refusal));
   const JobOptions& options = event.options;
   Job& job = AddJob(event.job, options, JobState::kPending);
+  job.owner = event.owner;
+  out_.records.push_back(StoreNewJob{event.job});
   job.exchange.emplace(RoundPlan(options.schedule, options.steps, options.final_round),
                        options.rounds);
   placement_due_ = true;
@@ -30,8 +57,8 @@ void Coordinator::On(const SubmitJob& event) {
 }
 
 void Coordinator::On(const CancelJob& event) {
-  const auto ended = ended_.find(event.job);
-  if (ended != ended_.end() && ended->second.state == JobState::kCancelled) return;
+  const auto ending = endings_.find(event.job);
+  if (ending != endings_.end() && ending->second.state == JobState::kCancelled) return;
   Job* job = FindLive(event.job);
   if (job == nullptr) return;
   job->fault.reset();
@@ -41,11 +68,13 @@ void Coordinator::On(const CancelJob& event) {
 
 void Coordinator::On(const StoreOpened& event) {
   Job* job = Find(event.job);
-  if (job == nullptr || job->ended() || job->store != StoreState::kOpening) return;
+  if (job == nullptr) return ended_.On(event, now_, out_);
+  if (job->store != StoreState::kOpening) return;
+  job->store = StoreState::kOpen;
+  if (job->state() == JobState::kQuarantined) return Close(*job);
   Exchange& exchange = *job->exchange;
   LH_CHECK(static_cast<int>(event.fragments.size()) == exchange.plan().fragments(),
            "a store has the job's fragments");
-  job->store = StoreState::kOpen;
   Unblock(*job);
   const Participants& participants = exchange.participants();
   for (int f = 0; f < exchange.plan().fragments(); ++f) {
@@ -72,8 +101,13 @@ void Coordinator::On(const StoreOpened& event) {
 
 void Coordinator::On(const OpenFailed& event) {
   Job* job = Find(event.job);
-  if (job == nullptr || job->ended() || job->store != StoreState::kOpening) return;
-  if (IsFinal(*job, event.fault)) return;
+  if (job == nullptr) return ended_.On(event, now_, out_);
+  if (job->store != StoreState::kOpening) return;
+  if (!event.fault.retry || job->state() == JobState::kQuarantined) {
+    job->store = StoreState::kClosed;
+    placement_due_ = true;
+  }
+  if (job->state() == JobState::kQuarantined || IsFinal(*job, event.fault)) return;
   Block(*job, event.fault.fault.message,
         OpenStore{.job = job->id, .create = job->state() <= JobState::kSeeding});
 }
@@ -97,7 +131,28 @@ void Coordinator::On(const ApplyFailed& event) {
 
 void Coordinator::On(const StoreFailed& event) {
   Job* job = Find(event.job);
-  if (job != nullptr && !job->ended()) Quarantine(*job, event.fault);
+  if (job == nullptr) return ended_.On(event, now_, out_);
+  Quarantine(*job, event.fault);
+}
+
+void Coordinator::On(const StoreClosed& event) {
+  placement_due_ = true;
+  ended_.MemoryFreed(now_);
+  Job* job = Find(event.job);
+  if (job == nullptr) return ended_.On(event, now_, out_);
+  LH_CHECK(job->store == StoreState::kClosing, "a store is closed once");
+  job->store = StoreState::kClosed;
+  Touch(*job);
+}
+
+void Coordinator::Close(Job& job) {
+  // A store that is being opened is closed once it is open.
+  if (job.store == StoreState::kOpening && AwaitsRetry<OpenStore>(job))
+    job.store = StoreState::kClosed;
+  job.retries.clear();
+  if (job.store != StoreState::kOpen) return;
+  job.store = StoreState::kClosing;
+  out_.works.push_back(CloseStore{job.id});
 }
 
 bool Coordinator::IsFinal(Job& job, const WorkFault& fault) {
@@ -129,7 +184,6 @@ void Coordinator::MoveTo(Job& job, JobState state) {
 }
 
 void Coordinator::End(Job& job, JobState state) {
-  if (state != JobState::kCompleted) CheckpointLeft(job, /*last=*/true);
   MoveTo(job, state);
   out_.notices.push_back(EndJob{job.id, state, job.fault});
   if (job.exchange.has_value()) {
@@ -153,39 +207,38 @@ void Coordinator::Quarantine(Job& job, JobFault fault) {
   job.fault = std::move(fault);
   job.lifecycle.MoveTo(JobState::kQuarantined);
   job.changed_at = now_;
-  job.store = StoreState::kClosed;
-  job.retries.clear();
   job.finish_until = job.evaluate_until = absl::InfiniteFuture();
   job.blocked.clear();
   placement_due_ = true;
   out_.notices.push_back(EndJob{job.id, JobState::kQuarantined, job.fault});
+  Close(job);
   ReleaseAll(job, absl::FailedPreconditionError(
                       absl::StrCat("job ", job.options.name, " is quarantined")));
-}
-
-void Coordinator::On(const StateFreed& event) {
-  if (lingering_.erase(event.job) > 0) placement_due_ = true;
 }
 
 void Coordinator::Retire() {
   for (const std::string& id : std::exchange(retired_, {})) {
     const auto found = jobs_.find(id);
-    EndedJob& ended =
-        ended_[id] = {.name = found->second->options.name, .state = found->second->state()};
-    if (const auto& exchange = found->second->exchange; exchange.has_value()) {
-      for (const Participant& p : exchange->participants().all()) ended.pools.insert(p.pool);
-    }
-    ended_order_.push_back(id);
-    Keep({id, ended.state, found->second->changed_at});
-    if (found->second->store != StoreState::kClosed)
-      lingering_.emplace(id, found->second->options.memory);
-    Reschedule(*found->second);
-    in_order_.erase(found->second->order);
+    Job& job = *found->second;
+    if (job.store == StoreState::kOpening && AwaitsRetry<OpenStore>(job))
+      job.store = StoreState::kClosed;
+    // The final checkpoint is the last one, unless its next try waits.
+    const bool writing = job.state() != JobState::kCompleted &&
+                         job.final_checkpoint == FinalCheckpoint::kWriting &&
+                         !AwaitsRetry<WriteCheckpoint>(job);
+    std::vector<int64_t> versions;
+    if (job.state() != JobState::kCompleted) versions = VersionsLeft(job);
+    ended_.Add(job, writing, std::move(versions), now_);
+    endings_[id] = {.name = job.options.name, .state = job.state()};
+    endings_order_.push_back(id);
+    Reschedule(job);
+    in_order_.erase(job.order);
     jobs_.erase(found);
   }
-  if (ended_order_.size() <= 2 * kEndedMax) return;
-  for (size_t i = 0; i < kEndedMax; ++i) ended_.erase(ended_order_[i]);
-  ended_order_.erase(ended_order_.begin(), ended_order_.begin() + kEndedMax);
+  while (endings_order_.size() > kEndingsMax) {
+    endings_.erase(endings_order_.front());
+    endings_order_.pop_front();
+  }
 }
 
 }  // namespace longhaul::coordinator

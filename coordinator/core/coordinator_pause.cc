@@ -117,18 +117,18 @@ void Coordinator::PauseCheckpointEnded(Job& job) {
 void Coordinator::SettlePause(Job& job) {
   if (job.pause != PauseStage::kPausing) return;
   const Participants& participants = job.exchange->participants();
-  if (participants.live_count() > 0 || job.store == StoreState::kOpening || !job.retries.empty())
-    return;
+  const bool moves = job.store == StoreState::kOpening || job.store == StoreState::kClosing;
+  if (participants.live_count() > 0 || moves || !job.retries.empty()) return;
   if (job.store == StoreState::kOpen) {
     // A round that its quorum has contributed to is applied first.
     if (IsApplying(*job.exchange) || job.exchange->NextDue() != absl::InfiniteFuture()) return;
     if (job.pause_checkpoint == FinalCheckpoint::kNone) {
-      job.pause_checkpoint = CheckpointLeft(job, /*last=*/false) ? FinalCheckpoint::kWriting
-                                                                 : FinalCheckpoint::kWritten;
+      job.pause_checkpoint =
+          PauseCheckpoint(job) ? FinalCheckpoint::kWriting : FinalCheckpoint::kWritten;
     }
     if (job.pause_checkpoint == FinalCheckpoint::kWriting) return;
   }
-  job.store = StoreState::kClosed;
+  Close(job);
   SetPause(job, PauseStage::kPaused);
 }
 

@@ -53,8 +53,7 @@ int64_t Coordinator::MemoryLeft(bool (*takes)(const Job&)) const {
   for (const auto& [order, job] : in_order_) {
     if (takes(*job)) left -= job->options.memory;
   }
-  for (const auto& [job, memory] : lingering_) left -= memory;
-  return left;
+  return left - ended_.memory();
 }
 
 std::optional<std::string> Coordinator::MemoryLack(const Job& job, int64_t memory_left) const {

@@ -38,6 +38,9 @@ void Coordinator::On(const JoinPool& event) {
 bool Coordinator::Enter(const std::string& pool, const std::string& incarnation,
                         PoolTraits traits) {
   const bool was_live = membership_.IsLive(pool, incarnation);
+  const Member* before = membership_.Find(pool);
+  // A live pool that joins again as it is gives placement nothing new.
+  const bool known = was_live && before->joined && !before->draining && before->traits == traits;
   if (!was_live && RefuseReturn(pool, incarnation)) return false;
   const absl::Status joined = membership_.Join(pool, incarnation, std::move(traits), now_);
   if (!joined.ok()) {
@@ -48,13 +51,13 @@ bool Coordinator::Enter(const std::string& pool, const std::string& incarnation,
     return false;
   }
   // Whoever holds the lease is not outdated.
-  outdated_.erase(pool);
+  const bool was_outdated = outdated_.erase(pool) > 0;
   if (!was_live) TakeBack(pool, incarnation);
   // Now it is known whether the pool stops when it is asked to.
   Job* job = nullptr;
   const Participant* place = PlaceOf(pool, &job);
   if (place != nullptr && place->stopping) Touch(*job);
-  placement_due_ = true;
+  placement_due_ |= !known || was_outdated;
   return true;
 }
 

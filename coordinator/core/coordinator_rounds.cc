@@ -71,8 +71,8 @@ std::optional<Refuse> Coordinator::Judge(const ContributionComplete& c) const {
 
 std::optional<Refuse> Coordinator::CheckReader(std::string_view id, std::string_view pool,
                                                std::string_view incarnation) const {
-  if (const auto ended = ended_.find(id); ended != ended_.end()) {
-    if (!ended->second.pools.contains(pool)) return NotAssigned(ended->second.name, pool);
+  if (const EndedJob* ended = ended_.Find(id); ended != nullptr && !ended->deleted) {
+    if (!ended->pools.contains(pool)) return NotAssigned(ended->name, pool);
     return LeaseRefusal(pool, incarnation);
   }
   if (auto refusal = JobRefusal(id)) return refusal;
@@ -169,7 +169,7 @@ void Coordinator::ApplyDue(Job& job) {
   Exchange& rounds = *job.exchange;
   // The initial parameters come from one pool. If they waited, it could be lost, and another pool
   // be asked for them.
-  if (job.gathers && job.state() != JobState::kSeeding) {
+  if (job.gathers && job.state() != JobState::kSeeding && !IsPaused(job.pause)) {
     const int ready = rounds.participants().ready_count();
     // Without a pool, all of them may have left to come back as new incarnations.
     job.gathers =

@@ -75,7 +75,8 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
   if (!job.blocked.empty())
     return Waiting{absl::StrCat("the coordinator: ", job.blocked), job.blocked_since, forever};
   if (!job.lacks.empty()) return Waiting{job.lacks, *job.lacks_since, forever};
-  if (job.store == StoreState::kOpening)
+  if (job.store == StoreState::kOpening ||
+      (job.store == StoreState::kClosing && !IsPaused(job.pause)))
     return Waiting{"the coordinator to open the job's store", job.changed_at, forever};
   if (IsPaused(job.pause)) return WaitingToPause(job);
   if (job.state() == JobState::kPending || (job.gathers && participants.live_count() > 0)) {

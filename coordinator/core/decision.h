@@ -29,6 +29,10 @@ namespace longhaul::coordinator {
 
 // --- Records.
 
+// The new job of this event, as PENDING.
+struct StoreNewJob {
+  std::string job;
+};
 struct StoreJobState {
   std::string job;
   JobState state = JobState::kPending;
@@ -68,13 +72,19 @@ struct StoreDeleted {
 struct StoreRemoved {
   std::string job;
 };
-using Record = std::variant<StoreJobState, StorePlace, StoreEvaluation, StoreCheckpointRequest,
-                            StorePause, StoreDeleted, StoreRemoved>;
+// The job has ended and its log is removed, or holds nothing that a checkpoint could: no start of
+// the coordinator looks at it again.
+struct StoreCleanedUp {
+  std::string job;
+};
+using Record =
+    std::variant<StoreNewJob, StoreJobState, StorePlace, StoreEvaluation, StoreCheckpointRequest,
+                 StorePause, StoreDeleted, StoreRemoved, StoreCleanedUp>;
 
 // --- Answers.
 
 // The event is refused. `reason` is the stable name in ErrorInfo: JOB_UNKNOWN, JOB_EXISTS,
-// JOB_ENDED, JOB_FINISHING, JOB_QUARANTINED, JOB_PAUSED, JOB_LIVE, CHECKPOINT_IN_USE,
+// JOB_ENDED, JOB_FINISHING, JOB_QUARANTINED, JOB_PAUSED, JOB_LIVE, JOBS_FULL, CHECKPOINT_IN_USE,
 // STORE_OPENING, POOL_UNKNOWN, POOL_LIVE, POOL_REPLACED, POOL_LOST, POOLS_FULL, NODES_DISAGREE,
 // NODE_LIVE, NOT_ASSIGNED, NOT_READY, NOT_SEEDER, NOT_REQUIRED, FRAGMENT_UNKNOWN, KIND_MISMATCH,
 // VERSION_MISMATCH (with `have`), ROUND_CLOSED.
@@ -170,8 +180,16 @@ struct EndJob {
   JobState state = JobState::kCompleted;
   std::optional<JobFault> fault;
 };
+// The checkpoint that an ended job is owed is not written yet, and why.
+struct LastCheckpointMissing {
+  std::string job, why;
+};
+// Nothing is left to do for the job, which has ended. Nothing of it stays in memory.
+struct ForgetJob {
+  std::string job;
+};
 using Notice = std::variant<RequestSeed, PublishCommit, CallRound, ReleasePool, PoolPresence,
-                            PoolFellBehind, PoolSetAside, EndJob>;
+                            PoolFellBehind, PoolSetAside, EndJob, LastCheckpointMissing, ForgetJob>;
 
 // --- Works.
 
@@ -206,11 +224,21 @@ struct WriteCheckpoint {
   bool last = false;
   std::vector<int64_t> versions = {};
 };
-// Removes the files of a deleted job. Ends in FilesRemoved or RemoveFailed.
+// Closes the job's store. Ends in StoreClosed, when its last work and stream has ended.
+struct CloseStore {
+  std::string job;
+};
+// Removes the log and the snapshots of an ended job, whose store is closed. Ends in LogRemoved,
+// LogNeeded or LogRemovalFailed.
+struct RemoveLog {
+  std::string job;
+};
+// Removes the files of a deleted job, whose store is closed. Ends in FilesRemoved or RemoveFailed.
 struct RemoveFiles {
   std::string job;
 };
-using Work = std::variant<OpenStore, ApplyRound, WriteCheckpoint, RemoveFiles>;
+using Work =
+    std::variant<OpenStore, ApplyRound, WriteCheckpoint, CloseStore, RemoveLog, RemoveFiles>;
 
 struct Decision {
   std::vector<Record> records;

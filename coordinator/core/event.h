@@ -21,10 +21,12 @@ namespace longhaul::coordinator {
 
 // --- Jobs.
 
-// A new job. It is stored already, as PENDING.
+// A new job. Without an answer it is stored as PENDING.
 struct SubmitJob {
   std::string job;
   JobOptions options;
+  // The user who submits it, or empty if not known.
+  std::string owner = {};
 };
 struct CancelJob {
   std::string job;
@@ -44,11 +46,14 @@ struct ResumeJob {
 struct AskCheckpoint {
   std::string job;
 };
-// A user deletes a stored job. `state` is the stored state; it is needed for jobs that ended before
-// this start of the coordinator.
+// A user deletes a stored job that has ended. `state` is the stored state.
 struct DeleteJob {
   std::string job;
   JobState state = JobState::kCompleted;
+};
+// These jobs ended so long ago that they are deleted for their age. The oldest comes first.
+struct JobsExpired {
+  std::vector<DeleteJob> jobs;
 };
 
 // --- Pools.
@@ -151,11 +156,12 @@ struct RoundApplied {
   int fragment = 0;
   int64_t version = 0;
 };
+// `final`, `last`, `cycle`: as in WriteCheckpoint.
 struct CheckpointWritten {
   std::string job;
   bool final = false;
-  // As in WriteCheckpoint.
   int64_t cycle = 0;
+  bool last = false;
 };
 struct OpenFailed {
   std::string job;
@@ -172,21 +178,31 @@ struct CheckpointFailed {
   bool final = false;
   WorkFault fault;
   int64_t cycle = 0;
+  bool last = false;
+};
+// Nothing holds the job's store any more: its memory is free.
+struct StoreClosed {
+  std::string job;
+};
+// The log of an ended job is removed, with its snapshots.
+struct LogRemoved {
+  std::string job;
+};
+// It holds versions that no checkpoint has. Without `options` this program cannot open its store.
+struct LogNeeded {
+  std::string job;
+  std::optional<JobOptions> options = std::nullopt;
+};
+// It is still there. Without `retry` its last checkpoint is damaged.
+struct LogRemovalFailed {
+  std::string job;
+  bool retry = false;
 };
 // The files of a deleted job were removed, or could not be removed yet.
 struct FilesRemoved {
   std::string job;
 };
 struct RemoveFailed {
-  std::string job;
-};
-// The state of a job that ended is in memory once more (within Coordinator::memory_left()), or is
-// not any more.
-struct StateTaken {
-  std::string job;
-  int64_t memory = 0;
-};
-struct StateFreed {
   std::string job;
 };
 // The job's store failed outside of these works, while contributions were logged.
@@ -199,9 +215,10 @@ struct StoreFailed {
 struct Tick {};
 
 using Event =
-    std::variant<SubmitJob, CancelJob, PauseJob, ResumeJob, AskCheckpoint, DeleteJob, JoinPool,
-                 Heartbeat, LeavePool, RankReady, ContributionComplete, StoreOpened, RoundApplied,
-                 CheckpointWritten, OpenFailed, ApplyFailed, CheckpointFailed, StoreFailed,
-                 FilesRemoved, RemoveFailed, StateTaken, StateFreed, Tick>;
+    std::variant<SubmitJob, CancelJob, PauseJob, ResumeJob, AskCheckpoint, DeleteJob, JobsExpired,
+                 JoinPool, Heartbeat, LeavePool, RankReady, ContributionComplete, StoreOpened,
+                 RoundApplied, CheckpointWritten, OpenFailed, ApplyFailed, CheckpointFailed,
+                 StoreFailed, StoreClosed, LogRemoved, LogNeeded, LogRemovalFailed, FilesRemoved,
+                 RemoveFailed, Tick>;
 
 }  // namespace longhaul::coordinator

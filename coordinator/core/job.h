@@ -16,7 +16,9 @@
 
 namespace longhaul::coordinator {
 
-enum class StoreState { kClosed, kOpening, kOpen };
+// Until it is closed again, a store takes memory: also while works and streams of it have not ended
+// (kClosing).
+enum class StoreState { kClosed, kOpening, kOpen, kClosing };
 // How far the checkpoint is that ends a job, or with which it pauses.
 enum class FinalCheckpoint { kNone, kWriting, kWritten };
 
@@ -34,6 +36,8 @@ struct Job {
   // The order of its submission.
   int64_t order = 0;
   JobOptions options;
+  // Who submitted it, or empty if not known.
+  std::string owner;
   Lifecycle lifecycle;
   // The time of the newest change of state, or of the loss of its last pool.
   absl::Time changed_at;

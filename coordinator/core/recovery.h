@@ -45,6 +45,8 @@ struct RecoveredFragment {
 struct RecoveredJob {
   std::string job;
   JobOptions options;
+  // Who submitted it, or empty if not known.
+  std::string owner = {};
   JobState state = JobState::kPending;
   // It was reported already.
   bool final_evaluation = false;
@@ -54,22 +56,20 @@ struct RecoveredJob {
   int64_t checkpoint_asked = 0;
   PauseStage pause = PauseStage::kNone;
   // Why this program cannot use the job, which is therefore quarantined. Then `options` has only
-  // the name and from_job.
+  // the name and what the job begins with.
   std::optional<JobFault> unusable;
 };
 
-struct EndedJobTime {
-  std::string job;
-  // The state in which it ended.
+// A job that has ended, of which the log may still be there.
+struct RecoveredEnd {
+  std::string job, name;
   JobState state = JobState::kCompleted;
-  // From when the time counts for which it is kept.
-  absl::Time since;
 };
 
-// Jobs in the order of their submission. Those that ended are in `ended` alone.
 struct Recovery {
+  // Those that have not ended, in the order of their submission.
   std::vector<RecoveredJob> jobs;
-  std::vector<EndedJobTime> ended;
+  std::vector<RecoveredEnd> ended;
   // Deleted jobs whose files may still exist.
   std::vector<std::string> removing;
 };

@@ -20,10 +20,10 @@ std::optional<Refuse> Coordinator::JobRefusal(std::string_view id) const {
                       "job %s is quarantined: %s", job->options.name, job->fault->message)),
                   "JOB_QUARANTINED"};
   }
-  if (const auto ended = ended_.find(id); ended != ended_.end()) {
+  if (const auto ending = endings_.find(id); ending != endings_.end()) {
     return Refuse{
-        absl::FailedPreconditionError(absl::StrFormat("job %s has ended: %s", ended->second.name,
-                                                      JobStateName(ended->second.state))),
+        absl::FailedPreconditionError(absl::StrFormat("job %s has ended: %s", ending->second.name,
+                                                      JobStateName(ending->second.state))),
         "JOB_ENDED"};
   }
   return Refuse{absl::NotFoundError(absl::StrFormat("no job %s", id)), "JOB_UNKNOWN"};
@@ -53,7 +53,8 @@ std::optional<Refuse> Coordinator::LeaseRefusal(std::string_view pool,
 
 std::optional<Refuse> Coordinator::OpeningRefusal(const Job& job) {
   // After a restart, streams may be judged before the first step, which begins to open the stores.
-  if (job.store != StoreState::kOpening && !AwaitsStore(job)) return std::nullopt;
+  const bool reopens = job.store == StoreState::kClosing && job.pause != PauseStage::kPaused;
+  if (job.store != StoreState::kOpening && !AwaitsStore(job) && !reopens) return std::nullopt;
   return Refuse{.status = absl::UnavailableError(
                     absl::StrFormat("the store of job %s is being opened", job.options.name)),
                 .reason = "STORE_OPENING",

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/base/checked_math.h"
+#include "common/wire/data_summary.h"
 #include "common/wire/proto_values.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -17,6 +18,8 @@ using google::protobuf::FieldDescriptor;
 // More steps or tokens than any job has. With this bound, sums of what pools report stay within 64
 // bits.
 constexpr int64_t kCountMax = int64_t{1} << 50;
+// How many evaluations that were asked for may come late. A pool has at most a few in work.
+constexpr size_t kAskedMax = 1024;
 
 int64_t SaneCount(int64_t value) { return std::clamp<int64_t>(value, 0, kCountMax); }
 double Sane(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
@@ -71,6 +74,8 @@ v1::PoolProgress Cleaned(v1::PoolProgress progress) {
   // The coordinator sets the evaluation itself.
   progress.clear_evaluation();
   progress.clear_evaluation_step();
+  progress.clear_data();
+  progress.clear_data_change();
   return progress;
 }
 
@@ -83,6 +88,8 @@ int64_t PoolHistory::steps() const {
 v1::PoolProgress PoolHistory::Total() const {
   v1::PoolProgress total = current;
   AddSums(earlier, &total);
+  if (earlier.has_data()) *total.mutable_data() = earlier.data();
+  total.set_data_change(earlier.data_change());
   return total;
 }
 
@@ -106,6 +113,21 @@ void JobProgress::Report(const std::string& pool, const std::string& incarnation
   if (counts) history.current.set_contributed_tokens(history.current.tokens());
 }
 
+std::string JobProgress::BeginWithData(const std::string& pool, const v1::DataSummary& data) {
+  if (data.tokens().empty()) return "";
+  PoolHistory& history = pools_[pool];
+  history.current.set_pool(pool);
+  std::string change = DifferenceOf(history.earlier.data(), data);
+  *history.earlier.mutable_data() = data;
+  if (!change.empty()) history.earlier.set_data_change(change);
+  return change;
+}
+
+v1::DataSummary JobProgress::DataOf(const std::string& pool) const {
+  const auto found = pools_.find(pool);
+  return found == pools_.end() ? v1::DataSummary() : found->second.earlier.data();
+}
+
 void JobProgress::Contributed(const std::vector<std::string>& pools) {
   for (const std::string& pool : pools) {
     const auto found = pools_.find(pool);
@@ -116,6 +138,11 @@ void JobProgress::Contributed(const std::vector<std::string>& pools) {
 
 void JobProgress::ContributedAtNextReport(const std::vector<std::string>& pools) {
   uncounted_.insert(pools.begin(), pools.end());
+}
+
+bool JobProgress::HasCommits() const {
+  return std::any_of(commits_.begin(), commits_.end(),
+                     [](const auto& commit) { return commit.has_value(); });
 }
 
 int64_t JobProgress::WholeVersion() const {
@@ -132,6 +159,27 @@ bool JobProgress::WasEvaluated(const std::string& pool, int64_t version) const {
   return found != pool_evaluations_.end() && found->second.version >= version;
 }
 
+bool JobProgress::MayEvaluate(const std::string& pool, int64_t version) const {
+  if (const auto exact = asked_.find(version); exact != asked_.end()) return exact->second == pool;
+  if (version <= asked_unknown_until_) return true;
+  return std::any_of(asked_.begin(), asked_.upper_bound(version),
+                     [&](const auto& asked) { return asked.second == pool; });
+}
+
+void JobProgress::Answered(const std::string& pool, int64_t version) {
+  std::erase_if(asked_,
+                [&](const auto& asked) { return asked.first <= version && asked.second == pool; });
+}
+
+void JobProgress::SetCommit(CommitRecord commit) {
+  std::optional<CommitRecord>& newest = commits_[commit.fragment];
+  // The first commit of a fragment is its seed, or the one that a restart found.
+  if (!newest.has_value()) asked_unknown_until_ = std::max(asked_unknown_until_, commit.version);
+  if (!commit.evaluator.empty()) asked_[commit.version] = commit.evaluator;
+  if (asked_.size() > kAskedMax) asked_.erase(asked_.begin());
+  newest = std::move(commit);
+}
+
 void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
   if (!evaluation.pool.empty()) {
     PoolEvaluations& of_pool = pool_evaluations_[evaluation.pool];
@@ -141,8 +189,8 @@ void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
     return;
   }
   const auto key = std::make_pair(evaluation.step, evaluation.final);
-  losses_[key] = evaluation.loss;
   if (!evaluation.final) evaluated_.insert(evaluation.version);
+  if (!losses_.emplace(key, evaluation.loss).second) return;
   if (key == losses_.rbegin()->first) metrics_ = evaluation.metrics;
 }
 
@@ -185,31 +233,44 @@ bool JobProgress::HasFinalEvaluation() const {
                      [](const auto& entry) { return entry.first.second; });
 }
 
-// The store keeps these counts as the report that users get, and each pool as two entries of it, so
-// the incarnation and the start step go into fields that `earlier` does not use. A message of their
-// own would be clearer, but version 0.1 reads this form: a later one that is to live beside it must
-// write both.
-void JobProgress::Save(v1::Job* job) const {
-  job->clear_pools();
+void JobProgress::Save(store::v1::JobCounters* counters) const {
   for (const auto& [pool, history] : pools_) {
-    v1::PoolProgress* earlier = job->add_pools();
-    *earlier = history.earlier;
-    earlier->set_pool(history.incarnation);
-    earlier->set_uplink_nmse(static_cast<double>(history.start_step));
-    *job->add_pools() = history.current;
+    store::v1::PoolCounters& saved = *counters->add_pools();
+    saved.set_pool(pool);
+    saved.set_incarnation(history.incarnation);
+    saved.set_start_step(history.start_step);
+    *saved.mutable_earlier() = history.earlier;
+    *saved.mutable_current() = history.current;
   }
 }
 
-void JobProgress::Restore(const v1::Job& job) {
-  for (int i = 0; i + 1 < job.pools_size(); i += 2) {
-    PoolHistory& history = pools_[job.pools(i + 1).pool()];
-    history.earlier = job.pools(i);
-    history.current = job.pools(i + 1);
-    history.incarnation = history.earlier.pool();
-    history.start_step = static_cast<int64_t>(history.earlier.uplink_nmse());
-    history.earlier.clear_pool();
-    history.earlier.clear_uplink_nmse();
+void JobProgress::Restore(const store::v1::JobCounters& counters) {
+  for (const store::v1::PoolCounters& saved : counters.pools())
+    pools_[saved.pool()] = {saved.earlier(), saved.current(), saved.incarnation(),
+                            saved.start_step()};
+}
+
+store::v1::JobCounters ParseCounters(const std::string& bytes) {
+  store::v1::JobCounters counters;
+  v1::Job earlier;
+  if (counters.ParseFromString(bytes) && (counters.has_wire_bytes() || counters.pools_size() > 0))
+    return counters;
+  counters.Clear();
+  // Of an earlier version: two entries for each pool. In the first, which has sums, `pool` is the
+  // incarnation, and `uplink_nmse` the start step.
+  if (!earlier.ParseFromString(bytes)) return counters;
+  if (earlier.has_wire_bytes()) *counters.mutable_wire_bytes() = earlier.wire_bytes();
+  for (int i = 0; i + 1 < earlier.pools_size(); i += 2) {
+    store::v1::PoolCounters& pool = *counters.add_pools();
+    pool.set_pool(earlier.pools(i + 1).pool());
+    pool.set_incarnation(earlier.pools(i).pool());
+    pool.set_start_step(static_cast<int64_t>(earlier.pools(i).uplink_nmse()));
+    *pool.mutable_earlier() = earlier.pools(i);
+    pool.mutable_earlier()->clear_pool();
+    pool.mutable_earlier()->clear_uplink_nmse();
+    *pool.mutable_current() = earlier.pools(i + 1);
   }
+  return counters;
 }
 
 }  // namespace longhaul::coordinator

@@ -13,6 +13,7 @@
 #include "coordinator/effects/loss_curve.h"
 #include "coordinator/store/meta_records.h"
 #include "coordinator/store/round_records.h"
+#include "longhaul/store/v1/counters.pb.h"
 #include "longhaul/v1/job.pb.h"
 #include "longhaul/v1/status.pb.h"
 
@@ -21,6 +22,7 @@ namespace longhaul::coordinator {
 // One pool's part. If a pool begins again, its counts continue where they stopped.
 struct PoolHistory {
   // Sums over its earlier stays in the job. inner_step is the number of steps that it did in them.
+  // Also has the pool's data.
   v1::PoolProgress earlier;
   // Its newest report.
   v1::PoolProgress current;
@@ -50,13 +52,27 @@ class JobProgress {
   // pools contributed to a commit, and what each reports next counts.
   void ContributedAtNextReport(const std::vector<std::string>& pools);
 
+  // Whether a commit is known. After a restart none is until the job's store is open.
+  bool HasCommits() const;
+  // The pool begins, or begins again, with this data. Returns how it differs from what it began with
+  // before, in words, and compares later starts with this one. Empty: it does not, or that is not
+  // known.
+  std::string BeginWithData(const std::string& pool, const v1::DataSummary& data);
+  // The data with which the pool began. Empty: not known.
+  v1::DataSummary DataOf(const std::string& pool) const;
+
   // The newest version that every fragment has; -1 if not all are seeded.
   int64_t WholeVersion() const;
   // Whether these parameters were evaluated already: the outer ones of this version, or (`pool` is
   // not empty) the pool's own at this version or a later one. What is kept of evaluations is
   // bounded by the versions that are committed, since each is taken once.
   bool WasEvaluated(const std::string& pool, int64_t version) const;
-  // A repeated report of the same evaluation replaces the earlier one. For each pool, the newest
+  // Whether this pool may report on the outer parameters of this version: a commit asked it to
+  // evaluate them, or an earlier version, if no commit asks another pool for this one (a pool that
+  // began again may hold a later version than the one that it was asked for). Who was asked before
+  // a restart is not kept: of a version of that time every pool may.
+  bool MayEvaluate(const std::string& pool, int64_t version) const;
+  // Of the outer parameters, the first evaluation of a step counts. For each pool, the newest
   // evaluation of its own parameters is kept, and a curve of all.
   void AddEvaluation(const EvaluationRecord& evaluation);
   v1::EvalLoss EvaluationLoss() const;
@@ -68,14 +84,15 @@ class JobProgress {
   void FillEvaluations(v1::JobDetail* detail) const;
 
   // Sets the newest published commit of its fragment.
-  void SetCommit(CommitRecord commit) { commits_[commit.fragment] = std::move(commit); }
+  void SetCommit(CommitRecord commit);
+  // A pool's report on the outer parameters of this version was taken: it is asked for no version
+  // until this one any more.
+  void Answered(const std::string& pool, int64_t version);
   const std::optional<CommitRecord>& commit(int fragment) const { return commits_[fragment]; }
 
-  // For the store: writes the pools, so that their counts continue after a restart. Each pool has
-  // two entries: `earlier` and `current`. In `earlier`, fields that have no sum hold the
-  // incarnation (pool) and the start step (uplink_nmse).
-  void Save(v1::Job* job) const;
-  void Restore(const v1::Job& job);
+  // For the database: the counts of pools, which continue after a restart.
+  void Save(store::v1::JobCounters* counters) const;
+  void Restore(const store::v1::JobCounters& counters);
 
  private:
   std::map<std::string, PoolHistory> pools_;
@@ -86,6 +103,10 @@ class JobProgress {
   // The versions of these losses without the final one. Pools take turns, so they may come in
   // another order.
   std::set<int64_t> evaluated_;
+  // The pools that were asked to evaluate the outer parameters, by version, and did not answer yet.
+  std::map<int64_t, std::string> asked_;
+  // Who was asked for versions until this one, before a restart, is not known.
+  int64_t asked_unknown_until_ = 0;
   // The metrics of the last loss.
   std::vector<NamedValue> metrics_;
   struct PoolEvaluations {
@@ -96,5 +117,8 @@ class JobProgress {
   std::map<std::string, PoolEvaluations> pool_evaluations_;
   std::vector<std::optional<CommitRecord>> commits_;
 };
+
+// Reads what Save made, also that of earlier versions of the program. Empty if it does not parse.
+store::v1::JobCounters ParseCounters(const std::string& bytes);
 
 }  // namespace longhaul::coordinator

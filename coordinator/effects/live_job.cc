@@ -8,6 +8,7 @@
 #include "common/config/capabilities.h"
 #include "common/config/checkpoint_name.h"
 #include "common/rpc/codec_proto.h"
+#include "coordinator/sync/round_plan.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -72,9 +73,13 @@ absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJ
   return job;
 }
 
-std::string FromJobOf(const v1::InitSpec& init) {
+void SetBeginning(const v1::InitSpec& init, JobOptions& options) {
+  options.from_checkpoint = init.source_case() != v1::InitSpec::SOURCE_NOT_SET;
+  options.from_upload = init.upload();
   const auto name = ParseCheckpointName(init.checkpoint());
-  return name.has_value() ? name->job : "";
+  if (!name.has_value()) return;
+  options.from_job = name->job;
+  options.from_step = name->step.value_or(0);
 }
 
 namespace {
@@ -88,21 +93,27 @@ RoundPolicy PolicyOf(const v1::SyncSpec& sync) {
 
 JobOptions JobOptionsOf(const ResolvedJob& resolved) {
   const v1::JobSpec& spec = resolved.spec;
-  return {.name = spec.name(),
-          .pools_min = spec.pools().min(),
-          .pools_max = spec.pools().max(),
-          .pool_names = {spec.pools().names().begin(), spec.pools().names().end()},
-          .cuda = spec.train().device() == v1::CUDA,
-          .needs = NeedsOf(spec),
-          .schedule = resolved.schedule,
-          .steps = spec.train().steps(),
-          .final_round = spec.sync().final_round(),
-          .rounds = PolicyOf(spec.sync()),
-          .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
-          .evaluation_every_cycles = spec.evaluation().every_cycles(),
-          .from_checkpoint = spec.init().source_case() != v1::InitSpec::SOURCE_NOT_SET,
-          .from_job = FromJobOf(spec.init()),
-          .memory = MemoryOf(resolved)};
+  JobOptions options{.name = spec.name(),
+                     .pools_min = spec.pools().min(),
+                     .pools_max = spec.pools().max(),
+                     .pool_names = {spec.pools().names().begin(), spec.pools().names().end()},
+                     .cuda = spec.train().device() == v1::CUDA,
+                     .needs = NeedsOf(spec),
+                     .schedule = resolved.schedule,
+                     .steps = spec.train().steps(),
+                     .final_round = spec.sync().final_round(),
+                     .rounds = PolicyOf(spec.sync()),
+                     .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
+                     .evaluation_every_cycles = spec.evaluation().every_cycles(),
+                     .memory = MemoryOf(resolved)};
+  SetBeginning(spec.init(), options);
+  return options;
+}
+
+int64_t StepOfEvaluation(const ResolvedJob& resolved, int64_t version, bool final) {
+  const RoundPlan plan(resolved.schedule, resolved.spec.train().steps(),
+                       resolved.spec.sync().final_round());
+  return plan.WholeStep(final ? plan.NewestVersion() : version);
 }
 
 // Outer parameters, momentum and server error in fp32. A snapshot, or a checkpoint of an earlier

@@ -1,5 +1,4 @@
-// A job that has not ended, or that ended so recently that its pools may still ask for the last
-// commits.
+// A job that has not ended, or for which something is left to do (coordinator/core/ended_jobs.h).
 #pragma once
 
 #include <memory>
@@ -30,8 +29,6 @@ struct LiveJob {
   // Null if `resolved` is empty.
   std::shared_ptr<JobFragments> fragments;
   JobProgress progress;
-  // True after a restart until the job's store is open: `progress` does not have the commits yet.
-  bool commits_unread = false;
   JobHistory history;
   JobEvents events;
   NormWatch norms;
@@ -42,17 +39,18 @@ struct LiveJob {
   // What was told of checkpoints that failed since the last one that was written: one that waits
   // for the disk fails again and again, and would drive all other events out.
   std::string checkpoint_trouble;
-  // Set when the job ends.
-  absl::Time forget_at = absl::InfiniteFuture();
   // As they were stored last.
   std::string counters;
 
   explicit LiveJob(JobRecord stored) : record(std::move(stored)), progress(0), history({}) {}
   const std::string& id() const { return record.id; }
   const std::string& name() const { return record.name; }
-  JobState state() const {
+  JobState state() const { return StateWith(record); }
+  // The state that is shown if the job has this record.
+  JobState StateWith(const JobRecord& stored) const {
+    if (IsEnded(stored.state)) return stored.state;
     if (quarantine.has_value()) return JobState::kQuarantined;
-    return ShownState(record.state, pause.stage);
+    return ShownState(stored.state, pause.stage);
   }
   int fragment_count() const { return fragments ? fragments->count() : 0; }
   // Requires `fragments`.
@@ -62,10 +60,13 @@ struct LiveJob {
 // UNIMPLEMENTED: a codec that this build lacks.
 absl::StatusOr<std::shared_ptr<LiveJob>> MakeLiveJob(JobRecord record, ResolvedJob resolved);
 
-// The job whose checkpoint a job begins with, or empty.
-std::string FromJobOf(const v1::InitSpec& init);
+// Sets what a job begins with, also if this program does not understand the rest of its spec.
+void SetBeginning(const v1::InitSpec& init, JobOptions& options);
 // The most bytes that the job's state takes while its store is open. Pure.
 int64_t MemoryOf(const ResolvedJob& resolved);
+// The step of the curve at which an evaluation of the job's outer parameters of this version
+// belongs. `final`: of those after the last round. Requires 0 <= version.
+int64_t StepOfEvaluation(const ResolvedJob& resolved, int64_t version, bool final);
 // What the core needs to know of a job.
 JobOptions JobOptionsOf(const ResolvedJob& resolved);
 

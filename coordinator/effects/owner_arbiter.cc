@@ -33,6 +33,10 @@ absl::Status OwnerArbiter::CheckReader(const std::string& job, const std::string
   return performer_->CheckPlace(job, pool, incarnation);
 }
 
+std::set<int64_t> OwnerArbiter::InitialSteps(const std::string& job) const {
+  return performer_->InitialSteps(job);
+}
+
 absl::Status OwnerArbiter::Complete(const ContributionId& contribution) {
   auto verdict = std::make_shared<Verdict>();
   const bool posted = owner_->Post([this, contribution, verdict] {

@@ -2,6 +2,7 @@
 // once, under the performer's lock. The others go through the owner thread.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "coordinator/effects/owner_thread.h"
@@ -23,6 +24,7 @@ class OwnerArbiter : public Arbiter {
   absl::Status Judge(const ContributionId& contribution) const override;
   absl::Status CheckReader(const std::string& job, const std::string& pool,
                            const std::string& incarnation) const override;
+  std::set<int64_t> InitialSteps(const std::string& job) const override;
   // RESOURCE_EXHAUSTED (RetryInfo): too many calls wait for the owner thread.
   absl::Status Complete(const ContributionId& contribution) override;
   void StoreFailed(const std::string& job, const absl::Status& status) override;

@@ -1,5 +1,7 @@
 #include "coordinator/effects/owner_thread.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -78,6 +80,7 @@ void OwnerThread::Stop() {
 }
 
 void OwnerThread::Run() {
+  pthread_setname_np(pthread_self(), kOwnerThreadName);
   const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !tasks_.empty() || !reads_.empty() || stopping_;
   };

@@ -20,6 +20,9 @@
 
 namespace longhaul::coordinator {
 
+// As the system shows it.
+inline constexpr char kOwnerThreadName[] = "owner";
+
 // Thread-safe.
 class OwnerThread : public TaskRunner {
  public:

@@ -14,6 +14,9 @@ namespace {
 
 // A coordinator that is killed loses so much of RunTime.
 constexpr absl::Duration kRunTimeEach = absl::Minutes(1);
+// So many jobs that are old enough to be deleted are looked at: jobs that have not begun may need
+// some of them.
+constexpr int kExpiredMax = 100;
 
 EvaluationRecord RecordOf(const StoreEvaluation& record) {
   const Evaluation& e = record.evaluation;
@@ -25,6 +28,13 @@ EvaluationRecord RecordOf(const StoreEvaluation& record) {
           .final = e.final && !e.of_pool,
           .pool = e.of_pool ? record.pool : "",
           .metrics = e.metrics};
+}
+
+JobRecord Changed(JobRecord job, const StoreJobState& change, absl::Time now) {
+  job.state = change.state;
+  if (change.state == JobState::kSeeding) job.started = now;
+  if (IsEnded(change.state)) job.ended = now;
+  return job;
 }
 
 PauseRecord Changed(PauseRecord pause, const StorePause& change, absl::Time now) {
@@ -47,7 +57,6 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
       run_time_saved_(started_) {
   for (std::shared_ptr<LiveJob>& job : recovered.jobs) {
     if (job->fragments) parts_.fragments->Add(job->fragments);
-    if (job->record.state < JobState::kRunning) PinInitial(*job, true);
     job->events.Add(MakeEvent(v1::COORDINATOR_STARTED, v1::INFO,
                               "was found again after a restart of the coordinator"),
                     parts_.now());
@@ -59,7 +68,6 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
       parts_.metrics->eval_loss.With({{kJobLabel, job->name()}}).Set(loss.last());
     jobs_[job->id()] = std::move(job);
   }
-  for (const EndedJobTime& job : recovered.core.ended) logs_of_ended_[job.job];
 }
 
 void Performer::Start() { Step(coordinator::Tick{}); }
@@ -74,7 +82,8 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
   if (waits &&
       (std::holds_alternative<JoinPool>(event) || std::holds_alternative<CancelJob>(event) ||
        std::holds_alternative<PauseJob>(event) || std::holds_alternative<ResumeJob>(event) ||
-       std::holds_alternative<AskCheckpoint>(event) || std::holds_alternative<DeleteJob>(event))) {
+       std::holds_alternative<AskCheckpoint>(event) || std::holds_alternative<SubmitJob>(event) ||
+       std::holds_alternative<DeleteJob>(event) || std::holds_alternative<JobsExpired>(event))) {
     return on_answer(DiskFullRefusal("nothing new can be stored", absl::Seconds(5)));
   }
   if (const auto* heartbeat = std::get_if<Heartbeat>(&event);
@@ -164,17 +173,16 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
   std::map<std::string, PauseRecord> pauses;
   for (const Record& record : decision.records) {
     if (const auto* state = std::get_if<StoreJobState>(&record)) {
-      // The stored report must be that of the new state, so the record has that state while the
-      // report is made.
-      LiveJob& job = *Find(state->job);
-      const JobRecord before = job.record;
-      job.record.state = state->state;
-      if (state->state == JobState::kSeeding) job.record.started = now();
-      if (IsEnded(state->state)) job.record.ended = now();
-      records.push_back(JobUpdate{job.id(), job.record.state,
-                                  parts_.publisher->StatusOf(job, state->fault), job.record.started,
-                                  job.record.ended, run_time()});
-      job.record = before;
+      const LiveJob& job = *Find(state->job);
+      const JobRecord changed = Changed(job.record, *state, now());
+      records.push_back(JobUpdate{job.id(), changed.state,
+                                  parts_.publisher->StatusOf(job, changed, state->fault),
+                                  changed.started, changed.ended, run_time()});
+    } else if (const auto* submitted = std::get_if<StoreNewJob>(&record)) {
+      const LiveJob& job = *Find(submitted->job);
+      JobRecord stored = job.record;
+      stored.status = parts_.publisher->StatusOf(job, stored, std::nullopt);
+      records.push_back(NewJob{std::move(stored)});
     } else if (const auto* place = std::get_if<StorePlace>(&record)) {
       const RecoveredPlace& p = place->place;
       records.push_back(ParticipantRecord{place->job, p.pool, p.incarnation, p.ordinal,
@@ -189,12 +197,14 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
       PauseRecord& changed = pauses.try_emplace(job.id(), job.pause).first->second;
       changed = Changed(changed, *pause, now());
       if (pause->stage == PauseStage::kPaused)
-        changed.report = parts_.publisher->StatusOf(job, std::nullopt);
+        changed.report = parts_.publisher->StatusOf(job, job.record, std::nullopt);
       records.push_back(changed);
     } else if (const auto* deleted = std::get_if<StoreDeleted>(&record)) {
       records.push_back(DeletedJob{deleted->job, now()});
+    } else if (const auto* removed = std::get_if<StoreRemoved>(&record)) {
+      records.push_back(RemovedJob{removed->job});
     } else {
-      records.push_back(RemovedJob{std::get<StoreRemoved>(record).job});
+      records.push_back(CleanedUpJob{std::get<StoreCleanedUp>(record).job});
     }
   }
   return records;
@@ -202,25 +212,17 @@ std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {
 
 // Shows a record that is durable now.
 void Performer::TakeOver(const Record& record) {
-  if (const auto* deleted = std::get_if<StoreDeleted>(&record)) {
-    --jobs_by_state_[deleted->state];
-    logs_of_ended_.erase(deleted->job);
-    const std::shared_ptr<LiveJob> job = Find(deleted->job);
-    if (job != nullptr) Forget(*job);
-    parts_.metrics->deleted_jobs.With({{"by", deleted->expired ? "age" : "user"}}).Increment();
-    if (deleted->expired && options_.on_expired) options_.on_expired(deleted->job);
-    return parts_.log->With({.job = job == nullptr ? "" : job->name(), .job_id = deleted->job})
-        .Info(deleted->expired ? absl::StrCat("is deleted, since it was kept for ",
-                                              absl::FormatDuration(options_.core.ended_job_keep))
-                               : "is deleted");
-  }
+  if (const auto* deleted = std::get_if<StoreDeleted>(&record)) return TakeOver(*deleted);
   const std::string& id =
       std::visit([](const auto& r) -> const std::string& { return r.job; }, record);
   if (std::holds_alternative<StoreCheckpointRequest>(record) ||
-      std::holds_alternative<StoreRemoved>(record))
+      std::holds_alternative<StoreRemoved>(record) ||
+      std::holds_alternative<StoreCleanedUp>(record))
     return;
   LiveJob& job = *Find(id);
-  if (const auto* state = std::get_if<StoreJobState>(&record)) {
+  if (const auto* submitted = std::get_if<StoreNewJob>(&record)) {
+    TakeOver(job, *submitted);
+  } else if (const auto* state = std::get_if<StoreJobState>(&record)) {
     TakeOver(job, *state);
   } else if (const auto* place = std::get_if<StorePlace>(&record)) {
     TakeOver(job, *place);
@@ -232,15 +234,33 @@ void Performer::TakeOver(const Record& record) {
   parts_.publisher->JobChanged(job);
 }
 
+void Performer::TakeOver(const StoreDeleted& deleted) {
+  --jobs_by_state_[deleted.state];
+  const std::shared_ptr<LiveJob> job = Find(deleted.job);
+  if (job != nullptr) {
+    Hide(*job);
+    jobs_.erase(deleted.job);
+  }
+  parts_.metrics->deleted_jobs.With({{"by", deleted.expired ? "age" : "user"}}).Increment();
+  if (deleted.expired && options_.on_expired) options_.on_expired(deleted.job);
+  parts_.log->With({.job = job == nullptr ? "" : job->name(), .job_id = deleted.job})
+      .Info(deleted.expired ? absl::StrCat("is deleted, since it was kept for ",
+                                           absl::FormatDuration(options_.ended_job_keep))
+                            : "is deleted");
+}
+
+void Performer::TakeOver(LiveJob& job, const StoreNewJob&) {
+  ++jobs_by_state_[job.record.state];
+  job.events.Add(MakeEvent(v1::STATE_CHANGED, v1::INFO, "was submitted"), now());
+  for (const std::string& warning : job.resolved->beginning_warnings)
+    job.events.Add(MakeEvent(v1::SUBMIT_WARNING, v1::WARNING, warning), now());
+}
+
 void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
   --jobs_by_state_[job.record.state];
   ++jobs_by_state_[state.state];
-  const bool pinned = job.record.state < JobState::kRunning;
-  job.record.state = state.state;
-  if (pinned && state.state >= JobState::kRunning) PinInitial(job, false);
-  if (state.state == JobState::kSeeding) job.record.started = now();
+  job.record = Changed(job.record, state, now());
   if (IsEnded(state.state)) {
-    job.record.ended = now();
     job.quarantine.reset();
     job.pause = {};
   }
@@ -274,15 +294,7 @@ void Performer::TakeOver(LiveJob& job, const StorePlace& place) { Tell(job, Even
 
 void Performer::TakeOver(LiveJob& job, const StorePause& pause) {
   job.pause = Changed(job.pause, pause, now());
-  if (pause.stage == PauseStage::kPaused) CloseStore(job);
   if (pause.stage != PauseStage::kNone) Tell(job, EventOf(pause));
-}
-
-void Performer::CloseStore(LiveJob& job) {
-  parts_.fragments->Reset(job.id());
-  job.fragments = parts_.fragments->Find(job.id());
-  parts_.metrics->last_commit.RemoveWhere(kJobLabel, job.name());
-  if (parts_.tracks != nullptr) parts_.tracks->Ended(job);
 }
 
 void Performer::TakeOver(LiveJob& job, const StoreEvaluation& stored) {
@@ -293,17 +305,6 @@ void Performer::TakeOver(LiveJob& job, const StoreEvaluation& stored) {
       .Info(absl::StrCat("evaluation at step ", evaluation.step, ": loss ", evaluation.loss));
   if (evaluation.pool.empty())
     parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(evaluation.loss);
-}
-
-void Performer::PinInitial(const LiveJob& job, bool pinned) {
-  if (!job.fragments || !job.fragments->initial().has_value()) return;
-  const InitialCheckpoint& initial = *job.fragments->initial();
-  if (initial.job.empty()) return;
-  if (pinned) {
-    parts_.fragments->Pin(initial.job, initial.step);
-  } else {
-    parts_.fragments->Unpin(initial.job, initial.step);
-  }
 }
 
 std::shared_ptr<LiveJob> Performer::Find(absl::string_view id) const {
@@ -349,6 +350,16 @@ absl::Status Performer::CheckPlace(const std::string& job, const std::string& po
   return refusal.has_value() ? ToStatus(*refusal) : absl::OkStatus();
 }
 
+std::set<int64_t> Performer::InitialSteps(const std::string& job) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return core_.InitialSteps(job);
+}
+
+std::set<std::string> Performer::InitialUploads() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  return core_.InitialUploads();
+}
+
 bool Performer::full() const {
   absl::ReaderMutexLock lock(&mutex_);
   return full_.has_value();
@@ -361,9 +372,9 @@ absl::Status Performer::health() const {
 }
 
 absl::Time Performer::KeptUntil(const JobRecord& ended) const {
-  if (options_.core.ended_job_keep == absl::InfiniteDuration()) return absl::InfiniteFuture();
+  if (options_.ended_job_keep == absl::InfiniteDuration()) return absl::InfiniteFuture();
   const absl::Duration age = run_time() - ended.ended_run_time.value_or(run_time_at_start_);
-  return now() - age + options_.core.ended_job_keep;
+  return now() - age + options_.ended_job_keep;
 }
 
 void Performer::Note(const absl::Status& status) {
@@ -385,26 +396,25 @@ void Performer::Tick() {
   if (halted_ || now() - last_second_ < absl::Seconds(1)) return;
   last_second_ = now();
   SaveCounters();
-  ForgetEnded();
-  RemoveLogs();
+  DeleteExpired();
   ShowGauges();
 }
 
-void Performer::Forget(const LiveJob& job) {
-  // Streams that end later make no series any more.
-  parts_.fragments->Close(job.id());
-  parts_.metrics->RemoveJob(job.name());
-  parts_.fragments->parts().metrics->RemoveJob(job.name());
-  jobs_.erase(job.id());
-  Step(StateFreed{job.id()});
+void Performer::DeleteExpired() {
+  if (options_.ended_job_keep == absl::InfiniteDuration() || full()) return;
+  const absl::StatusOr<std::vector<JobKey>> expired =
+      parts_.meta->ListEndedBefore(run_time() - options_.ended_job_keep, kExpiredMax);
+  if (!expired.ok()) return Note(expired.status());
+  JobsExpired event;
+  for (const JobKey& job : *expired) event.jobs.push_back({job.id, job.state});
+  if (!event.jobs.empty()) Step(event);
 }
 
-void Performer::ForgetEnded() {
-  for (const std::shared_ptr<LiveJob>& job : All()) {
-    if (job->forget_at > now()) continue;
-    logs_of_ended_[job->id()].at = now();
-    Forget(*job);
-  }
+void Performer::Hide(const LiveJob& job) {
+  // First, so that streams that end later make no series any more.
+  if (job.fragments) job.fragments->Hide();
+  parts_.metrics->RemoveJob(job.name());
+  parts_.fragments->parts().metrics->RemoveJob(job.name());
 }
 
 // What a full disk does not take is tried again after a second.
@@ -416,7 +426,7 @@ void Performer::SaveCounters() {
     for (EventRecord& event : job->events.Unsaved(id)) events.push_back(std::move(event));
     told.emplace_back(job.get(), job->events.newest());
     if (!job->fragments) continue;
-    v1::Job counters;
+    store::v1::JobCounters counters;
     *counters.mutable_wire_bytes() = job->wire_bytes();
     job->progress.Save(&counters);
     std::string bytes = counters.SerializeAsString();

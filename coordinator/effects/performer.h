@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,9 @@ namespace longhaul::coordinator {
 
 struct PerformerOptions {
   CoordinatorOptions core;
-  // Gets the id of each job that is deleted since core.ended_job_keep has passed. May be empty.
+  // A job is deleted when it was kept for so long after its end, as by Delete.
+  absl::Duration ended_job_keep = absl::InfiniteDuration();
+  // Gets the id of each job that is deleted for that. May be empty.
   std::function<void(const std::string&)> on_expired;
   // Required. Called on any thread; must not block on the performer.
   std::function<void(const absl::Status&)> on_fatal;
@@ -88,19 +91,18 @@ class Performer {
   void Step(const Event& event, OnAnswer on_answer);
   void Step(const Event& event);
   // Call at least once a second: handles deadlines, decisions that wait for the disk, counters, and
-  // jobs that can be forgotten.
+  // jobs that are deleted for their age.
   void Tick();
   // From now on no decision waits for disk space, since the calls that it answers would hold up the
   // end of the program: if one does, the performer halts, without on_fatal. Nothing of what is
   // dropped was said.
   void GoDown();
 
-  // Stores and admits the job, or finds the one that an earlier submission made. Blocks on the
-  // disk.
+  // Submits the job, or finds the one that an earlier submission made. Blocks on the disk.
   //   ALREADY_EXISTS      NAME_TAKEN: by a job with another spec, or by one that has failed or was
   //                       cancelled; TOKEN_TAKEN: the token came with another spec
   //   FAILED_PRECONDITION the checkpoint that it begins with does not exist any more
-  //   RESOURCE_EXHAUSTED  the disk is full; JOBS_FULL: too many jobs have not ended
+  //   RESOURCE_EXHAUSTED  the disk is full (the job may exist later); the core's refusals
   // `owner`: the user who submits it, or empty if not known.
   absl::StatusOr<Submitted> Submit(ResolvedJob resolved, const std::string& token,
                                    const std::string& owner = "");
@@ -121,7 +123,7 @@ class Performer {
   // The events after a sequence, of a job that is live or in the database. Empty if there is no
   // such job.
   std::vector<v1::JobEvent> EventsAfter(const std::string& job, int64_t sequence) const;
-  // Null if the job is unknown, or ended some time ago.
+  // Null if the job is unknown, or has ended and nothing is left to do for it.
   std::shared_ptr<LiveJob> Find(absl::string_view id) const;
   std::vector<std::shared_ptr<LiveJob>> All() const;
   std::optional<JobView> View(const std::string& job) const;
@@ -148,6 +150,9 @@ class Performer {
   absl::Status Judge(const ContributionComplete& contribution) const;
   absl::Status CheckPlace(const std::string& job, const std::string& pool,
                           const std::string& incarnation) const;
+  // As Coordinator::InitialSteps and InitialUploads.
+  std::set<int64_t> InitialSteps(const std::string& job) const;
+  std::set<std::string> InitialUploads() const;
   // OK; RESOURCE_EXHAUSTED: decisions wait for the disk; UNAVAILABLE: halted.
   absl::Status health() const;
   // Takes note of an error of the metadata. A fatal one halts the performer.
@@ -164,6 +169,8 @@ class Performer {
   std::string NewJobId() const;
   std::vector<MetaRecord> RecordsOf(const Decision& decision);
   void TakeOver(const Record& record);
+  void TakeOver(const StoreDeleted& deleted);
+  void TakeOver(LiveJob& job, const StoreNewJob& record);
   void TakeOver(LiveJob& job, const StoreJobState& state);
   void TakeOver(LiveJob& job, const StorePlace& place);
   void TakeOver(LiveJob& job, const StorePause& pause);
@@ -173,12 +180,6 @@ class Performer {
   Logger LogOf(const LiveJob& job, const std::string& pool = "") const;
   // Logs what happened to a job, and adds it to its events.
   void Tell(LiveJob& job, v1::JobEvent event, LogLevel level = LogLevel::kInfo);
-  // Closes the store of a job that is paused, and gives its memory back.
-  void CloseStore(LiveJob& job);
-  // A job that has not begun yet keeps the checkpoint that it begins with from being removed.
-  void PinInitial(const LiveJob& job, bool pinned);
-  // RESOURCE_EXHAUSTED, JOBS_FULL.
-  absl::Status CheckRoom(const std::string& owner) const;
 
   // In performer_effects.cc.
   void Tell(const RequestSeed& notice);
@@ -189,26 +190,26 @@ class Performer {
   void Tell(const PoolFellBehind& notice);
   void Tell(const PoolSetAside& notice);
   void Tell(const EndJob& notice);
+  void Tell(const LastCheckpointMissing& notice);
+  void Tell(const ForgetJob& notice);
   void TrackEvaluations(const LiveJob& job);
   void Begin(const OpenStore& work);
   void Begin(const ApplyRound& work);
   void Begin(const WriteCheckpoint& work);
+  void TellCheckpoint(LiveJob& job, int64_t step, const absl::Status& written);
+  void Begin(const CloseStore& work);
+  void Begin(const RemoveLog& work);
   void Begin(const RemoveFiles& work);
   // Makes a callback for a work: it passes the work's result to `then` on the owner thread.
   template <typename T>
   Fragments::Done<T> Ended(std::function<void(absl::StatusOr<T>)> then);
 
-  // The caller holds the job.
-  void Forget(const LiveJob& job);
-  void ForgetEnded();
-  // Removes log and snapshots of jobs that have ended, one job after another.
-  void RemoveLogs();
-  // A job's log was removed, or is kept.
-  void LogTried(const std::string& id, const absl::StatusOr<bool>& removed);
-  // Begins to write the last checkpoint of a job that was cancelled or failed, which is missing:
-  // the coordinator ended before it, or the disk was full. False: the job has none.
-  bool WriteLeft(const std::string& id);
-  void LeftTried(const LiveJob& job, const absl::Status& status);
+  // What the core needs to open the store of a job that ended before this start. Nothing: this
+  // program cannot use it.
+  std::optional<JobOptions> FindEnded(const std::string& id);
+  // Takes a job out of the metrics.
+  void Hide(const LiveJob& job);
+  void DeleteExpired();
   void ShowGauges();
   bool full() const;
   absl::Duration run_time() const { return run_time_at_start_ + (now() - started_); }
@@ -224,16 +225,6 @@ class Performer {
 
   std::map<std::string, std::shared_ptr<LiveJob>, std::less<>> jobs_;
   std::map<JobState, int64_t> jobs_by_state_;
-  // Ended jobs that may still have a log, when its removal is tried, whether the last checkpoint
-  // was, and what was told last of the latter. No decision depends on it, so the core does not know
-  // of it.
-  struct EndedLog {
-    absl::Time at = absl::InfinitePast();
-    bool checkpoint_tried = false;
-    std::string trouble = {};
-  };
-  std::map<std::string, EndedLog> logs_of_ended_;
-  bool removing_log_ = false;
   // Decisions that have not taken effect, the oldest first.
   std::deque<Pending> backlog_;
   bool draining_ = false;
@@ -242,6 +233,8 @@ class Performer {
   const absl::Time started_;
   const absl::Duration run_time_at_start_;
   absl::Time run_time_saved_;
+  // A store may be let go of after the performer has ended.
+  const std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
 }  // namespace longhaul::coordinator

@@ -8,17 +8,9 @@
 #include "coordinator/effects/performer.h"
 #include "coordinator/effects/refusal.h"
 #include "coordinator/store/fatal.h"
-#include "coordinator/sync/round_plan.h"
 
 namespace longhaul::coordinator {
 namespace {
-
-// The time between two tries to remove the log of a job that has ended.
-constexpr absl::Duration kRemoveLogDelay = absl::Seconds(10);
-// The same if its store must be opened again for that, which may take long.
-constexpr absl::Duration kOpenAgainDelay = absl::Minutes(1);
-// How long an ended job's last commits can still be pulled. Its state stays in memory so long.
-constexpr absl::Duration kForgetAfter = absl::Minutes(1);
 
 WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
   if (IsBadSeed(status)) {
@@ -116,10 +108,8 @@ void Performer::Tell(const EndJob& notice) {
   LiveJob& job = *Find(notice.job);
   if (notice.state == JobState::kQuarantined) {
     job.quarantine = notice.fault;
-    CloseStore(job);
     job.events.Add(EventOf(notice), now());
   } else {
-    job.forget_at = now() + kForgetAfter;
     parts_.fragments->Retire(job.id());
   }
   if (parts_.tracks != nullptr) parts_.tracks->Ended(job);
@@ -129,6 +119,19 @@ void Performer::Tell(const EndJob& notice) {
   LogOf(job, notice.fault->pool)
       .Log(notice.state == JobState::kCancelled ? LogLevel::kInfo : LogLevel::kError,
            absl::StrCat("is ", JobStateName(notice.state), ": ", notice.fault->message));
+}
+
+void Performer::Tell(const LastCheckpointMissing& notice) {
+  LogOf(*Find(notice.job))
+      .Warning(absl::StrCat("its last checkpoint is not written yet: ", notice.why));
+}
+
+void Performer::Tell(const ForgetJob& notice) {
+  if (const std::shared_ptr<LiveJob> job = Find(notice.job)) {
+    Hide(*job);
+    jobs_.erase(notice.job);
+  }
+  parts_.fragments->Forget(notice.job);
 }
 
 // Adds the stored evaluations to the curves. Those that the files have already change nothing.
@@ -154,11 +157,11 @@ Fragments::Done<T> Performer::Ended(std::function<void(absl::StatusOr<T>)> then)
 void Performer::Begin(const OpenStore& work) {
   parts_.fragments->Open(
       work.job, work.create,
-      Ended<OpenedStore>([this, id = work.job](absl::StatusOr<OpenedStore> opened) {
-        const std::shared_ptr<LiveJob> job = Find(id);
-        if (!job) return;
+      Ended<StoreContents>([this, id = work.job](absl::StatusOr<StoreContents> opened) {
         if (!opened.ok())
           return Step(OpenFailed{id, WorkFaultOf(opened.status(), "opening the job's store")});
+        // Null: the job was deleted meanwhile.
+        const std::shared_ptr<LiveJob> job = Find(id);
         StoreOpened event{.job = id};
         absl::Time newest = absl::InfinitePast();
         for (OpenedFragment& fragment : opened->fragments) {
@@ -169,6 +172,7 @@ void Performer::Begin(const OpenStore& work) {
           if (!fragment.commit.has_value()) continue;
           CommitRecord& commit = *fragment.commit;
           recovered.evaluator = commit.evaluator;
+          if (job == nullptr) continue;
           // An earlier version of the program did not keep the time.
           const absl::Time due = commit.due == absl::InfinitePast() ? now() : commit.due;
           newest = std::max(newest, due);
@@ -178,8 +182,8 @@ void Performer::Begin(const OpenStore& work) {
           if (commit.kind != RoundKind::kSeed) job->progress.ContributedAtNextReport(commit.pools);
           job->progress.SetCommit(std::move(commit));
         }
+        if (job == nullptr) return Step(event);
         if (newest != absl::InfinitePast()) parts_.metrics->ShowLastCommit(job->name(), newest);
-        job->commits_unread = false;
         TrackEvaluations(*job);
         const RecoveryReport& report = opened->recovery;
         LogOf(*job).Info(absl::StrCat("its store is open: ", report.commits_replayed,
@@ -202,13 +206,12 @@ void Performer::Begin(const ApplyRound& work) {
   parts_.fragments->Apply(
       work.job, std::move(round),
       Ended<CommitRecord>([this, work, due](absl::StatusOr<CommitRecord> commit) {
-        const std::shared_ptr<LiveJob> job = Find(work.job);
-        if (!job) return;
         if (!commit.ok()) {
           return Step(ApplyFailed{work.job, work.fragment, work.version,
                                   WorkFaultOf(commit.status(), "applying a round")});
         }
-        job->progress.SetCommit(*std::move(commit));
+        if (const std::shared_ptr<LiveJob> job = Find(work.job))
+          job->progress.SetCommit(*std::move(commit));
         Step(RoundApplied{work.job, work.fragment, work.version});
         parts_.metrics->commit_seconds.With().Observe(absl::ToDoubleSeconds(now() - due));
       }));
@@ -219,30 +222,78 @@ void Performer::Begin(const WriteCheckpoint& work) {
   parts_.fragments->Checkpoint(
       work.job, ManifestOf(job, work, now()), work.versions,
       Ended<v1::CheckpointManifest>([this, work](absl::StatusOr<v1::CheckpointManifest> written) {
-        const std::shared_ptr<LiveJob> job = Find(work.job);
-        if (!job) return;
+        // Null: the job was deleted meanwhile.
+        if (const std::shared_ptr<LiveJob> job = Find(work.job))
+          TellCheckpoint(*job, work.step, written.status());
         if (!written.ok()) {
-          v1::JobEvent event = MakeEvent(
-              v1::CHECKPOINT_FAILED, v1::WARNING,
-              absl::StrCat("no checkpoint of step ", work.step, ": ", written.status().message()));
-          event.set_step(work.step);
-          event.set_code(absl::StatusCodeToString(written.status().code()));
-          if (std::exchange(job->checkpoint_trouble, event.message()) != event.message()) {
-            Tell(*job, std::move(event), LogLevel::kWarning);
-            parts_.publisher->JobChanged(*job);
-          }
           return Step(CheckpointFailed{work.job, work.final,
                                        WorkFaultOf(written.status(), "writing a checkpoint"),
-                                       work.cycle});
+                                       work.cycle, work.last});
         }
-        v1::JobEvent event = MakeEvent(v1::CHECKPOINT_WRITTEN, v1::INFO,
-                                       absl::StrCat("has a checkpoint of step ", work.step));
-        event.set_step(work.step);
-        job->checkpoint_trouble.clear();
-        Tell(*job, std::move(event));
-        parts_.publisher->JobChanged(*job);
-        Step(CheckpointWritten{work.job, work.final, work.cycle});
+        Step(CheckpointWritten{work.job, work.final, work.cycle, work.last});
       }));
+}
+
+void Performer::TellCheckpoint(LiveJob& job, int64_t step, const absl::Status& written) {
+  v1::JobEvent event =
+      written.ok()
+          ? MakeEvent(v1::CHECKPOINT_WRITTEN, v1::INFO,
+                      absl::StrCat("has a checkpoint of step ", step))
+          : MakeEvent(v1::CHECKPOINT_FAILED, v1::WARNING,
+                      absl::StrCat("no checkpoint of step ", step, ": ", written.message()));
+  event.set_step(step);
+  if (!written.ok()) event.set_code(absl::StatusCodeToString(written.code()));
+  // One that waits for the disk fails again and again.
+  const std::string trouble = written.ok() ? "" : event.message();
+  if (std::exchange(job.checkpoint_trouble, trouble) == trouble && !written.ok()) return;
+  Tell(job, std::move(event), written.ok() ? LogLevel::kInfo : LogLevel::kWarning);
+  parts_.publisher->JobChanged(job);
+}
+
+void Performer::Begin(const CloseStore& work) {
+  if (const std::shared_ptr<LiveJob> job = Find(work.job)) {
+    if (IsEnded(job->record.state)) Hide(*job);
+    parts_.metrics->last_commit.RemoveWhere(kJobLabel, job->name());
+    if (parts_.tracks != nullptr) parts_.tracks->Ended(*job);
+  }
+  parts_.fragments->CloseStore(
+      work.job, [this, alive = std::weak_ptr<const bool>(alive_), id = work.job] {
+        if (!alive.expired()) (void)parts_.owner->Submit([this, id] { Step(StoreClosed{id}); });
+      });
+}
+
+void Performer::Begin(const RemoveLog& work) {
+  parts_.fragments->RemoveLog(
+      work.job, Ended<bool>([this, id = work.job](absl::StatusOr<bool> removed) {
+        if (removed.ok() && *removed) return Step(LogRemoved{id});
+        if (removed.ok()) return Step(LogNeeded{id, FindEnded(id)});
+        const bool damaged = absl::IsDataLoss(removed.status());
+        if (damaged) {
+          parts_.log->With({.job_id = id})
+              .Error(absl::StrCat("its log is kept, since its last checkpoint is damaged: ",
+                                  removed.status().message()));
+        }
+        Step(LogRemovalFailed{id, /*retry=*/!damaged});
+      }));
+}
+
+std::optional<JobOptions> Performer::FindEnded(const std::string& id) {
+  if (const std::shared_ptr<LiveJob> job = Find(id))
+    return job->resolved.has_value() ? std::optional(JobOptionsOf(*job->resolved)) : std::nullopt;
+  absl::StatusOr<JobRecord> record = parts_.meta->GetJob(id);
+  v1::JobSpec spec;
+  if (!record.ok() || !spec.ParseFromString(record->spec)) return std::nullopt;
+  absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec);
+  if (!resolved.ok()) return std::nullopt;
+  const JobOptions options = JobOptionsOf(*resolved);
+  const absl::StatusOr<std::shared_ptr<LiveJob>> job =
+      MakeLiveJob(*std::move(record), *std::move(resolved));
+  if (!job.ok()) return std::nullopt;
+  const absl::StatusOr<std::vector<std::string>> events = parts_.meta->ListEvents(id);
+  if (events.ok()) (*job)->events.Restore(*events);
+  parts_.fragments->Add((*job)->fragments);
+  jobs_[id] = *job;
+  return options;
 }
 
 void Performer::Begin(const RemoveFiles& work) {
@@ -254,105 +305,6 @@ void Performer::Begin(const RemoveFiles& work) {
       Step(RemoveFailed{id});
     });
   });
-}
-
-void Performer::RemoveLogs() {
-  const auto due = std::find_if(logs_of_ended_.begin(), logs_of_ended_.end(),
-                                [this](const auto& entry) { return entry.second.at <= now(); });
-  if (removing_log_ || due == logs_of_ended_.end()) return;
-  removing_log_ = true;
-  parts_.fragments->RemoveLog(due->first,
-                              Ended<bool>([this, id = due->first](absl::StatusOr<bool> removed) {
-                                LogTried(id, removed);
-                              }));
-}
-
-void Performer::LogTried(const std::string& id, const absl::StatusOr<bool>& removed) {
-  removing_log_ = false;
-  const auto tried = logs_of_ended_.find(id);
-  // Otherwise the job was deleted meanwhile.
-  if (tried != logs_of_ended_.end()) {
-    const bool damaged = absl::IsDataLoss(removed.status());
-    if (damaged) {
-      parts_.log->With({.job_id = id})
-          .Error(absl::StrCat("its log is kept, since its last checkpoint is damaged: ",
-                              removed.status().message()));
-    }
-    if (!removed.ok() && !damaged) {
-      tried->second.at = now() + kRemoveLogDelay;
-    } else if (removed.value_or(true) || std::exchange(tried->second.checkpoint_tried, true) ||
-               !WriteLeft(id)) {
-      logs_of_ended_.erase(tried);
-    } else {
-      removing_log_ = true;
-      return;
-    }
-  }
-  RemoveLogs();
-}
-
-bool Performer::WriteLeft(const std::string& id) {
-  const absl::StatusOr<JobRecord> record = parts_.meta->GetJob(id);
-  v1::Job report;
-  v1::JobSpec spec;
-  if (!record.ok() || record->state == JobState::kCompleted ||
-      !report.ParseFromString(record->status) || !spec.ParseFromString(record->spec) ||
-      std::any_of(report.fragments().begin(), report.fragments().end(),
-                  [](const auto& fragment) { return fragment.rounds_committed() < 1; })) {
-    return false;
-  }
-  absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec);
-  if (!resolved.ok() || report.fragments_size() != static_cast<int>(resolved->fragments.size()))
-    return false;
-  const absl::StatusOr<std::shared_ptr<LiveJob>> made = MakeLiveJob(*record, *std::move(resolved));
-  if (!made.ok()) return false;
-  const std::shared_ptr<LiveJob>& job = *made;
-  const int64_t memory = MemoryOf(*job->resolved);
-  if (memory > core_.memory_left()) {
-    (void)parts_.owner->Submit([this, job] {
-      LeftTried(*job, absl::UnavailableError("its state has no room beside those of other jobs"));
-    });
-    return true;
-  }
-  Step(StateTaken{id, memory});
-  parts_.fragments->Add(job->fragments);
-  parts_.fragments->Open(
-      id, /*create=*/false, Ended<OpenedStore>([this, job](absl::StatusOr<OpenedStore> opened) {
-        if (!opened.ok()) return LeftTried(*job, opened.status());
-        WriteCheckpoint work{.job = job->id(), .last = true};
-        for (const OpenedFragment& fragment : opened->fragments)
-          work.versions.push_back(fragment.version);
-        if (*std::min_element(work.versions.begin(), work.versions.end()) < 1)
-          return LeftTried(*job, absl::NotFoundError("not every fragment was synchronised"));
-        const JobOptions options = JobOptionsOf(*job->resolved);
-        work.step =
-            RoundPlan(options.schedule, options.steps, options.final_round).StepOf(work.versions);
-        parts_.fragments->Checkpoint(
-            job->id(), ManifestOf(*job, work, now()), work.versions,
-            Ended<v1::CheckpointManifest>(
-                [this, job](absl::StatusOr<v1::CheckpointManifest> written) {
-                  LeftTried(*job, written.status());
-                }));
-      }));
-  return true;
-}
-
-void Performer::LeftTried(const LiveJob& job, const absl::Status& status) {
-  parts_.fragments->Close(job.id());
-  Step(StateFreed{job.id()});
-  if (status.ok()) LogOf(job).Info("has its last checkpoint, which was missing");
-  if (const auto tried = logs_of_ended_.find(job.id()); tried != logs_of_ended_.end()) {
-    EndedLog& log = tried->second;
-    const bool again = Passes(status) || absl::IsUnavailable(status);
-    log.at = now() + (again ? kOpenAgainDelay : kRemoveLogDelay);
-    log.checkpoint_tried = !again;
-    if (!status.ok() && log.trouble != status.message()) {
-      log.trouble = std::string(status.message());
-      LogOf(job).Warning(absl::StrCat("its last checkpoint is missing: ", log.trouble));
-    }
-  }
-  removing_log_ = false;
-  RemoveLogs();
 }
 
 }  // namespace longhaul::coordinator

@@ -14,9 +14,6 @@
 namespace longhaul::coordinator {
 namespace {
 
-// How many jobs may be there that have not ended. The service is made for some hundreds.
-constexpr int kLiveJobsMax = 1000;
-
 // An id begins with a digit, so it is never the name of a job. Ids sort by time.
 std::string MakeJobId(absl::Time now) {
   std::random_device random;
@@ -89,7 +86,6 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
   LH_ASSIGN_OR_RETURN(const std::optional<std::string> same, FindSame(meta, resolved.spec, token));
   if (same.has_value()) return Submitted{*same};
   if (full()) return DiskFullError("no job can be stored");
-  LH_RETURN_IF_ERROR(CheckRoom(owner));
   JobRecord record{.id = NewJobId(),
                    .name = resolved.spec.name(),
                    .idempotency_token = token,
@@ -98,44 +94,27 @@ absl::StatusOr<Submitted> Performer::Submit(ResolvedJob resolved, const std::str
                    .created = now(),
                    .owner = owner};
   const JobOptions job_options = JobOptionsOf(resolved);
-  LH_ASSIGN_OR_RETURN(const std::shared_ptr<LiveJob> job, MakeLiveJob(record, std::move(resolved)));
-  record.status = parts_.publisher->StatusOf(*job, std::nullopt);
-  // The checkpoint is pinned first, so that it is not removed between the check and the record.
-  PinInitial(*job, true);
-  absl::Status stored = CheckInitial(meta, *parts_.fragments, *job->fragments);
-  if (stored.ok()) {
-    stored = parts_.records->Commit({NewJob{record}});
-    Note(stored);
-  }
-  if (!stored.ok()) PinInitial(*job, false);
-  if (absl::IsResourceExhausted(stored)) return DiskFullError(stored.message());
-  LH_RETURN_IF_ERROR(stored);
-  ++jobs_by_state_[record.state];
-  job->events.Add(MakeEvent(v1::STATE_CHANGED, v1::INFO, "was submitted"), now());
-  for (const std::string& warning : job->resolved->beginning_warnings)
-    job->events.Add(MakeEvent(v1::SUBMIT_WARNING, v1::WARNING, warning), now());
+  LH_ASSIGN_OR_RETURN(const std::shared_ptr<LiveJob> job,
+                      MakeLiveJob(std::move(record), std::move(resolved)));
+  // The checkpoint is not removed between the check and the decision.
+  const std::shared_ptr<const void> held =
+      parts_.fragments->HoldCheckpoint(job_options.from_job, job_options.from_step);
+  LH_RETURN_IF_ERROR(CheckInitial(meta, *parts_.fragments, *job->fragments));
+  const std::string id = job->id();
   parts_.fragments->Add(job->fragments);
-  jobs_[record.id] = job;
-  Step(SubmitJob{record.id, job_options});
-  return Submitted{record.id, true};
-}
-
-// An owner may have as many as there is room beside them (as StreamAdmission), so that none can
-// take it all: a single one half.
-absl::Status Performer::CheckRoom(const std::string& owner) const {
-  int live = 0, of_owner = 0;
-  for (const auto& [id, job] : jobs_) {
-    if (job->record.ended != absl::InfinitePast()) continue;
-    ++live;
-    of_owner += job->record.owner == owner;
-  }
-  if (of_owner < kLiveJobsMax - live) return absl::OkStatus();
-  return WithErrorInfo(
-      absl::ResourceExhaustedError(absl::StrCat(
-          live, " jobs have not ended, ", of_owner, " of them of ",
-          owner.empty() ? "this submitter" : owner, ": there is room for ", kLiveJobsMax,
-          ", and a submitter may have as many as there is room beside them")),
-      {"JOBS_FULL", {{"hint", "wait until jobs end, or cancel some (longhaul list shows them)"}}});
+  jobs_[id] = job;
+  // If the disk is full now, the decision waits, and the caller comes again.
+  const auto status = std::make_shared<absl::Status>(DiskFullError("the job is not stored yet"));
+  Step(SubmitJob{id, job_options, owner}, [status](const std::optional<Answer>& answer) {
+    const Refuse* refusal = RefusalIn(answer);
+    *status = refusal == nullptr ? absl::OkStatus() : ToStatus(*refusal);
+  });
+  if (status->ok()) return Submitted{id, true};
+  if (View(id).has_value()) return *status;
+  // It was refused.
+  jobs_.erase(id);
+  parts_.fragments->Forget(id);
+  return *status;
 }
 
 void Performer::Delete(const std::string& name_or_id,

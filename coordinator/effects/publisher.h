@@ -24,9 +24,11 @@ class Publisher {
   virtual void JobEnded(const LiveJob& job, const EndJob& end) = 0;
   // A report of the job would show something different now. Must be cheap.
   virtual void JobChanged(const LiveJob& job) = 0;
-  // Bytes that are stored with the job's record, beside its spec. They are opaque to the performer.
-  // At the end of a job they are its whole report.
-  virtual std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) = 0;
+  // Bytes that are stored with the job's record as it will be, beside its spec. They are for people
+  // and opaque to the performer: nothing is decided by them. At the end of a job they are its whole
+  // report.
+  virtual std::string StatusOf(const LiveJob& job, const JobRecord& record,
+                               const std::optional<JobFault>& fault) = 0;
 };
 
 }  // namespace longhaul::coordinator

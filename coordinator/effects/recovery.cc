@@ -32,8 +32,7 @@ absl::Status RecoverPlaces(MetaStore& meta, const std::string& id, RecoveredJob*
 // If the counters do not parse, they start at zero.
 absl::Status RecoverCounters(MetaStore& meta, LiveJob& job) {
   LH_ASSIGN_OR_RETURN(job.counters, meta.GetCounters(job.id()));
-  v1::Job counters;
-  counters.ParseFromString(job.counters);
+  const store::v1::JobCounters counters = ParseCounters(job.counters);
   const v1::WireBytes& bytes = counters.wire_bytes();
   job.fragments->bytes_up().Add({.payload = bytes.up_payload(), .total = bytes.up_total()});
   job.fragments->bytes_down().Add({.payload = bytes.down_payload(), .total = bytes.down_total()});
@@ -66,7 +65,6 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
   LH_ASSIGN_OR_RETURN(std::shared_ptr<LiveJob> job, MakeLiveJob(record, std::move(resolved)));
   LH_RETURN_IF_ERROR(RecoverPlaces(meta, record.id, recovered));
   LH_RETURN_IF_ERROR(RecoverCounters(meta, *job));
-  job->commits_unread = recovered->state != JobState::kPending;
   LH_ASSIGN_OR_RETURN(recovered->checkpoint_asked, meta.GetCheckpointRequest(record.id));
   LH_ASSIGN_OR_RETURN(job->pause, meta.GetPause(record.id));
   // An earlier version of the program gave pools to the job, since it does not know of pauses.
@@ -80,19 +78,14 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
   return job;
 }
 
-// Jobs by state; those that have ended, and for how long.
-absl::Status RecoverEnded(MetaStore& meta, absl::Time now, RecoveredState& state) {
-  LH_ASSIGN_OR_RETURN(const std::vector<JobKey> keys, meta.ListKeys());
+// Jobs by state, and those that have ended of which a log may be there.
+absl::Status RecoverEnded(MetaStore& meta, RecoveredState& state) {
+  LH_ASSIGN_OR_RETURN(state.jobs_by_state, meta.CountByState());
   LH_ASSIGN_OR_RETURN(state.run_time, meta.GetRunTime());
-  std::vector<MetaRecord> found;
-  for (const JobKey& key : keys) {
-    ++state.jobs_by_state[key.state];
-    if (!key.has_ended()) continue;
-    if (!key.ended_run_time.has_value()) found.push_back(EndedRunTime{key.id, state.run_time});
-    const absl::Duration age = state.run_time - key.ended_run_time.value_or(state.run_time);
-    state.core.ended.push_back({key.id, key.state, now - age});
-  }
-  const absl::Status written = meta.Commit(found);
+  LH_ASSIGN_OR_RETURN(const std::vector<JobKey> keys, meta.ListNotCleanedUp());
+  for (const JobKey& key : keys) state.core.ended.push_back({key.id, key.name, key.state});
+  // Those that another program ended, or that were adopted, count as ended now.
+  const absl::Status written = meta.Commit({EndedRunTime{state.run_time}});
   return absl::IsResourceExhausted(written) ? absl::OkStatus() : written;
 }
 
@@ -106,16 +99,17 @@ absl::Status ReadEvaluations(MetaStore& meta, const std::string& job, JobProgres
   return absl::OkStatus();
 }
 
-absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, absl::Time now, const Logger& log) {
+absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log) {
   RecoveredState state;
   LH_ASSIGN_OR_RETURN(state.core.removing, meta.ListUnremoved());
-  LH_RETURN_IF_ERROR(RecoverEnded(meta, now, state));
+  LH_RETURN_IF_ERROR(RecoverEnded(meta, state));
   LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records, meta.ListUnended());
   for (const JobRecord& record : records) {
-    RecoveredJob recovered{.job = record.id, .state = record.state};
+    RecoveredJob recovered{.job = record.id, .owner = record.owner, .state = record.state};
     absl::StatusOr<std::shared_ptr<LiveJob>> job = RecoverJob(meta, record, &recovered);
     if (!job.ok()) {
-      recovered.options = {.name = record.name, .from_job = FromJobOf(SpecOf(record).init())};
+      recovered.options = {.name = record.name};
+      SetBeginning(SpecOf(record).init(), recovered.options);
       recovered.places.clear();
       recovered.unusable =
           FaultOf(job.status(), "its records cannot be used",

@@ -33,6 +33,6 @@ absl::Status ReadEvaluations(MetaStore& meta, const std::string& job, JobProgres
 //
 // A job is quarantined, with the reason, if this program does not accept its spec any more or if
 // its records contradict each other. The others are not affected. Errors: those of the database.
-absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, absl::Time now, const Logger& log);
+absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log);
 
 }  // namespace longhaul::coordinator

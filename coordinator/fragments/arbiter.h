@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,6 +28,9 @@ class Arbiter {
   // Whether the pool may read the job's fragments. Returns at once; changes nothing.
   virtual absl::Status CheckReader(const std::string& job, const std::string& pool,
                                    const std::string& incarnation) const = 0;
+  // The steps of the job's checkpoints with which other jobs begin that are not seeded. Returns at
+  // once.
+  virtual std::set<int64_t> InitialSteps(const std::string& job) const = 0;
   // Reports that the contribution is complete and in the log. OK: it counts. Blocks until that is
   // decided. Must not be called on the thread that decides.
   virtual absl::Status Complete(const ContributionId& contribution) = 0;

@@ -18,31 +18,14 @@ absl::Status NoJob(const std::string& job) {
   return absl::NotFoundError(absl::StrCat("job ", job, " is not here"));
 }
 
-absl::Status StillHeld() { return absl::UnavailableError("its last works have not ended"); }
-
 // Runs `work` on the runner and gives its result to `done`. UNAVAILABLE: the runner is full.
 template <typename Result, typename Work>
 void RunThen(TaskRunner& runner, absl::AnyInvocable<void(Result)> done, Work work) {
   // Shared, since Submit destroys a task that it refuses, with everything that the task holds.
   auto shared = std::make_shared<absl::AnyInvocable<void(Result)>>(std::move(done));
-  const bool accepted =
-      runner.Submit([shared, work = std::make_optional(std::move(work))]() mutable {
-        Result result = (*work)();
-        // Whoever hears that the work has ended finds nothing held by it any more.
-        work.reset();
-        (*shared)(std::move(result));
-      });
+  const bool accepted = runner.Submit(
+      [shared, work = std::make_optional(std::move(work))]() mutable { (*shared)((*work)()); });
   if (!accepted) (*shared)(absl::UnavailableError("too many tasks wait for the disk"));
-}
-
-// Adds the contributions to uncommitted rounds that the log holds.
-void RecoverContributions(JobStore& store, Contributions& contributions) {
-  for (StoredPart& part : store.TakePending()) {
-    const PartInfo& info = part.info;
-    const ContributionKey key{info.fragment, info.version, info.pool, info.incarnation};
-    const std::vector<BlockRange> blocks = contributions.Reserve(key, BlocksOf(info.segments));
-    contributions.Confirm(key, blocks, std::move(part));
-  }
 }
 
 }  // namespace
@@ -56,36 +39,28 @@ void Fragments::Add(std::shared_ptr<JobFragments> job) {
   jobs_[id] = std::move(job);
 }
 
-void Fragments::Close(const std::string& id) {
+void Fragments::CloseStore(const std::string& id, absl::AnyInvocable<void()> done) {
+  const std::shared_ptr<JobFragments> job = Find(id);
+  const std::shared_ptr<SharedStore> store = job ? job->set_store(nullptr) : nullptr;
+  if (store == nullptr) return done();
+  store->Close(std::move(done));
+}
+
+void Fragments::Forget(const std::string& id) {
   absl::MutexLock lock(&mutex_);
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
-  found->second->Close();
-  closed_.emplace(id, found->second);
+  found->second->Hide();
   jobs_.erase(found);
-}
-
-void Fragments::Reset(const std::string& id) {
-  const std::shared_ptr<JobFragments> job = Find(id);
-  if (!job) return;
-  job->Close();
-  std::shared_ptr<JobFragments> closed = job->WithoutStore();
-  absl::MutexLock lock(&mutex_);
-  closed_.emplace(id, job);
-  jobs_[id] = std::move(closed);
-}
-
-bool Fragments::IsHeld(const std::string& job) {
-  std::erase_if(closed_, [](const auto& entry) { return entry.second.expired(); });
-  return closed_.contains(job);
 }
 
 void Fragments::Retire(const std::string& id) {
   const std::shared_ptr<JobFragments> job = Find(id);
-  if (!job || job->store() == nullptr) return;
+  const std::shared_ptr<SharedStore> store = job ? job->store() : nullptr;
+  if (store == nullptr) return;
   job->set_full(JobFragments::Storing::kFinalCheckpoint, "");
   // If the task is refused or fails, the space stays in use until the next start.
-  (void)parts_.background->Submit([this, job] { Note(*job, job->store()->Retire()); });
+  (void)parts_.background->Submit([this, job, store] { Note(*job, (*store)->Retire()); });
 }
 
 absl::Status Fragments::Health() const {
@@ -111,7 +86,7 @@ void Fragments::Note(JobFragments& job, const absl::Status& status) {
   if (IsFatal(status) && job.TellFailure()) parts_.arbiter->StoreFailed(job.id(), status);
 }
 
-absl::StatusOr<OpenedStore> Fragments::OpenNow(JobFragments& job, bool create) {
+absl::StatusOr<StoreContents> Fragments::OpenNow(JobFragments& job, bool create) {
   const std::string dir = JobDir(job.id());
   const int threads = options_.tile_threads > 0 ? options_.tile_threads : TileThreads();
   absl::StatusOr<std::unique_ptr<JobStore>> store = JobStore::Recover(parts_.fs, dir, threads);
@@ -125,31 +100,26 @@ absl::StatusOr<OpenedStore> Fragments::OpenNow(JobFragments& job, bool create) {
   if ((*store)->options().fragment_elements != job.manifest().options.fragment_elements) {
     return absl::DataLossError(absl::StrCat(dir, " holds fragments of other sizes than the job's"));
   }
-  RecoverContributions(**store, job.contributions());
-  OpenedStore opened{.recovery = (*store)->recovery()};
+  const auto shared = std::make_shared<SharedStore>(*std::move(store));
+  StoreContents contents{.recovery = (*shared)->recovery()};
   for (int f = 0; f < job.count(); ++f) {
-    OpenedFragment& fragment = opened.fragments.emplace_back();
-    LH_ASSIGN_OR_RETURN(fragment.version, (*store)->Version(f));
+    OpenedFragment& fragment = contents.fragments.emplace_back();
+    LH_ASSIGN_OR_RETURN(fragment.version, (*shared)->Version(f));
     if (fragment.version >= 0) {
-      LH_ASSIGN_OR_RETURN(fragment.commit, (*store)->LastCommit(f));
+      LH_ASSIGN_OR_RETURN(fragment.commit, (*shared)->LastCommit(f));
       LH_RETURN_IF_ERROR(CheckFinite(*fragment.commit));
     }
-    fragment.contributors = job.contributions().WholeOf(f, fragment.version + 1);
+    fragment.contributors = shared->contributions().WholeOf(f, fragment.version + 1);
   }
-  job.set_store(*std::move(store));
-  return opened;
+  job.set_store(shared);
+  return contents;
 }
 
-void Fragments::Open(const std::string& id, bool create, Done<OpenedStore> done) {
+void Fragments::Open(const std::string& id, bool create, Done<StoreContents> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   if (!job) return done(NoJob(id));
-  {
-    absl::MutexLock lock(&mutex_);
-    // Two stores of one folder would write the same files.
-    if (IsHeld(id)) return done(StillHeld());
-  }
   RunThen(*parts_.opening, std::move(done), [this, job, create] {
-    absl::StatusOr<OpenedStore> opened = OpenNow(*job, create);
+    absl::StatusOr<StoreContents> opened = OpenNow(*job, create);
     if (opened.ok() || Passes(opened.status()))
       job->set_full(JobFragments::Storing::kOpening, opened.status().message());
     Note(*job, opened.status());
@@ -158,6 +128,7 @@ void Fragments::Open(const std::string& id, bool create, Done<OpenedStore> done)
 }
 
 absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragments>& job,
+                                                 const std::shared_ptr<SharedStore>& store,
                                                  const Round& round) {
   const absl::Time begun = SteadyTime();
   RoundInput input{.fragment = round.fragment,
@@ -167,30 +138,31 @@ absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragme
                    .due = round.due};
   std::vector<Round::Contributor> contributors = round.contributors;
   if (round.kind == RoundKind::kSeed && contributors.empty()) {
-    LH_RETURN_IF_ERROR(LogSeed(job, round.fragment));
+    LH_RETURN_IF_ERROR(LogSeed(job, store, round.fragment));
     contributors.push_back({kCheckpointPool, kCheckpointPool});
   }
   for (const Round::Contributor& c : contributors) {
     const ContributionKey key{round.fragment, round.version, c.pool, c.incarnation};
     Contribution& contribution = input.contributions.emplace_back(
-        Contribution{.pool = c.pool, .parts = job->contributions().Parts(key)});
+        Contribution{.pool = c.pool, .parts = store->contributions().Parts(key)});
     for (size_t i = 0; i < contribution.parts.size(); ++i) {
       const double weight = contribution.parts[i].info.weight;
       contribution.weight = i == 0 ? weight : std::min(contribution.weight, weight);
     }
   }
-  LH_ASSIGN_OR_RETURN(CommitRecord commit, job->store()->Apply(input));
+  LH_ASSIGN_OR_RETURN(CommitRecord commit, (*store)->Apply(input));
   parts_.metrics->apply_seconds.With().Observe(absl::ToDoubleSeconds(SteadyTime() - begun));
-  job->contributions().Forget(round.fragment, round.version);
-  SnapshotLater(job);
+  store->contributions().Forget(round.fragment, round.version);
+  SnapshotLater(job, store);
   return commit;
 }
 
 void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
-  if (!job || job->store() == nullptr) return done(NoJob(job ? job->name() : id));
-  RunThen(*parts_.apply, std::move(done), [this, job, round = std::move(round)] {
-    absl::StatusOr<CommitRecord> commit = ApplyNow(job, round);
+  const std::shared_ptr<SharedStore> store = job ? job->store() : nullptr;
+  if (store == nullptr) return done(NoJob(job ? job->name() : id));
+  RunThen(*parts_.apply, std::move(done), [this, job, store, round = std::move(round)] {
+    absl::StatusOr<CommitRecord> commit = ApplyNow(job, store, round);
     if (commit.ok() || Passes(commit.status()))
       job->set_full(JobFragments::Storing::kRound, commit.status().message());
     Note(*job, commit.status());
@@ -198,13 +170,14 @@ void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> don
   });
 }
 
-void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job) {
-  if (job->snapshot_asked.exchange(true)) return;
+void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job,
+                              const std::shared_ptr<SharedStore>& store) {
+  if (store->snapshot_asked.exchange(true)) return;
   TaskRunner* const runner = parts_.snapshots == nullptr ? parts_.background : parts_.snapshots;
-  const bool accepted = runner->Submit([this, job] {
+  const bool accepted = runner->Submit([this, job, store] {
     // Commits from here on ask again.
-    job->snapshot_asked = false;
-    const absl::Status status = job->store()->MaybeSnapshot();
+    store->snapshot_asked = false;
+    const absl::Status status = (*store)->MaybeSnapshot();
     Note(*job, status);
     if (!status.ok()) {
       parts_.log->With({.job = job->name(), .job_id = job->id()})
@@ -212,67 +185,42 @@ void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job) {
     }
   });
   // The next commit asks again.
-  if (!accepted) job->snapshot_asked = false;
+  if (!accepted) store->snapshot_asked = false;
 }
 
 void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifest,
                            std::vector<int64_t> versions, Done<v1::CheckpointManifest> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
-  if (!job || job->store() == nullptr) return done(NoJob(job ? job->name() : id));
-  RunThen(*parts_.background, std::move(done),
-          [this, job, versions = std::move(versions), manifest = std::move(manifest)]() mutable {
-            const bool final = manifest.final();
-            absl::StatusOr<v1::CheckpointManifest> written = job->store()->WriteCheckpoint(
-                std::move(manifest), versions, [this, job] { return Pinned(job->id()); });
-            if (final && (written.ok() || Passes(written.status()))) {
-              job->set_full(JobFragments::Storing::kFinalCheckpoint, written.status().message());
-            }
-            Note(*job, written.status());
-            return written;
-          });
-}
-
-std::shared_ptr<const void> Fragments::Hold(const std::string& job) {
-  absl::MutexLock lock(&mutex_);
-  if (IsHeld(job) || jobs_.contains(job)) return nullptr;
-  const auto holder = std::make_shared<const int>();
-  closed_.emplace(job, holder);
-  return holder;
+  const std::shared_ptr<SharedStore> store = job ? job->store() : nullptr;
+  if (store == nullptr) return done(NoJob(job ? job->name() : id));
+  RunThen(
+      *parts_.background, std::move(done),
+      [this, job, store, versions = std::move(versions), manifest = std::move(manifest)]() mutable {
+        absl::StatusOr<v1::CheckpointManifest> written = (*store)->WriteCheckpoint(
+            std::move(manifest), versions, [this, job] { return InUse(job->id()); });
+        Note(*job, written.status());
+        return written;
+      });
 }
 
 void Fragments::Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done) {
-  const std::shared_ptr<const void> held = Hold(job);
-  if (held == nullptr) return done(StillHeld());
   RunThen(*parts_.background, std::move(done),
-          [this, held, dir = JobDir(job)] { return RemoveJobStore(*parts_.fs, dir); });
+          [this, dir = JobDir(job)] { return RemoveJobStore(*parts_.fs, dir); });
 }
 
 void Fragments::RemoveLog(const std::string& job, Done<bool> done) {
-  const std::shared_ptr<const void> held = Hold(job);
-  if (held == nullptr) return done(StillHeld());
   RunThen(*parts_.background, std::move(done),
-          [this, held, dir = JobDir(job)] { return RemoveJobLog(*parts_.fs, dir); });
+          [this, dir = JobDir(job)] { return RemoveJobLog(*parts_.fs, dir); });
 }
 
-void Fragments::Pin(const std::string& job, int64_t step) {
-  absl::MutexLock lock(&mutex_);
-  pinned_[job].insert(step);
+std::shared_ptr<const void> Fragments::HoldCheckpoint(const std::string& job, int64_t step) {
+  return holds_.Hold(job, step);
 }
 
-void Fragments::Unpin(const std::string& job, int64_t step) {
-  absl::MutexLock lock(&mutex_);
-  const auto found = pinned_.find(job);
-  if (found == pinned_.end()) return;
-  if (const auto pin = found->second.find(step); pin != found->second.end())
-    found->second.erase(pin);
-  if (found->second.empty()) pinned_.erase(found);
-}
-
-std::set<int64_t> Fragments::Pinned(const std::string& job) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = pinned_.find(job);
-  if (found == pinned_.end()) return {};
-  return {found->second.begin(), found->second.end()};
+std::set<int64_t> Fragments::InUse(const std::string& job) {
+  std::set<int64_t> steps = parts_.arbiter->InitialSteps(job);
+  steps.merge(holds_.Held(job));
+  return steps;
 }
 
 }  // namespace longhaul::coordinator

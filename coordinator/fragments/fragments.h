@@ -30,6 +30,7 @@
 #include "common/logging/logging.h"
 #include "common/rpc/fragment_server.h"
 #include "coordinator/fragments/arbiter.h"
+#include "coordinator/fragments/checkpoint_holds.h"
 #include "coordinator/fragments/job_fragments.h"
 #include "coordinator/fragments/metrics.h"
 #include "longhaul/v1/checkpoint.pb.h"
@@ -45,7 +46,7 @@ struct OpenedFragment {
   // The pools whose complete contribution to version + 1 is in the log.
   std::vector<ContributionKey> contributors;
 };
-struct OpenedStore {
+struct StoreContents {
   std::vector<OpenedFragment> fragments;
   RecoveryReport recovery;
 };
@@ -105,13 +106,10 @@ class Fragments {
 
   // Makes the job known to streams; its store is opened later.
   void Add(std::shared_ptr<JobFragments> job);
-  // Closes the store, and gives its memory back once its last works and streams have ended. The
-  // counters go on. UNAVAILABLE of Open: they have not ended yet.
-  void Reset(const std::string& job);
-  // Opens the store and recovers it. This takes as long as applying the rounds since the last
-  // snapshots again. `create`: makes the store if it was never made. Other errors: those of
-  // JobStore, and IsBadSeed.
-  void Open(const std::string& job, bool create, Done<OpenedStore> done);
+  // Opens the store, which is closed, and recovers it. This takes as long as applying the rounds
+  // since the last snapshots again. `create`: makes the store if it was never made. Other errors:
+  // those of JobStore, and IsBadSeed.
+  void Open(const std::string& job, bool create, Done<StoreContents> done);
   // Performs a round. OK: it is durable. Other errors: those of JobStore, and IsBadSeed.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);
   // Writes a checkpoint of these versions (JobStore::WriteCheckpoint). The manifest has job_id,
@@ -120,24 +118,26 @@ class Fragments {
                   std::vector<int64_t> versions, Done<v1::CheckpointManifest> done);
   // The job has ended: gives back the disk space that was prepared for later rounds.
   void Retire(const std::string& job);
-  // Forgets the job. Later streams are refused; streams in progress end by themselves.
-  void Close(const std::string& job);
-  // Removes the files of a closed job. UNAVAILABLE: also while its last works and streams have not
-  // ended, since they might write files again.
-  void Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done);
-  // Removes log and snapshots of a closed job that has ended (RemoveJobLog). UNAVAILABLE: likewise.
-  // Until `done` a Remove of the job is refused with it, too.
+  // Closes the store. Later streams are refused, and those in progress end. `done` is called on any
+  // thread once the last of them, and the last work, has ended: then the memory is free, and no
+  // file changes any more.
+  void CloseStore(const std::string& job, absl::AnyInvocable<void()> done);
+  // Removes log and snapshots of a job that has ended (RemoveJobLog), or all its files. Its store
+  // is closed, and no other work on the job is in progress.
   void RemoveLog(const std::string& job, Done<bool> done);
+  void Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done);
+  // Nothing of the job stays in memory. Its store is closed.
+  void Forget(const std::string& job);
 
-  // --- Checkpoints that other jobs begin with.
+  // --- Checkpoints that are read.
 
   // FAILED_PRECONDITION: the checkpoint or upload that the job begins with does not exist. Looks at
   // the data folder once. A folder of the user's is not looked at. Other errors: those of the file
   // system.
   absl::Status CheckInitial(const JobFragments& job) const;
-  // A pinned checkpoint is not removed to make room for newer ones. Each Pin needs its own Unpin.
-  void Pin(const std::string& job, int64_t step);
-  void Unpin(const std::string& job, int64_t step);
+  // While the result lives, and a minute longer, this checkpoint is not removed to make room for
+  // newer ones. (Nor are those with which jobs begin: the arbiter names them.)
+  std::shared_ptr<const void> HoldCheckpoint(const std::string& job, int64_t step);
 
   // --- Bulk streams.
 
@@ -172,18 +172,18 @@ class Fragments {
 
  private:
   // The works of the messages. They block.
-  absl::StatusOr<OpenedStore> OpenNow(JobFragments& job, bool create);
+  absl::StatusOr<StoreContents> OpenNow(JobFragments& job, bool create);
   absl::StatusOr<CommitRecord> ApplyNow(const std::shared_ptr<JobFragments>& job,
+                                        const std::shared_ptr<SharedStore>& store,
                                         const Round& round);
-  void SnapshotLater(const std::shared_ptr<JobFragments>& job);
-  std::set<int64_t> Pinned(const std::string& job) const;
-  // Whether works or streams still hold what was closed.
-  bool IsHeld(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Holds a closed job as long as the result lives. Null: works or streams still hold it.
-  std::shared_ptr<const void> Hold(const std::string& job);
+  void SnapshotLater(const std::shared_ptr<JobFragments>& job,
+                     const std::shared_ptr<SharedStore>& store);
+  // The steps of checkpoints that must stay.
+  std::set<int64_t> InUse(const std::string& job);
   // In seeding.cc: writes the blocks of a fragment from the initial checkpoint to the log, verified
   // like those of a pool.
-  absl::Status LogSeed(const std::shared_ptr<JobFragments>& job, int fragment);
+  absl::Status LogSeed(const std::shared_ptr<JobFragments>& job,
+                       const std::shared_ptr<SharedStore>& store, int fragment);
   // IsBadSeed: the parameters are not finite. Earlier versions of the program took such seeds.
   static absl::Status CheckFinite(const CommitRecord& commit);
   std::string InitialFolder(const InitialCheckpoint& initial) const;
@@ -192,9 +192,7 @@ class Fragments {
   const Parts parts_;
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<JobFragments>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
-  // Closed ones, with what works and streams hold of them.
-  std::multimap<std::string, std::weak_ptr<const void>> closed_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::multiset<int64_t>> pinned_ ABSL_GUARDED_BY(mutex_);
+  CheckpointHolds holds_;
 };
 
 }  // namespace longhaul::coordinator

@@ -1,24 +1,10 @@
 #include "coordinator/fragments/job_fragments.h"
 
 #include <utility>
-#include <vector>
 
-#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
-#include "common/layout/fragment_layout.h"
 
 namespace longhaul::coordinator {
-namespace {
-
-std::vector<int64_t> BlockCounts(const JobStoreOptions& options) {
-  std::vector<int64_t> blocks;
-  for (const int64_t elements : options.fragment_elements)
-    blocks.push_back(CeilDiv(elements, kBlockElements));
-  return blocks;
-}
-
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<JobFragments>> JobFragments::Create(FragmentsOfJob job) {
   std::shared_ptr<JobFragments> fragments(new JobFragments(std::move(job)));
   LH_ASSIGN_OR_RETURN(fragments->up_, MakeCodec(fragments->job_.up));
@@ -27,35 +13,27 @@ absl::StatusOr<std::shared_ptr<JobFragments>> JobFragments::Create(FragmentsOfJo
   return fragments;
 }
 
-JobFragments::JobFragments(FragmentsOfJob job)
-    : job_(std::move(job)), contributions_(BlockCounts(job_.manifest.options)) {}
+JobFragments::JobFragments(FragmentsOfJob job) : job_(std::move(job)) {}
 
-std::shared_ptr<JobFragments> JobFragments::WithoutStore() const {
-  std::shared_ptr<JobFragments> job = *Create(job_);  // This one has the codecs.
-  job->bytes_up_.Add(bytes_up_.Value());
-  job->bytes_down_.Add(bytes_down_.Value());
-  return job;
-}
-
-JobStore* JobFragments::store() const {
+std::shared_ptr<SharedStore> JobFragments::store() const {
   absl::MutexLock lock(&mutex_);
-  return store_.get();
+  return store_;
 }
 
-void JobFragments::set_store(std::unique_ptr<JobStore> store) {
+std::shared_ptr<SharedStore> JobFragments::set_store(std::shared_ptr<SharedStore> store) {
   absl::MutexLock lock(&mutex_);
-  store_ = std::move(store);
+  return std::exchange(store_, std::move(store));
 }
 
-bool JobFragments::ShowUnlessClosed(absl::FunctionRef<void()> show) {
+bool JobFragments::ShowUnlessHidden(absl::FunctionRef<void()> show) {
   absl::MutexLock lock(&show_mutex_);
-  if (!closed_) show();
-  return !closed_;
+  if (!hidden_) show();
+  return !hidden_;
 }
 
-void JobFragments::Close() {
+void JobFragments::Hide() {
   absl::MutexLock lock(&show_mutex_);
-  closed_ = true;
+  hidden_ = true;
 }
 
 std::string JobFragments::full() const {

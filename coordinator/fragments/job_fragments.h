@@ -1,9 +1,9 @@
 // The bytes of one job: its store, the contributions that arrive, the codecs, and counters of what
 // was sent and received.
 //
-//   Fragments --shared--> JobFragments --owns--> JobStore (once opened), Contributions
+//   Fragments --shared--> JobFragments --shared, while it is open--> SharedStore
 //
-// Streams and works in progress share it too, so that no memory is freed while they use it.
+// Streams and works in progress share both, so that no memory is freed while they use it.
 #pragma once
 
 #include <array>
@@ -21,11 +21,10 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/clock.h"
-#include "common/checkpoint/reader.h"
 #include "common/codec/codec.h"
-#include "coordinator/fragments/contributions.h"
+#include "coordinator/fragments/shared_store.h"
 #include "coordinator/fragments/wire_counter.h"
-#include "coordinator/store/job_store.h"
+#include "longhaul/v1/checkpoint.pb.h"
 
 namespace longhaul::coordinator {
 
@@ -70,18 +69,16 @@ class JobFragments {
 
   const Codec& up() const { return *up_; }
   const Codec& down() const { return *down_; }
+  // fp32: of seeds, and of outer parameters that are pulled.
+  const Codec& exact() const { return *exact_; }
   // The codec of contributions to a round of this kind.
   const Codec& CodecFor(RoundKind kind) const { return kind == RoundKind::kSeed ? *exact_ : *up_; }
 
-  // The same job with its counters, and without a store.
-  std::shared_ptr<JobFragments> WithoutStore() const;
+  // Null unless it is open.
+  std::shared_ptr<SharedStore> store() const;
+  // Returns the one before.
+  std::shared_ptr<SharedStore> set_store(std::shared_ptr<SharedStore> store);
 
-  // Null until it is opened. Set once.
-  JobStore* store() const;
-  void set_store(std::unique_ptr<JobStore> store);
-
-  Contributions& contributions() { return contributions_; }
-  const Contributions& contributions() const { return contributions_; }
   WireCounter& bytes_up() { return bytes_up_; }
   WireCounter& bytes_down() { return bytes_down_; }
   const WireCounter& bytes_up() const { return bytes_up_; }
@@ -99,36 +96,25 @@ class JobFragments {
   void set_full(Storing what, absl::string_view why);
 
   // Calls `show`, which makes series of metrics with the job's name. Returns false and does not
-  // call it once the job is closed: nobody would remove them.
-  bool ShowUnlessClosed(absl::FunctionRef<void()> show) ABSL_LOCKS_EXCLUDED(show_mutex_);
-  // The job is forgotten. Returns when no call of `show` runs any more.
-  void Close() ABSL_LOCKS_EXCLUDED(show_mutex_);
-
-  // The checkpoint of initial(), open while the job is seeded. The reader is used under the mutex.
-  struct SeedSource {
-    absl::Mutex mutex;
-    std::optional<CheckpointReader> reader ABSL_GUARDED_BY(mutex);
-  };
-  SeedSource& seed_source() { return seed_source_; }
+  // call it once the job is hidden: nobody would remove them.
+  bool ShowUnlessHidden(absl::FunctionRef<void()> show) ABSL_LOCKS_EXCLUDED(show_mutex_);
+  // Streams that end later make no series any more. Returns when no call of `show` runs.
+  void Hide() ABSL_LOCKS_EXCLUDED(show_mutex_);
 
   // Returns true once: then the caller must report the first fatal error of the store.
   bool TellFailure() { return !failed_.exchange(true); }
-  // A task that writes due snapshots waits in the background.
-  std::atomic<bool> snapshot_asked = false;
 
  private:
   explicit JobFragments(FragmentsOfJob job);
 
   const FragmentsOfJob job_;
   std::unique_ptr<Codec> up_, down_, exact_;
-  Contributions contributions_;
   WireCounter bytes_up_, bytes_down_;
-  SeedSource seed_source_;
   std::atomic<bool> failed_ = false;
   absl::Mutex show_mutex_;
-  bool closed_ ABSL_GUARDED_BY(show_mutex_) = false;
+  bool hidden_ ABSL_GUARDED_BY(show_mutex_) = false;
   mutable absl::Mutex mutex_;
-  std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<SharedStore> store_ ABSL_GUARDED_BY(mutex_);
   struct Full {
     std::string why;
     absl::Time at;

@@ -27,9 +27,10 @@ BlockRange RangeOf(const SegmentRef& segment) {
 
 }  // namespace
 
-PartIntake::PartIntake(std::shared_ptr<JobFragments> job, ContributionKey key, RoundKind kind,
-                       double weight)
+PartIntake::PartIntake(std::shared_ptr<JobFragments> job, std::shared_ptr<SharedStore> store,
+                       ContributionKey key, RoundKind kind, double weight)
     : job_(std::move(job)),
+      store_(std::move(store)),
       key_(std::move(key)),
       kind_(kind),
       weight_(weight),
@@ -64,13 +65,13 @@ absl::Status PartIntake::Validate(const CodedChunk& chunk) {
 
 absl::Status PartIntake::Append(const CodedChunk& chunk) {
   const std::vector<BlockRange> brought = BlocksOf(chunk.segments);
-  const std::vector<BlockRange> missing = job_->contributions().Reserve(key_, brought);
+  const std::vector<BlockRange> missing = store_->contributions().Reserve(key_, brought);
   if (missing.empty()) return absl::OkStatus();
   if (missing == brought) return AppendPart(chunk.segments, chunk.pieces, missing);
   std::vector<SegmentRef> segments;
   std::vector<uint8_t> bytes;
   if (const absl::Status cut = Cut(chunk, missing, &segments, &bytes); !cut.ok()) {
-    job_->contributions().Release(key_, missing);
+    store_->contributions().Release(key_, missing);
     return cut;
   }
   return AppendPart(segments, {bytes}, missing);
@@ -86,20 +87,20 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
                 .segments = segments,
                 .incarnation = key_.incarnation,
                 .weight = weight_};
-  absl::StatusOr<StoredPart> appended = job_->store()->AppendPart(part, payload);
+  absl::StatusOr<StoredPart> appended = (*store_)->AppendPart(part, payload);
   if (!appended.ok()) {
-    job_->contributions().Release(key_, blocks);
+    store_->contributions().Release(key_, blocks);
     if (Passes(appended.status()))
       job_->set_full(JobFragments::Storing::kPart, appended.status().message());
     // The round may have been committed since the header was accepted. Then these bytes were in the
     // log before: the coordinator stopped before it could say so.
-    const absl::StatusOr<int64_t> have = job_->store()->Version(key_.fragment);
+    const absl::StatusOr<int64_t> have = (*store_)->Version(key_.fragment);
     if (have.ok() && *have >= key_.version)
       return VersionMismatch(key_.fragment, key_.version, *have);
     return appended.status();
   }
   job_->set_full(JobFragments::Storing::kPart, "");
-  job_->contributions().Confirm(key_, blocks, *std::move(appended));
+  store_->contributions().Confirm(key_, blocks, *std::move(appended));
   return absl::OkStatus();
 }
 

@@ -20,8 +20,8 @@ class PartIntake {
  public:
   static constexpr int64_t kPartBytesMin = 512 << 10;
 
-  PartIntake(std::shared_ptr<JobFragments> job, ContributionKey key, RoundKind kind,
-             double weight = 1);
+  PartIntake(std::shared_ptr<JobFragments> job, std::shared_ptr<SharedStore> store,
+             ContributionKey key, RoundKind kind, double weight = 1);
 
   // Validates every segment and appends the blocks that have not arrived yet; the others are
   // dropped.
@@ -47,6 +47,7 @@ class PartIntake {
                    std::vector<SegmentRef>* segments, std::vector<uint8_t>* bytes) const;
 
   const std::shared_ptr<JobFragments> job_;
+  const std::shared_ptr<SharedStore> store_;
   const ContributionKey key_;
   const RoundKind kind_;
   const double weight_;

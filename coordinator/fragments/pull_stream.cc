@@ -1,11 +1,16 @@
 // Answers a pull: blocks of a downlink or of the outer parameters, with the digest of the
-// parameters that the pool must have afterwards.
+// parameters that the pool must have afterwards. Each chunk is copied when it is sent, if the
+// fragment still has the version of the header. So no reader keeps a copy, however slow it is. If a
+// round was applied meanwhile, the stream ends, and the pool pulls the newer version.
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/block_proto.h"
+#include "common/rpc/fragment_stream.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/fragments/fragments.h"
 #include "coordinator/fragments/refusal.h"
@@ -16,7 +21,7 @@ namespace {
 
 struct Pull {
   std::shared_ptr<JobFragments> job;
-  JobStore* store = nullptr;
+  std::shared_ptr<SharedStore> store;
   int fragment = 0;
   int64_t version = 0;
   std::vector<BlockRange> blocks;
@@ -37,51 +42,89 @@ absl::StatusOr<Pull> Check(const Fragments& fragments, const v1::PullRequest& re
   return pull;
 }
 
-absl::StatusOr<PullSource> ReadWhole(const Pull& pull) {
-  LH_ASSIGN_OR_RETURN(const int64_t newest, pull.store->Version(pull.fragment));
-  if (newest < 0) return NotSeeded(pull.fragment);
-  LH_ASSIGN_OR_RETURN(OuterBlocks read, pull.store->ReadOuter(pull.fragment, pull.blocks));
-  if (pull.version >= 0 && pull.version != read.version) {
-    return VersionMismatch(pull.fragment, pull.version, read.version);
+// The requested blocks, chunk by chunk.
+class Chunks {
+ public:
+  // `codec` outlives it.
+  Chunks(std::vector<BlockRange> blocks, int64_t elements, const Codec* codec)
+      : blocks_(std::move(blocks)), elements_(elements), codec_(codec) {}
+
+  // The blocks of the next chunk, as large as it may be. Each range is a segment. Empty at the end.
+  std::vector<BlockRange> Next() {
+    std::vector<BlockRange> chunk;
+    int64_t bytes = 0;
+    while (range_ < blocks_.size() && chunk.size() < kChunkSegmentsMax) {
+      const BlockRange& range = blocks_[range_];
+      const int64_t first = range.first + done_;
+      const int64_t tile_end = (first / kTileBlocks + 1) * kTileBlocks;
+      const BlockRange segment = {first, std::min(range.end(), tile_end) - first};
+      bytes += codec_->PayloadBytes(static_cast<int32_t>(ElementsOf(segment, elements_)));
+      if (!chunk.empty() && bytes > kPayloadBytesMax) break;
+      chunk.push_back(segment);
+      done_ += segment.count;
+      if (done_ < range.count) continue;
+      ++range_;
+      done_ = 0;
+    }
+    return chunk;
   }
-  PullSource answer;
-  answer.header.set_version(read.version);
-  answer.header.set_codec(v1::FP32);
-  Digester digester;
-  for (const absl::Span<const float> values : read.values) digester.Update(values);
-  *answer.header.mutable_digest() = ToProto(digester.Value());
-  answer.source.segments = CutSegments(pull.blocks, pull.job->elements(pull.fragment));
-  answer.source.owner = std::move(read.owner);
-  // The payload of fp32 is the values as they lie in memory. A segment lies in one range.
-  auto range = read.values.begin();
-  for (const SegmentRef& segment : answer.source.segments) {
-    if (range->empty()) ++range;
-    const absl::Span<const float> values = range->first(segment.elements);
-    range->remove_prefix(values.size());
-    answer.source.payloads.emplace_back(reinterpret_cast<const uint8_t*>(values.data()),
-                                        values.size() * sizeof(float));
+  // Of all chunks that are left.
+  int64_t payload_bytes() const {
+    Chunks rest = *this;
+    int64_t bytes = 0;
+    for (auto chunk = rest.Next(); !chunk.empty(); chunk = rest.Next()) {
+      for (const BlockRange& segment : chunk)
+        bytes += codec_->PayloadBytes(static_cast<int32_t>(ElementsOf(segment, elements_)));
+    }
+    return bytes;
   }
-  return answer;
+
+ private:
+  const std::vector<BlockRange> blocks_;
+  const int64_t elements_;
+  const Codec* const codec_;
+  // The range that comes next, and how many of its blocks have come.
+  size_t range_ = 0;
+  int64_t done_ = 0;
+};
+
+// Why a chunk could not be read: the error, or that the fragment has a newer version.
+absl::Status WhyNot(const Pull& pull, int64_t version, const absl::Status& error) {
+  const absl::StatusOr<int64_t> have = (*pull.store)->Version(pull.fragment);
+  if (!have.ok() || *have == version) return error;
+  return pull.version < 0 ? CommittedMeanwhile(pull.fragment, version, *have)
+                          : VersionMismatch(pull.fragment, version, *have);
 }
 
-absl::StatusOr<PullSource> ReadDownlink(const Pull& pull) {
-  absl::StatusOr<DownlinkBlocks> read =
-      pull.store->ReadDownlink(pull.fragment, pull.version, pull.blocks);
+absl::StatusOr<PullSource> Read(const Pull& pull, bool whole) {
+  LH_ASSIGN_OR_RETURN(const int64_t newest, (*pull.store)->Version(pull.fragment));
+  if (newest < 0) return NotSeeded(pull.fragment);
   LH_ASSIGN_OR_RETURN(const OuterDigest digest,
-                      pull.store->DigestOuter(pull.fragment, pull.blocks));
-  // The digest is read second. So if its version is the requested one, the downlink was of that
-  // version too.
-  if (digest.version != pull.version)
-    return VersionMismatch(pull.fragment, pull.version, digest.version);
-  LH_RETURN_IF_ERROR(read.status());
+                      (*pull.store)->DigestOuter(pull.fragment, pull.blocks));
+  const int64_t version = digest.version;
+  if ((pull.version >= 0 || !whole) && pull.version != version)
+    return VersionMismatch(pull.fragment, pull.version, version);
+  if (!whole && !digest.has_downlink) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("version ", version, " of fragment ", pull.fragment, " has no downlink"));
+  }
+  const Codec& codec = whole ? pull.job->exact() : pull.job->down();
+  Chunks chunks(pull.blocks, pull.job->elements(pull.fragment), &codec);
   PullSource answer;
-  answer.header.set_version(digest.version);
+  answer.header.set_version(version);
   // CodecKind and v1::Codec have the same numbers.
-  answer.header.set_codec(static_cast<v1::Codec>(read->codec));
+  answer.header.set_codec(static_cast<v1::Codec>(codec.kind()));
   *answer.header.mutable_digest() = ToProto(digest.digest);
-  answer.source.segments = std::move(read->segments);
-  answer.source.payloads = std::move(read->payloads);
-  answer.source.owner = std::move(read->owner);
+  answer.header.set_payload_bytes(chunks.payload_bytes());
+  answer.next = [pull, whole, version, chunks]() mutable -> absl::StatusOr<CodedBlocks> {
+    if (pull.store->closing()) return absl::UnavailableError("the job's store is closed");
+    const std::vector<BlockRange> blocks = chunks.Next();
+    absl::StatusOr<CodedBlocks> chunk =
+        whole ? (*pull.store)->ReadOuter(pull.fragment, version, blocks)
+              : (*pull.store)->ReadDownlink(pull.fragment, version, blocks);
+    if (!chunk.ok()) chunk = WhyNot(pull, version, chunk.status());
+    return chunk;
+  };
   return answer;
 }
 
@@ -90,13 +133,17 @@ class PullStream {
  public:
   explicit PullStream(Fragments* fragments) : fragments_(fragments) {}
 
-  absl::StatusOr<PullSource> Read(const v1::PullRequest& request) {
+  absl::StatusOr<PullSource> Begin(const v1::PullRequest& request) {
     LH_ASSIGN_OR_RETURN(const Pull pull, Check(*fragments_, request));
-    absl::StatusOr<PullSource> answer = request.whole() ? ReadWhole(pull) : ReadDownlink(pull);
+    absl::StatusOr<PullSource> answer = Read(pull, request.whole());
     fragments_->Note(*pull.job, answer.status());
-    if (answer.ok())
-      account_ = {pull.job, pull.fragment,
-                  CodecName(static_cast<CodecKind>(answer->header.codec()))};
+    if (!answer.ok()) return answer;
+    account_ = {pull.job, pull.fragment, CodecName(static_cast<CodecKind>(answer->header.codec()))};
+    answer->next = [fragments = fragments_, job = pull.job, next = std::move(answer->next)] {
+      absl::StatusOr<CodedBlocks> chunk = next();
+      fragments->Note(*job, chunk.status());
+      return chunk;
+    };
     return answer;
   }
 
@@ -113,7 +160,7 @@ class PullStream {
 
 PullHandler Fragments::MakePullHandler() {
   auto stream = std::make_shared<PullStream>(this);
-  return {.on_request = [stream](const v1::PullRequest& request) { return stream->Read(request); },
+  return {.on_request = [stream](const v1::PullRequest& request) { return stream->Begin(request); },
           .on_end = [stream](const absl::Status& status,
                              const WireBytes& bytes) { stream->End(status, bytes); }};
 }

@@ -22,6 +22,7 @@ namespace {
 
 struct Accepted {
   std::shared_ptr<JobFragments> job;
+  std::shared_ptr<SharedStore> store;
   ContributionKey key;
   RoundKind kind = RoundKind::kOuter;
 
@@ -45,8 +46,8 @@ absl::StatusOr<Accepted> Judge(const Fragments& fragments, const Message& messag
   }
   accepted.kind = *kind;
   LH_RETURN_IF_ERROR(fragments.parts().arbiter->Judge(accepted.id()));
-  if (accepted.job->store() == nullptr)
-    return absl::UnavailableError("the job's store is being opened");
+  accepted.store = accepted.job->store();
+  if (accepted.store == nullptr) return absl::UnavailableError("the job's store is being opened");
   return accepted;
 }
 
@@ -85,14 +86,14 @@ class PushStream {
     const Codec& codec = job->CodecFor(accepted_.kind);
     account_ = {job, header.fragment(), codec.name()};
     if (std::isfinite(header.nmse())) {
-      job->ShowUnlessClosed([&] {
+      job->ShowUnlessHidden([&] {
         fragments_->parts()
             .metrics->uplink_nmse
             .With({{kJobLabel, job->name()}, {"fragment", absl::StrCat(header.fragment())}})
             .Set(header.nmse());
       });
     }
-    intake_.emplace(job, accepted_.key, accepted_.kind, header.weight());
+    intake_.emplace(job, accepted_.store, accepted_.key, accepted_.kind, header.weight());
     // `job` in the lambda keeps the codec alive.
     return StreamLimits{
         .fragment_elements = job->elements(header.fragment()),
@@ -100,12 +101,15 @@ class PushStream {
         .segment_bytes = [job, &codec](int32_t elements) { return codec.PayloadBytes(elements); }};
   }
 
-  absl::Status Take(const CodedChunk& chunk) { return Explain(intake_->Take(chunk)); }
+  absl::Status Take(const CodedChunk& chunk) {
+    if (accepted_.store->closing()) return absl::UnavailableError("the job's store is closed");
+    return Explain(intake_->Take(chunk));
+  }
 
   absl::StatusOr<v1::PushResponse> Complete() {
     LH_RETURN_IF_ERROR(Explain(intake_->Finish()));
     v1::PushResponse response;
-    response.set_contribution_complete(accepted_.job->contributions().Whole(accepted_.key));
+    response.set_contribution_complete(accepted_.store->contributions().Whole(accepted_.key));
     if (response.contribution_complete())
       LH_RETURN_IF_ERROR(fragments_->parts().arbiter->Complete(accepted_.id()));
     return response;
@@ -155,7 +159,7 @@ PushHandler Fragments::MakePushHandler() {
 absl::StatusOr<v1::GetContributionResponse> Fragments::FindContribution(
     const v1::GetContributionRequest& request) {
   LH_ASSIGN_OR_RETURN(const Accepted accepted, Judge(*this, request));
-  const Contributions& contributions = accepted.job->contributions();
+  const Contributions& contributions = accepted.store->contributions();
   v1::GetContributionResponse response;
   *response.mutable_blocks() = BlocksToProto(contributions.Blocks(accepted.key));
   response.set_complete(contributions.Whole(accepted.key));

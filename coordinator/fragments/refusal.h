@@ -28,5 +28,12 @@ inline absl::Status VersionMismatch(int fragment, int64_t wanted, int64_t have) 
                                                  " is wanted, the coordinator has version ", have)),
       {"VERSION_MISMATCH", {{"have", absl::StrCat(have)}}});
 }
+// Of a pull of the outer parameters, in whatever version: pulling again gives the newer one.
+inline absl::Status CommittedMeanwhile(int fragment, int64_t began, int64_t have) {
+  return WithErrorInfo(absl::UnavailableError(absl::StrCat(
+                           "version ", have, " of fragment ", fragment,
+                           " was committed while version ", began, " was pulled; pull again")),
+                       {"VERSION_MISMATCH", {{"have", absl::StrCat(have)}}});
+}
 
 }  // namespace longhaul::coordinator

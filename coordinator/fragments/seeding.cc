@@ -60,14 +60,14 @@ absl::StatusOr<FloatArray> ReadHfSeed(const std::string& folder, int64_t element
   return values;
 }
 
-absl::StatusOr<FloatArray> ReadSeed(JobFragments& job, FileSystem* fs, const std::string& folder,
-                                    int fragment) {
+absl::StatusOr<FloatArray> ReadSeed(const JobFragments& job, SharedStore& store, FileSystem* fs,
+                                    const std::string& folder, int fragment) {
   std::vector<v1::CheckpointTensor> tensors;
   for (const v1::CheckpointTensor& tensor : job.initial()->tensors) {
     if (tensor.fragment() == fragment) tensors.push_back(tensor);
   }
   if (IsHfFolder(folder)) return ReadHfSeed(folder, job.elements(fragment), tensors);
-  JobFragments::SeedSource& source = job.seed_source();
+  SharedStore::SeedSource& source = store.seed_source();
   absl::MutexLock lock(&source.mutex);
   if (!source.reader.has_value()) {
     LH_ASSIGN_OR_RETURN(source.reader, CheckpointReader::Open(fs, folder));
@@ -108,16 +108,17 @@ absl::Status Fragments::CheckFinite(const CommitRecord& commit) {
       absl::StrCat("fragment ", commit.fragment, " has values that are not finite")));
 }
 
-absl::Status Fragments::LogSeed(const std::shared_ptr<JobFragments>& job, int fragment) {
+absl::Status Fragments::LogSeed(const std::shared_ptr<JobFragments>& job,
+                                const std::shared_ptr<SharedStore>& store, int fragment) {
   const std::string folder = InitialFolder(*job->initial());
   const ContributionKey key{fragment, 0, kCheckpointPool, kCheckpointPool};
-  if (job->contributions().Whole(key)) return absl::OkStatus();
-  const absl::StatusOr<FloatArray> values = ReadSeed(*job, parts_.fs, folder, fragment);
+  if (store->contributions().Whole(key)) return absl::OkStatus();
+  const absl::StatusOr<FloatArray> values = ReadSeed(*job, *store, parts_.fs, folder, fragment);
   if (!values.ok()) return SeedError(values.status());
   const int64_t elements = values->size(), end = CeilDiv(elements, kBlockElements);
   const auto* const bytes = reinterpret_cast<const uint8_t*>(values->data());
   // Blocks that an attempt before a crash logged are dropped there.
-  PartIntake intake(job, key, RoundKind::kSeed);
+  PartIntake intake(job, store, key, RoundKind::kSeed);
   for (int64_t at = 0; at < end; at += kPartBlocks) {
     const BlockRange blocks{at, std::min(kPartBlocks, end - at)};
     const absl::Span<const uint8_t> payload(bytes + at * kBlockElements * sizeof(float),

@@ -32,7 +32,7 @@ struct StreamAccount {
       metrics.wire_total_bytes.With(labels).Increment(static_cast<double>(bytes.total));
     };
     const bool counted =
-        job && job->ShowUnlessClosed([&] { count(job->name(), absl::StrCat(fragment)); });
+        job && job->ShowUnlessHidden([&] { count(job->name(), absl::StrCat(fragment)); });
     if (!counted) count("", "");
     if (status.ok()) return;
     const std::optional<ErrorDetail> detail = ErrorInfoOf(status);

@@ -31,10 +31,12 @@ struct JobOptions {
   int64_t checkpoint_every_cycles = 0;
   // 0 or negative: only at the end.
   int64_t evaluation_every_cycles = 1;
-  // True if the initial parameters come from a checkpoint and not from a pool. `from_job` is the
-  // job of that checkpoint, if it is one of this coordinator.
+  // True if the initial parameters come from a checkpoint and not from a pool: that of `from_job`
+  // at `from_step`, if it is one of this coordinator's, or an upload of this name.
   bool from_checkpoint = false;
   std::string from_job = {};
+  int64_t from_step = 0;
+  std::string from_upload = {};
   // The most bytes that its state takes while it has its store open.
   int64_t memory = 0;
 };

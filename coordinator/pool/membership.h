@@ -25,6 +25,7 @@ struct PoolTraits {
   int ranks = 0;
   bool cuda = false;
   std::set<std::string> capabilities;
+  bool operator==(const PoolTraits&) const = default;
 };
 
 struct Member {

@@ -18,7 +18,7 @@ struct Words {
   std::string lease = absl::FormatDuration(CoordinatorServerOptions().core.lease);
   double memory_gib = 0;
   double upload_gib = static_cast<double>(CoordinatorServerOptions().upload_bytes_max) / kGib;
-  std::string ended_job_keep = absl::FormatDuration(CoordinatorServerOptions().core.ended_job_keep);
+  std::string ended_job_keep = absl::FormatDuration(CoordinatorServerOptions().ended_job_keep);
   std::string upload_keep = absl::FormatDuration(CoordinatorServerOptions().upload_keep);
   std::string log_level = "info", log_format = "auto";
 };
@@ -29,7 +29,7 @@ void Convert(const Words& words, Flags& flags) {
   server.core.memory = static_cast<int64_t>(words.memory_gib * kGib);
   server.upload_bytes_max = static_cast<int64_t>(words.upload_gib * kGib);
   server.upload_keep = CheckedTime(words.upload_keep);
-  server.core.ended_job_keep = CheckedTime(words.ended_job_keep);
+  server.ended_job_keep = CheckedTime(words.ended_job_keep);
   server.log.level = *ParseLogLevel(words.log_level);
   server.log.format = *ParseLogFormat(words.log_format);
 }

@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -65,20 +64,6 @@ void ExitAtOnce(const absl::Status& status) {
   std::_Exit(1);
 }
 
-// The uploads of jobs that have not begun. A quarantined job may continue where it was.
-std::set<std::string> UploadsNeededBy(const Performer& performer) {
-  std::set<std::string> needed;
-  for (const std::shared_ptr<LiveJob>& job : performer.All()) {
-    const JobState state = job->record.state;
-    const bool waits = state < JobState::kRunning || state == JobState::kQuarantined;
-    // The stored spec, since this program may not understand all of it.
-    v1::JobSpec spec;
-    if (waits && spec.ParseFromString(job->record.spec) && spec.init().has_upload())
-      needed.insert(spec.init().upload());
-  }
-  return needed;
-}
-
 // The rest is for streams, the database and other programs.
 int64_t DefaultMemory() {
   const absl::StatusOr<int64_t> limit = MemoryLimit();
@@ -125,7 +110,7 @@ class CoordinatorServer::Impl {
                                                  .keep = options.upload_keep},
                                                 &troubles));
     for (const std::string& trouble : troubles) log_.Warning(trouble);
-    LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, clock_->Now(), log_));
+    LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
     log_.Info(absl::StrCat("found ", recovered.jobs.size(), " jobs that have not ended in ",
                            options.data_dir));
     StartWork(options, std::move(recovered));
@@ -146,6 +131,7 @@ class CoordinatorServer::Impl {
     owner_->Stop();
     bulk_.reset();
     beside_.reset();
+    reader_.reset();
     apply_.reset();
     opening_.reset();
     background_.reset();
@@ -182,6 +168,7 @@ class CoordinatorServer::Impl {
     bulk_ = std::make_unique<Executor>(
         Executor::Options{.threads = kBulkThreads, .queue_max = kBulkQueueMax});
     beside_ = std::make_unique<Executor>(Executor::Options{.threads = 4, .queue_max = 1024});
+    reader_ = std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = 1024});
     fragments_ = std::make_unique<Fragments>(Fragments::Options{.data_dir = options.data_dir},
                                              Fragments::Parts{.fs = fs_,
                                                               .arbiter = &arbiter_,
@@ -194,6 +181,7 @@ class CoordinatorServer::Impl {
     owner_ = std::make_unique<OwnerThread>(OwnerThread::Options(), clock_, [this] { Tick(); });
     performer_ = std::make_unique<Performer>(
         PerformerOptions{.core = options.core,
+                         .ended_job_keep = options.ended_job_keep,
                          .on_expired = [this](const std::string& job) { AuditExpiry(job); },
                          .on_fatal = options.on_fatal ? options.on_fatal : ExitAtOnce},
         PerformerParts{.meta = meta_.get(),
@@ -276,7 +264,7 @@ class CoordinatorServer::Impl {
 
   // Owner thread. Beside it what no job needs any more is removed.
   void SweepUploads() {
-    uploads_->SetNeeded(UploadsNeededBy(*performer_));
+    uploads_->SetNeeded(performer_->InitialUploads());
     if (sweeping_.exchange(true)) return;
     const bool posted = background_->Submit([this] {
       for (const std::string& upload : uploads_->Sweep())
@@ -359,6 +347,7 @@ class CoordinatorServer::Impl {
                                  .plan_streams = &plan_streams_,
                                  .watchers = &watchers_,
                                  .beside = beside_.get(),
+                                 .reader = reader_.get(),
                                  .bulk = {.executor = bulk_.get(), .admission = &admission_},
                                  .uploads = uploads_.get(),
                                  .certificates = options.tls != nullptr,
@@ -484,7 +473,7 @@ class CoordinatorServer::Impl {
   std::atomic<bool> sweeping_ = false;  // A removal of uploads is queued or runs.
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
-  std::unique_ptr<Executor> apply_, opening_, background_, snapshots_, bulk_, beside_;
+  std::unique_ptr<Executor> apply_, opening_, background_, snapshots_, bulk_, beside_, reader_;
   std::unique_ptr<OwnerThread> owner_;
   // True once owner_ exists.
   std::atomic<bool> watched_owner_ = false;

@@ -50,6 +50,8 @@ struct CoordinatorServerOptions {
   // Lease, final evaluation, the most pools. Its `memory`: 0 stands for nine tenths of what the
   // machine, or the cgroup, has.
   CoordinatorOptions core = {.memory = 0};
+  // A job is deleted when it was kept for so long after its end.
+  absl::Duration ended_job_keep = absl::InfiniteDuration();
   LogOptions log = {.program = "longhaul-coordinator"};
   // Null: the machine's clock. Otherwise it outlives the server.
   Clock* clock = nullptr;

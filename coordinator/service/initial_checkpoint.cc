@@ -96,10 +96,30 @@ absl::StatusOr<Beginning> FindBeginning(const ServiceContext& service, v1::InitS
   return found;
 }
 
-// Whether a job of this name is stored already. Then none begins now, and the store decides whether
-// it is the same job. That job may have begun long ago, with an upload that is not kept any more.
-bool IsSubmitted(const ServiceContext& service, const v1::JobSpec& spec) {
-  return service.performer->meta().GetJob(spec.name()).ok();
+// What init.folder names if its path has no links, also if the folder is not there any more.
+std::string PlainImport(const ServiceContext& service, const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path allowed = std::filesystem::canonical(service.import_dir, error);
+  std::string path = error ? folder : (allowed / folder).lexically_normal().string();
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+// The spec of the job of this name, if the same words said what it begins with. Then none begins
+// now, and the store decides whether it is the same job. That job may have begun long ago, with a
+// folder or an upload that is gone by now.
+std::optional<v1::JobSpec> SubmittedBefore(const ServiceContext& service, const v1::JobSpec& spec) {
+  const absl::StatusOr<JobRecord> job = service.performer->meta().GetJob(spec.name());
+  v1::JobSpec stored;
+  if (!job.ok() || job->name != spec.name() || !stored.ParseFromString(job->spec))
+    return std::nullopt;
+  const v1::InitSpec &then = stored.init(), &now = spec.init();
+  if (now.has_upload() && then.upload() == now.upload()) return stored;
+  if (!now.has_folder() || !then.has_folder()) return std::nullopt;
+  if (PlainImport(service, now.folder()) == then.folder()) return stored;
+  v1::InitSpec found = now;
+  if (!FindImport(service, found).ok() || found.folder() != then.folder()) return std::nullopt;
+  return stored;
 }
 
 }  // namespace
@@ -135,7 +155,20 @@ absl::StatusOr<std::string> FindImport(const ServiceContext& service, v1::InitSp
 absl::Status FillModel(const ServiceContext& service, v1::JobSpec& spec) {
   v1::InitSpec init = spec.init();
   const bool lacks_upload = init.has_upload() && !service.uploads->Find(init.upload());
-  if (lacks_upload || (!init.has_folder() && !init.has_upload())) return absl::OkStatus();
+  if (!init.has_folder() && !init.has_upload()) return absl::OkStatus();
+  if (std::optional<v1::JobSpec> before = SubmittedBefore(service, spec); before.has_value()) {
+    if (before->model().has_transformer() &&
+        (spec.model().kind_case() == v1::ModelSpec::KIND_NOT_SET ||
+         spec.model().has_transformer())) {
+      // As TakeShapeOf.
+      v1::TransformerSpec shape = before->model().transformer();
+      shape.MergeFrom(spec.model().transformer());
+      *spec.mutable_model()->mutable_transformer() = std::move(shape);
+    }
+    *spec.mutable_init() = before->init();
+    return absl::OkStatus();
+  }
+  if (lacks_upload) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const Beginning beginning, FindBeginning(service, init));
   return ErrorOf(TakeShapeOf(beginning.folder, beginning.field, spec));
 }
@@ -150,9 +183,8 @@ absl::Status ResolveInitial(const ServiceContext& service, ResolvedJob& resolved
     init.set_checkpoint(*std::move(name));
     return absl::OkStatus();
   }
+  if (SubmittedBefore(service, resolved.spec).has_value()) return absl::OkStatus();
   const absl::StatusOr<Beginning> beginning = FindBeginning(service, init);
-  const bool lacks_upload = init.has_upload() && absl::IsNotFound(beginning.status());
-  if (lacks_upload && IsSubmitted(service, resolved.spec)) return absl::OkStatus();
   LH_RETURN_IF_ERROR(beginning.status());
   FileSystem& fs = *service.performer->fragments().parts().fs;
   LH_RETURN_IF_ERROR(

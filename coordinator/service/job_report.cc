@@ -8,11 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
+#include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/effects/refusal.h"
 #include "coordinator/service/message_size.h"
 #include "coordinator/service/messages.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -21,6 +24,8 @@ namespace {
 constexpr int64_t kDataParallelBytes = 2 * 2;
 // Limits of the lists of a report. The rest of it, with a spec of at most 1 MiB, is below 2 MiB.
 constexpr size_t kPoolsBytesMax = 1 << 20, kSetAsideBytesMax = 256 << 10;
+// How many rows of a list are read at a time: a commit waits for no more.
+constexpr int kRowsAtOnce = 8;
 
 void SetRecord(const JobRecord& record, v1::Job* report) {
   report->set_id(record.id);
@@ -33,7 +38,7 @@ void SetRecord(const JobRecord& record, v1::Job* report) {
 }
 
 void SetPause(const LiveJob& job, v1::Job* report) {
-  if (job.state() != JobState::kPausing && job.state() != JobState::kPaused) return;
+  if (report->state() != v1::PAUSING && report->state() != v1::PAUSED) return;
   *report->mutable_pause()->mutable_at() = ToProto(job.pause.at);
   report->mutable_pause()->set_by(job.pause.by);
   report->mutable_pause()->set_reason(job.pause.reason);
@@ -116,6 +121,11 @@ int64_t StepOfRounds(const std::vector<FragmentSchedule>& schedule, const v1::Jo
   return step;
 }
 
+std::string WarningOfData(const std::string& pool, const v1::PoolProgress& progress) {
+  return absl::StrCat("data: pool ", pool,
+                      " began again with other data: ", progress.data_change());
+}
+
 void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* report) {
   std::map<std::string, ParticipantView> places;
   if (view.has_value()) {
@@ -124,6 +134,8 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
   int64_t tokens = 0, contributed = 0, steps = 0;
   std::optional<int64_t> slowest_live, slowest;
   for (const auto& [name, history] : job.progress.pools()) {
+    // Its ranks are ready, and have not reported yet.
+    if (history.incarnation.empty()) continue;
     v1::PoolProgress* pool = report->add_pools();
     *pool = history.Total();
     const ParticipantView& place = places[name];
@@ -134,6 +146,7 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
       pool->set_evaluation_step(evaluation->step);
       *pool->mutable_evaluation() = ToProto(evaluation->metrics);
     }
+    if (!pool->data_change().empty()) report->add_warnings(WarningOfData(name, *pool));
     tokens += pool->tokens();
     contributed += pool->contributed_tokens();
     steps += history.steps();
@@ -145,7 +158,8 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
   report->set_inner_step(std::max(slowest_live.value_or(slowest.value_or(0)),
                                   StepOfRounds(job.resolved->schedule, *report)));
   // Every version of the job was made, whatever the last heartbeats said.
-  if (job.state() == JobState::kCompleted) report->set_inner_step(report->spec().train().steps());
+  if (report->state() == v1::COMPLETED)
+    report->set_inner_step(job.resolved->spec.train().steps());
   report->set_tokens(tokens);
   report->set_contributed_tokens(contributed);
   report->set_data_parallel_bytes(CheckedMul(kDataParallelBytes * report->parameters(), steps)
@@ -170,10 +184,68 @@ void SetMeans(v1::Job* report) {
   if (timed > 0) report->set_utilization(utilization / timed);
 }
 
-v1::Job ReportKept(const Performer& performer, const JobRecord& record) {
-  v1::Job report = ReportEnded(record);
+v1::Job WithKeptUntil(const Performer& performer, const JobRecord& record, v1::Job report) {
   const absl::Time until = performer.KeptUntil(record);
   if (until != absl::InfiniteFuture()) *report.mutable_kept_until() = ToProto(until);
+  return report;
+}
+
+v1::Job ReportKept(const Performer& performer, const JobRecord& record) {
+  return WithKeptUntil(performer, record, ReportEnded(record));
+}
+
+// Sets `report.spec` to the shortened spec.
+void SetShortened(const v1::JobSpec& spec, v1::Job* report) {
+  v1::JobSpec shortened = Shortened(spec);
+  if (shortened.ByteSizeLong() < spec.ByteSizeLong()) report->set_spec_shortened(true);
+  *report->mutable_spec() = std::move(shortened);
+}
+
+// Of a job that has ended. `record` has no spec; an earlier version of the program kept none with
+// the report, so that it is read.
+v1::Job ListedEnded(MetaStore& meta, const JobRecord& record) {
+  v1::Job report;
+  report.ParseFromString(record.status);
+  if (!report.has_spec()) {
+    const absl::StatusOr<JobRecord> whole = meta.GetJob(record.id);
+    v1::JobSpec spec;
+    if (whole.ok()) spec.ParseFromString(whole->spec);
+    SetShortened(spec, &report);
+  }
+  SetRecord(record, &report);
+  return report;
+}
+
+// With the spec, or a shortened one.
+v1::Job ReportResolved(const LiveJob& job, const JobRecord& record,
+                       const std::optional<JobView>& view, absl::Time now, bool whole) {
+  v1::Job report = ReportWithoutSpec(*job.resolved);
+  const v1::JobSpec& spec = job.resolved->spec;
+  if (whole) {
+    *report.mutable_spec() = spec;
+  } else {
+    SetShortened(spec, &report);
+  }
+  const auto state = static_cast<v1::JobState>(job.StateWith(record));
+  SetRecord(record, &report);
+  report.set_state(state);
+  SetPause(job, &report);
+  if (view.has_value()) SetView(job, *view, now, &report);
+  // After a restart the commits are not known before the store is open: no counts are better than
+  // counts of zero. The store of a paused job stays closed.
+  if (v1::Job paused; record.state != JobState::kPending && !job.progress.HasCommits()) {
+    report.clear_fragments();
+    if (state == v1::PAUSED && paused.ParseFromString(job.pause.report))
+      *report.mutable_fragments() = std::move(*paused.mutable_fragments());
+  } else {
+    SetFragments(job, &report);
+  }
+  SetPools(job, view, &report);
+  SetMeans(&report);
+  if (v1::EvalLoss loss = job.progress.EvaluationLoss(); loss.evaluations() > 0) {
+    *report.mutable_eval_loss() = std::move(loss);
+  }
+  *report.mutable_wire_bytes() = job.wire_bytes();
   return report;
 }
 
@@ -186,25 +258,17 @@ v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl:
     if (job.quarantine.has_value()) *report.mutable_error() = ToProto(*job.quarantine);
     return report;
   }
-  v1::Job report = UnstoredJob(*job.resolved);
-  SetRecord(job.record, &report);
-  report.set_state(static_cast<v1::JobState>(job.state()));
-  SetPause(job, &report);
-  if (view.has_value()) SetView(job, *view, now, &report);
-  // No counts are better than counts of zero. The store of a paused job stays closed.
-  if (v1::Job paused; job.commits_unread) {
-    report.clear_fragments();
-    if (job.state() == JobState::kPaused && paused.ParseFromString(job.pause.report))
-      *report.mutable_fragments() = std::move(*paused.mutable_fragments());
-  } else {
-    SetFragments(job, &report);
-  }
-  SetPools(job, view, &report);
-  SetMeans(&report);
-  if (v1::EvalLoss loss = job.progress.EvaluationLoss(); loss.evaluations() > 0) {
-    *report.mutable_eval_loss() = std::move(loss);
-  }
-  *report.mutable_wire_bytes() = job.wire_bytes();
+  return ReportResolved(job, job.record, view, now, /*whole=*/true);
+}
+
+v1::Job ReportShortened(const LiveJob& job, const JobRecord& record,
+                        const std::optional<JobView>& view, absl::Time now) {
+  if (job.resolved.has_value()) return ReportResolved(job, record, view, now, /*whole=*/false);
+  v1::Job report = ReportEnded(record);
+  report.set_state(static_cast<v1::JobState>(job.StateWith(record)));
+  if (job.quarantine.has_value()) *report.mutable_error() = ToProto(*job.quarantine);
+  const v1::JobSpec spec = std::move(*report.mutable_spec());
+  SetShortened(spec, &report);
   return report;
 }
 
@@ -228,9 +292,56 @@ v1::Job Report(const Performer& performer, const JobRecord& record) {
 v1::Job ReportEnded(const JobRecord& record) {
   v1::Job report;
   report.ParseFromString(record.status);  // Ours; what does not parse is left out.
+  report.clear_spec_shortened();
   report.mutable_spec()->ParseFromString(record.spec);
   SetRecord(record, &report);
   return report;
+}
+
+v1::JobSpec Shortened(const v1::JobSpec& spec) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *spec.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(spec, &fields);
+  v1::JobSpec kept;
+  kept.set_name(spec.name());
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    const google::protobuf::Message& part = reflection.GetMessage(spec, field);
+    if (part.ByteSizeLong() <= kSpecPartBytesMax)
+      reflection.MutableMessage(&kept, field)->CopyFrom(part);
+  }
+  return kept;
+}
+
+absl::StatusOr<std::vector<ListedJob>> ReadListed(MetaStore& meta, int64_t before, int limit) {
+  std::vector<ListedJob> listed;
+  while (static_cast<int>(listed.size()) < limit) {
+    const int wanted = std::min(limit - static_cast<int>(listed.size()), kRowsAtOnce);
+    LH_ASSIGN_OR_RETURN(std::vector<JobRecord> records, meta.ListJobs(before, wanted));
+    for (JobRecord& record : records) {
+      before = record.order;
+      ListedJob& row = listed.emplace_back();
+      if (record.ended != absl::InfinitePast()) row.report = ListedEnded(meta, record);
+      record.status.clear();
+      row.record = std::move(record);
+    }
+    if (static_cast<int>(records.size()) < wanted) break;
+  }
+  return listed;
+}
+
+v1::Job ReportListed(const Performer& performer, ListedJob listed) {
+  const std::shared_ptr<LiveJob> job = performer.Find(listed.record.id);
+  const bool ended = listed.record.ended != absl::InfinitePast();
+  if (ended) return WithKeptUntil(performer, listed.record, std::move(listed.report));
+  if (!job) {
+    // It ended and was deleted since it was read.
+    listed.report.mutable_spec()->set_name(listed.record.name);
+    SetRecord(listed.record, &listed.report);
+    return std::move(listed.report);
+  }
+  return ReportShortened(*job, job->record, performer.View(job->id()), performer.now());
 }
 
 v1::Job Bounded(v1::Job report) {
@@ -245,7 +356,8 @@ v1::Job Bounded(v1::Job report) {
 }
 
 std::string KeptStatus(v1::Job report) {
-  report.clear_spec();
+  const v1::JobSpec spec = std::move(*report.mutable_spec());
+  SetShortened(spec, &report);
   report.clear_waiting_for();
   report.clear_set_aside();
   report.clear_pause();

@@ -2,9 +2,13 @@
 // Owner thread.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/service/job_watchers.h"
@@ -28,6 +32,29 @@ v1::Job Report(const Performer& performer, const std::string& id);
 v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl::Time now);
 // Of a job that has ended: what was kept with its record.
 v1::Job ReportEnded(const JobRecord& record);
+
+// --- Rows of lists: as the reports above, with Shortened specs.
+
+// Leaves out the parts that have more than kSpecPartBytesMax. The job's name and its steps stay.
+inline constexpr size_t kSpecPartBytesMax = 1 << 10;
+v1::JobSpec Shortened(const v1::JobSpec& spec);
+// As ReportLive, with `record` in place of the job's, which may have another one soon. A copy of a
+// whole spec would cost a thousand times as much as the rest.
+v1::Job ReportShortened(const LiveJob& job, const JobRecord& record,
+                        const std::optional<JobView>& view, absl::Time now);
+
+// A row of a list that was read from the store.
+struct ListedJob {
+  // Without spec and status.
+  JobRecord record;
+  // Of a job that has ended. Empty if it lives.
+  v1::Job report;
+};
+// Returns at most `limit` jobs with order < `before`, newest first. Any thread; blocks on the disk,
+// but holds the store up only for a few rows at a time.
+absl::StatusOr<std::vector<ListedJob>> ReadListed(MetaStore& meta, int64_t before, int limit);
+// The row as it is now: of a job that lives, what the owner thread alone knows.
+v1::Job ReportListed(const Performer& performer, ListedJob listed);
 
 // Leaves out what would make a message too large, and counts it: of the pools the ones that are not
 // live first. What remains is below 3 MiB.

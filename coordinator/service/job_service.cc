@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/service/initial_checkpoint.h"
+#include "coordinator/service/job_listing.h"
 #include "coordinator/service/job_report.h"
 #include "coordinator/service/message_size.h"
 #include "coordinator/service/messages.h"
@@ -21,8 +22,6 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr int kPageDefault = 100, kPageMax = 1000;
-// How many records of jobs are in memory at one time: each may have some megabytes.
-constexpr int kReadAtOnce = 32;
 
 // A page token names the last job of the page before.
 absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
@@ -32,31 +31,6 @@ absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
     return BadRequestError({{"page_token", "is not one that ListJobs gave"}});
   }
   return order;
-}
-
-// Sets the newest `size` jobs that were submitted before `before`. A page ends early if it would
-// become too large for a message.
-absl::Status FillPage(const Performer& performer, int64_t before, int size,
-                      v1::ListJobsResponse* response) {
-  size_t bytes = 0;
-  while (response->jobs_size() < size) {
-    const int wanted = std::min(size - response->jobs_size(), kReadAtOnce);
-    LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records,
-                        performer.meta().ListJobs(before, wanted));
-    for (const JobRecord& record : records) {
-      v1::Job job = Bounded(Report(performer, record));
-      bytes += job.ByteSizeLong();
-      if (bytes > kPageBytesMax && response->jobs_size() > 0) {
-        response->set_next_page_token(absl::StrCat("before-", before));
-        return absl::OkStatus();
-      }
-      *response->add_jobs() = std::move(job);
-      before = record.order;
-    }
-    if (static_cast<int>(records.size()) < wanted) return absl::OkStatus();
-  }
-  response->set_next_page_token(absl::StrCat("before-", before));
-  return absl::OkStatus();
 }
 
 // A job that begins with a checkpoint or a folder. Blocks on the disk.
@@ -164,12 +138,13 @@ grpc::ServerUnaryReactor* JobService::ListJobs(grpc::CallbackServerContext* cont
                                                const v1::ListJobsRequest* request,
                                                v1::ListJobsResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  return AnswerFromOwner(context, service_, [=, this]() -> absl::Status {
-    LH_ASSIGN_OR_RETURN(const int64_t before, OrderBefore(request->page_token()));
-    const int size =
-        request->page_size() <= 0 ? kPageDefault : std::min(request->page_size(), kPageMax);
-    return FillPage(*service_.performer, before, size, response);
-  });
+  const absl::StatusOr<int64_t> before = OrderBefore(request->page_token());
+  if (!before.ok()) return Answered(context, before.status());
+  const int size =
+      request->page_size() <= 0 ? kPageDefault : std::min(request->page_size(), kPageMax);
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  JobListing::Begin(service_, *before, size, response, reactor);
+  return reactor;
 }
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(

@@ -104,6 +104,11 @@ absl::Status CheckHeartbeat(const PoolCaller& caller, const v1::HeartbeatRequest
   if (request.evaluations_size() > kEvaluationsMax) {
     return BadRequestError({{"evaluations", absl::StrCat("has more than ", kEvaluationsMax)}});
   }
+  for (const v1::Evaluation& evaluation : request.evaluations()) {
+    if (evaluation.version() < 0 || evaluation.tokens() < 0)
+      return BadRequestError({{"evaluations", "a version or a number of tokens is negative"}});
+    LH_RETURN_IF_ERROR(CheckMetrics(evaluation));
+  }
   return CheckKeptJobs(request);
 }
 
@@ -113,10 +118,6 @@ absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps
       return BadRequestError({{"evaluations", absl::StrCat("step ", evaluation.step(),
                                                            " is not within 0 to ", steps)}});
     }
-    if (evaluation.version() < 0 || evaluation.tokens() < 0) {
-      return BadRequestError({{"evaluations", "a version or a number of tokens is negative"}});
-    }
-    LH_RETURN_IF_ERROR(CheckMetrics(evaluation));
   }
   return absl::OkStatus();
 }

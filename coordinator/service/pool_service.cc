@@ -5,10 +5,12 @@
 #include <memory>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "common/base/clock.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/config/capabilities.h"
@@ -32,50 +34,91 @@ constexpr size_t kViewsAtOnce = 256;
 // Of the jobs for which one pool is set aside.
 constexpr size_t kPoolSetAsideBytesMax = 64 << 10;
 
-// Which of kept_jobs have ended. Reads the store; an error tells none.
-template <typename Request, typename Response>
-void TellEnded(MetaStore& meta, const Request& request, Response* response) {
-  for (const std::string& id : request.kept_jobs()) {
-    if (meta.HasEnded(id).value_or(false)) response->add_ended_jobs(id);
-  }
-}
+// A pool asks when it joins, and then every ten minutes. With each of its agents' starts it may ask
+// earlier.
+constexpr double kAsksAboutKeptPerMinute = 1, kAsksAboutKeptAtOnce = 4;
+
+// A larger spec is copied into an answer on another thread.
+constexpr size_t kSpecCopiedHere = 16 << 10;
+
+// The log has a line when a pool joins, and not more often than so.
+constexpr absl::Duration kJoinToldEach = absl::Seconds(1);
 
 }  // namespace
 
 PoolService::PoolService(const ServiceContext& service, MetricRegistry& registry)
     : service_(service),
+      asks_about_kept_(kAsksAboutKeptPerMinute / 60, kAsksAboutKeptAtOnce),
       heartbeats_(registry.Counter("longhaul_coordinator_heartbeats_total",
                                    "Heartbeats that extended a lease.")),
       evaluations_refused_(
           registry.Counter("longhaul_coordinator_evaluations_refused_total",
-                           "Reports of evaluations of versions that are not committed.")) {
+                           "Reports of evaluations of versions that are not committed, or that "
+                           "another pool was asked to evaluate.")) {
   evaluations_refused_.With();  // Shown as 0 before the first.
 }
 
 PoolService::~PoolService() = default;
 
-void PoolService::Assign(const GrantLease& grant, const std::string& has_spec_of,
-                         v1::Assignment* assignment) const {
-  if (!grant.assignment.has_value()) return;
+std::shared_ptr<const v1::JobSpec> PoolService::Assign(const GrantLease& grant,
+                                                       const std::string& has_spec_of,
+                                                       v1::Assignment* assignment) const {
+  if (!grant.assignment.has_value()) return nullptr;
   const std::shared_ptr<LiveJob> job = service_.performer->Find(grant.assignment->job);
-  if (!job || !job->resolved.has_value()) return;
+  if (!job || !job->resolved.has_value()) return nullptr;
   assignment->set_job_id(job->id());
-  if (job->id() != has_spec_of) *assignment->mutable_spec() = job->resolved->spec;
   assignment->set_ordinal(grant.assignment->ordinal);
   assignment->set_stop(grant.assignment->stop);
+  *assignment->mutable_data() = job->progress.DataOf(grant.pool);
+  if (job->id() == has_spec_of) return nullptr;
+  if (job->record.spec.size() > kSpecCopiedHere) return {job, &job->resolved->spec};
+  *assignment->mutable_spec() = job->resolved->spec;
+  return nullptr;
 }
 
-void PoolService::Remember(const v1::JoinRequest& request) {
+bool PoolService::Remember(const v1::JoinRequest& request) {
   if (descriptions_.size() >= kDescriptionsMax) {
     std::set<std::string> known;
     for (const PoolView& view : service_.performer->Pools()) known.insert(view.pool);
     std::erase_if(descriptions_, [&](const auto& item) { return !known.contains(item.first); });
   }
-  v1::Pool& pool = descriptions_[request.pool()];
+  Description& description = descriptions_[request.pool()];
+  const absl::Time now = SteadyTime();
+  const bool again =
+      description.incarnation == request.incarnation() && now - description.told < kJoinToldEach;
+  // An agent that joins again and again says the same each time.
+  if (again) return false;
+  description.incarnation = request.incarnation();
+  description.told = now;
+  v1::Pool& pool = description.pool;
   pool.set_device(request.device());
   pool.set_host(request.host());
   pool.set_version(request.version());
   *pool.mutable_capabilities() = request.capabilities();
+  return true;
+}
+
+template <typename Request, typename Response>
+void PoolService::Finish(grpc::ServerUnaryReactor* reactor, const GrantLease& grant,
+                         std::shared_ptr<const v1::JobSpec> spec, const Request& request,
+                         Response* response) {
+  // Each node has its own jobs to ask about.
+  const std::string who =
+      absl::StrCat(request.pool(), " ", grant.node.has_value() ? grant.node->node : 0);
+  const bool asks = !request.kept_jobs().empty() &&
+                    asks_about_kept_.Take(who, SteadyTime()) == absl::ZeroDuration();
+  if (!asks && spec == nullptr) return reactor->Finish(grpc::Status::OK);
+  // Request and response are there until the call ends.
+  const bool posted = service_.reader->Submit([this, asks, spec, reactor, &request, response] {
+    if (spec != nullptr) *response->mutable_assignment()->mutable_spec() = *spec;
+    const std::vector<std::string> kept(request.kept_jobs().begin(), request.kept_jobs().end());
+    // An error tells none.
+    const absl::StatusOr<std::vector<std::string>> ended =
+        asks ? service_.performer->meta().EndedOf(kept) : std::vector<std::string>();
+    if (ended.ok()) response->mutable_ended_jobs()->Add(ended->begin(), ended->end());
+    reactor->Finish(grpc::Status::OK);
+  });
+  if (!posted) reactor->Finish(ToGrpcStatus(spec == nullptr ? absl::OkStatus() : Overloaded()));
 }
 
 grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context,
@@ -84,29 +127,40 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
   LH_RETURN_IF_REFUSED(service_.door, context);
   const absl::Status valid = CheckJoin(service_.CallerOf(*context), *request);
   if (!valid.ok()) return Answered(context, valid);
-  return AnswerStep(context, service_, EventOf(*request),
-                    [this, request, response](const std::optional<Answer>& answer) {
-                      const auto& grant = std::get<GrantLease>(*answer);
-                      Remember(*request);
-                      *response->mutable_lease() = ToProto(grant.lease);
-                      response->set_version(LONGHAUL_VERSION);
-                      response->add_capabilities(kPoolEvaluations);
-                      response->add_capabilities(kStopsWhenAsked);
-                      Assign(grant, /*has_spec_of=*/"", response->mutable_assignment());
-                      TellEnded(service_.performer->meta(), *request, response);
-                      std::string as;
-                      if (grant.node.has_value()) {
-                        Fill(*grant.node, service_.performer->now(), response->mutable_node());
-                        as = absl::StrFormat(
-                            " as node %d of %d%s%s", grant.node->node, grant.node->nodes,
-                            grant.node->missing.empty() ? "" : ", waits for ", grant.node->missing);
-                      }
-                      service_.performer->log()
-                          .With({.pool = request->pool()})
-                          .Info(absl::StrCat("joined with ", request->ranks(),
-                                             request->ranks() == 1 ? " rank" : " ranks", as));
-                      return absl::OkStatus();
-                    });
+  return OnOwner(context, service_,
+                 [this, request, response,
+                  event = Event(EventOf(*request))](grpc::ServerUnaryReactor* reactor) {
+                   service_.performer->Step(event, [this, request, response,
+                                                    reactor](const std::optional<Answer>& answer) {
+                     if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
+                       return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+                     const auto& grant = std::get<GrantLease>(*answer);
+                     Finish(reactor, grant, Joined(grant, *request, response), *request, response);
+                   });
+                 });
+}
+
+std::shared_ptr<const v1::JobSpec> PoolService::Joined(const GrantLease& grant,
+                                                       const v1::JoinRequest& request,
+                                                       v1::JoinResponse* response) {
+  *response->mutable_lease() = ToProto(grant.lease);
+  response->set_version(LONGHAUL_VERSION);
+  response->add_capabilities(kPoolEvaluations);
+  response->add_capabilities(kStopsWhenAsked);
+  std::shared_ptr<const v1::JobSpec> spec =
+      Assign(grant, /*has_spec_of=*/"", response->mutable_assignment());
+  std::string as;
+  if (grant.node.has_value()) {
+    Fill(*grant.node, service_.performer->now(), response->mutable_node());
+    as = absl::StrFormat(" as node %d of %d%s%s", grant.node->node, grant.node->nodes,
+                         grant.node->missing.empty() ? "" : ", waits for ", grant.node->missing);
+  }
+  if (!Remember(request)) return spec;
+  service_.performer->log()
+      .With({.pool = request.pool()})
+      .Info(absl::StrCat("joined with ", request.ranks(), request.ranks() == 1 ? " rank" : " ranks",
+                         as));
+  return spec;
 }
 
 grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* context,
@@ -115,23 +169,39 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
   LH_RETURN_IF_REFUSED(service_.door, context);
   const absl::Status valid = CheckHeartbeat(service_.CallerOf(*context), *request);
   if (!valid.ok()) return Answered(context, valid);
-  return OnOwner(context, service_, [this, request, response](grpc::ServerUnaryReactor* reactor) {
-    coordinator::Heartbeat event = EventOf(*request);
-    const absl::StatusOr<int64_t> taken = TakeReport(*request, event);
-    if (!taken.ok()) return reactor->Finish(ToGrpcStatus(taken.status()));
-    StepAndFinish(reactor, *service_.performer, event,
-                  [this, request, response, taken = *taken](const std::optional<Answer>& answer) {
-                    const auto& grant = std::get<GrantLease>(*answer);
-                    *response->mutable_lease() = ToProto(grant.lease);
-                    Assign(grant, request->has_spec_of(), response->mutable_assignment());
-                    TellEnded(service_.performer->meta(), *request, response);
-                    if (grant.node.has_value())
-                      Fill(*grant.node, service_.performer->now(), response->mutable_node());
-                    response->set_evaluations_acknowledged(taken);
-                    heartbeats_.With().Increment();
-                    return absl::OkStatus();
-                  });
-  });
+  // What a request carries is unpacked here, since the owner thread serves all pools.
+  return OnOwner(
+      context, service_,
+      [this, request, response, event = EventOf(*request)](
+          grpc::ServerUnaryReactor* reactor) mutable { Beat(reactor, *request, response, event); });
+}
+
+void PoolService::Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatRequest& request,
+                       v1::HeartbeatResponse* response, coordinator::Heartbeat& event) {
+  const absl::StatusOr<int64_t> taken = TakeReport(request, event);
+  if (!taken.ok()) return reactor->Finish(ToGrpcStatus(taken.status()));
+  std::vector<int64_t> evaluated;
+  for (const coordinator::Evaluation& e : event.evaluations)
+    if (!e.of_pool && !e.final) evaluated.push_back(e.version);
+  service_.performer->Step(
+      Event(std::move(event)), [this, &request, response, reactor, taken = *taken,
+                                evaluated](const std::optional<Answer>& answer) {
+        if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
+          return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+        // They are durable.
+        const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
+        for (const int64_t version : evaluated)
+          if (job != nullptr) job->progress.Answered(request.pool(), version);
+        const auto& grant = std::get<GrantLease>(*answer);
+        *response->mutable_lease() = ToProto(grant.lease);
+        std::shared_ptr<const v1::JobSpec> spec =
+            Assign(grant, request.has_spec_of(), response->mutable_assignment());
+        if (grant.node.has_value())
+          Fill(*grant.node, service_.performer->now(), response->mutable_node());
+        response->set_evaluations_acknowledged(taken);
+        heartbeats_.With().Increment();
+        Finish(reactor, grant, std::move(spec), request, response);
+      });
 }
 
 // What a heartbeat reports of the job that the pool works on. A report of a pool without a place
@@ -147,7 +217,7 @@ absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& requ
       request.running().empty() ? request.incarnation() : request.running();
   if (!place.has_value() || place->incarnation != incarnation || !place->live) return taken;
   LH_RETURN_IF_ERROR(TakeEvaluations(*job, request, event));
-  if (job->commits_unread) taken = 0;
+  if (!job->progress.HasCommits()) taken = 0;
   if (!request.has_progress()) return taken;
   job->progress.Report(request.pool(), incarnation, place->start_step.value_or(0),
                        request.progress());
@@ -163,7 +233,7 @@ absl::Status PoolService::TakeEvaluations(const LiveJob& job, const v1::Heartbea
                                           coordinator::Heartbeat& event) {
   LH_RETURN_IF_ERROR(CheckEvaluations(request, job.resolved->spec.train().steps()));
   // Until the job's store is open its versions are not known. The pool repeats its report.
-  if (job.commits_unread) {
+  if (!job.progress.HasCommits()) {
     event.evaluations.clear();
     return absl::OkStatus();
   }
@@ -182,9 +252,19 @@ absl::Status PoolService::TakeEvaluations(const LiveJob& job, const v1::Heartbea
   std::set<std::pair<bool, int64_t>> seen;
   std::erase_if(event.evaluations, [&](const coordinator::Evaluation& e) {
     if (e.final && !e.of_pool) return false;  // The core takes the first.
-    return !seen.emplace(e.of_pool, e.version).second ||
-           job.progress.WasEvaluated(e.of_pool ? request.pool() : "", e.version);
+    if (!seen.emplace(e.of_pool, e.version).second ||
+        job.progress.WasEvaluated(e.of_pool ? request.pool() : "", e.version)) {
+      return true;
+    }
+    if (e.of_pool || job.progress.MayEvaluate(request.pool(), e.version)) return false;
+    evaluations_refused_.With().Increment();
+    return true;
   });
+  // Evaluations of the outer parameters are kept by step. The step follows from the version, so a
+  // report cannot take the place of another version's.
+  for (coordinator::Evaluation& e : event.evaluations) {
+    if (!e.of_pool) e.step = StepOfEvaluation(*job.resolved, e.version, e.final);
+  }
   for (const coordinator::Evaluation& e : event.evaluations) {
     if (std::isfinite(e.loss)) continue;
     service_.performer->log()
@@ -214,7 +294,7 @@ grpc::ServerUnaryReactor* PoolService::Leave(grpc::CallbackServerContext* contex
 v1::Pool PoolService::Describe(const PoolView& view, absl::Time now) const {
   v1::Pool pool;
   if (const auto found = descriptions_.find(view.pool); found != descriptions_.end())
-    pool = found->second;
+    pool = found->second.pool;
   pool.set_name(view.pool);
   pool.set_state(static_cast<v1::PoolState>(view.standing));
   pool.set_ranks(view.ranks);

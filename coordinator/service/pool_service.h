@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/metrics/registry.h"
+#include "coordinator/access/call_rate.h"
 #include "coordinator/service/service_context.h"
 #include "longhaul/v1/pool.grpc.pb.h"
 
@@ -47,16 +50,34 @@ class PoolService final : public v1::PoolService::CallbackService {
                                      coordinator::Heartbeat& event);
   absl::Status TakeEvaluations(const LiveJob& job, const v1::HeartbeatRequest& request,
                                coordinator::Heartbeat& event);
-  // Leaves out the spec of the job `has_spec_of`.
-  void Assign(const GrantLease& grant, const std::string& has_spec_of,
-              v1::Assignment* assignment) const;
-  void Remember(const v1::JoinRequest& request);
+  // Leaves out the spec of the job `has_spec_of`. Returns the spec if it is large: Finish adds it.
+  std::shared_ptr<const v1::JobSpec> Assign(const GrantLease& grant, const std::string& has_spec_of,
+                                            v1::Assignment* assignment) const;
+  // Keeps what a pool says of itself. False: it said so a moment ago.
+  bool Remember(const v1::JoinRequest& request);
+  // As Assign.
+  std::shared_ptr<const v1::JobSpec> Joined(const GrantLease& grant, const v1::JoinRequest& request,
+                                            v1::JoinResponse* response);
+  void Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatRequest& request,
+            v1::HeartbeatResponse* response, coordinator::Heartbeat& event);
+  // Ends the call. First another thread copies `spec`, if any, and looks up which of kept_jobs have
+  // ended, but not more often than a node needs it. Then ended_jobs stays empty.
+  template <typename Request, typename Response>
+  void Finish(grpc::ServerUnaryReactor* reactor, const GrantLease& grant,
+              std::shared_ptr<const v1::JobSpec> spec, const Request& request, Response* response);
 
   const ServiceContext service_;
+  CallRate asks_about_kept_;
   CounterFamily& heartbeats_;
   CounterFamily& evaluations_refused_;
-  // What pools said about themselves when they joined, to show to people. Owner thread.
-  std::map<std::string, v1::Pool> descriptions_;
+  // What pools said about themselves when they joined, to show to people; which start of the agent
+  // said it, and when that was. Owner thread.
+  struct Description {
+    v1::Pool pool;
+    std::string incarnation;
+    absl::Time told = absl::InfinitePast();
+  };
+  std::map<std::string, Description> descriptions_;
 };
 
 }  // namespace longhaul::coordinator

@@ -28,6 +28,9 @@ struct ServiceContext {
   // Reads files, so that the owner thread does not wait for the disk. A user's folder may take
   // long, so the executor of the bulk streams is another one.
   TaskRunner* beside = nullptr;
+  // Reads the database, a little at a time, for calls that may take long. Nothing of a user's can
+  // hold it up.
+  TaskRunner* reader = nullptr;
   BulkResources bulk;
   Uploads* uploads = nullptr;  // Blocks on the disk.
   // Certificates identify pools: the server has TLS.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
@@ -62,12 +63,20 @@ absl::StatusOr<Message> FromOwner(const StatusSource& source,
       std::move(make));
 }
 
+template <typename Message>
+absl::StatusOr<Message> FromReader(const StatusSource& source,
+                                   std::function<absl::StatusOr<Message>()> make) {
+  return AnswerOf<Message>(
+      source, [&](TaskRunner::Task task) { return source.service.reader->Submit(std::move(task)); },
+      std::move(make));
+}
+
 // They may be many rows, so the owner thread does not read them. Its next commit still waits until
 // they are read, since the database does one thing at a time.
 absl::StatusOr<v1::JobDetail> WithStoredEvaluations(const StatusSource& source,
                                                     v1::JobDetail detail) {
-  return AnswerOf<v1::JobDetail>(
-      source, [&](TaskRunner::Task task) { return source.service.beside->Submit(std::move(task)); },
+  return FromReader<v1::JobDetail>(
+      source,
       [&meta = source.service.performer->meta(),
        detail = std::move(detail)]() mutable -> absl::StatusOr<v1::JobDetail> {
         JobProgress progress(0);
@@ -75,6 +84,17 @@ absl::StatusOr<v1::JobDetail> WithStoredEvaluations(const StatusSource& source,
         progress.FillEvaluations(&detail);
         return std::move(detail);
       });
+}
+
+absl::StatusOr<v1::Overview> AskOverview(const StatusSource& source) {
+  LH_ASSIGN_OR_RETURN(std::vector<ListedJob> jobs,
+                      FromReader<std::vector<ListedJob>>(source, [source] {
+                        return ReadListed(source.service.performer->meta(),
+                                          std::numeric_limits<int64_t>::max(), kJobsMax);
+                      }));
+  return FromOwner<v1::Overview>(source, [source, jobs = std::move(jobs)]() mutable {
+    return MakeOverview(source, std::move(jobs));
+  });
 }
 
 absl::StatusOr<v1::JobDetail> AskJobDetail(const StatusSource& source, const std::string& name) {
@@ -104,7 +124,7 @@ Page JsonOf(const absl::StatusOr<Message>& answer) {
 
 }  // namespace
 
-absl::StatusOr<v1::Overview> MakeOverview(const StatusSource& source) {
+v1::Overview MakeOverview(const StatusSource& source, std::vector<ListedJob> jobs) {
   const Performer& performer = *source.service.performer;
   v1::Overview overview;
   overview.set_version(LONGHAUL_VERSION);
@@ -112,9 +132,8 @@ absl::StatusOr<v1::Overview> MakeOverview(const StatusSource& source) {
   *overview.mutable_started_at() = ToProto(source.started);
   const absl::Status ready = source.ready();
   if (!ready.ok()) overview.set_not_ready(std::string(ready.message()));
-  LH_ASSIGN_OR_RETURN(const std::vector<JobRecord> records,
-                      performer.meta().ListJobs(std::numeric_limits<int64_t>::max(), kJobsMax));
-  for (const JobRecord& record : records) *overview.add_jobs() = Bounded(Report(performer, record));
+  for (ListedJob& job : jobs)
+    *overview.add_jobs() = Bounded(ReportListed(performer, std::move(job)));
   v1::ListPoolsResponse pools;
   source.pools->List("", std::numeric_limits<size_t>::max(), &pools);
   overview.mutable_pools()->Swap(pools.mutable_pools());
@@ -147,9 +166,8 @@ void AddStatusPages(Pages& pages, const StatusSource& source) {
   add_file("/", "text/html; charset=utf-8", kFile_index_html);
   add_file("/status.css", "text/css; charset=utf-8", kFile_status_css);
   add_file("/status.js", "text/javascript; charset=utf-8", kFile_status_js);
-  pages.Add("/api/v1/overview", [source](const PageRequest&) {
-    return JsonOf(FromOwner<v1::Overview>(source, [source] { return MakeOverview(source); }));
-  });
+  pages.Add("/api/v1/overview",
+            [source](const PageRequest&) { return JsonOf(AskOverview(source)); });
   pages.Add("/api/v1/job", [source](const PageRequest& request) {
     return JsonOf(AskJobDetail(source, request.Parameter("name")));
   });

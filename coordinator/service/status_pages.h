@@ -8,11 +8,13 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/http/pages.h"
+#include "coordinator/service/job_report.h"
 #include "coordinator/service/pool_service.h"
 #include "coordinator/service/service_context.h"
 #include "longhaul/v1/status.pb.h"
@@ -30,8 +32,8 @@ struct StatusSource {
 // the owner thread, and as long for the database; then it is 503.
 void AddStatusPages(Pages& pages, const StatusSource& source);
 
-// Owner thread.
-absl::StatusOr<v1::Overview> MakeOverview(const StatusSource& source);
+// `jobs`: the newest ones, newest first. Owner thread.
+v1::Overview MakeOverview(const StatusSource& source, std::vector<ListedJob> jobs);
 struct JobPage {
   v1::JobDetail detail;
   // False: only the database has the job's evaluations, since it has ended or cannot be used.

@@ -45,8 +45,9 @@ void StreamPublisher::JobChanged(const LiveJob& job) {
   watchers_->Changed(job.id(), performer_->now());
 }
 
-std::string StreamPublisher::StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) {
-  v1::Job report = ReportLive(job, performer_->View(job.id()), performer_->now());
+std::string StreamPublisher::StatusOf(const LiveJob& job, const JobRecord& record,
+                                      const std::optional<JobFault>& fault) {
+  v1::Job report = ReportShortened(job, record, performer_->View(job.id()), performer_->now());
   report.clear_error();
   if (fault.has_value()) *report.mutable_error() = ToProto(*fault);
   return KeptStatus(std::move(report));

@@ -25,7 +25,8 @@ class StreamPublisher : public Publisher {
   void PoolReleased(const LiveJob& job, const ReleasePool& release) override;
   void JobEnded(const LiveJob& job, const EndJob& end) override;
   void JobChanged(const LiveJob& job) override;
-  std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) override;
+  std::string StatusOf(const LiveJob& job, const JobRecord& record,
+                       const std::optional<JobFault>& fault) override;
 
   // Sends what changed to the watchers.
   void Flush();

@@ -13,6 +13,9 @@
 namespace longhaul::coordinator {
 namespace {
 
+// As of a mixture.
+constexpr int kSourcesMax = 64;
+
 absl::Status CheckRequest(const PoolCaller& caller, const v1::WatchPlanRequest& request) {
   LH_RETURN_IF_ERROR(CheckPool(caller, request.pool(), request.incarnation()));
   LH_RETURN_IF_ERROR(CheckRanks(request.ranks()));
@@ -20,7 +23,26 @@ absl::Status CheckRequest(const PoolCaller& caller, const v1::WatchPlanRequest& 
     return BadRequestError(
         {{"rank", absl::StrCat(request.rank(), " is not within the pool's ", request.ranks())}});
   }
+  const v1::DataSummary& data = request.data();
+  if (data.tokens_size() > kSourcesMax || data.samples_size() > kSourcesMax)
+    return BadRequestError({{"data", absl::StrCat("has more than ", kSourcesMax, " sources")}});
   return absl::OkStatus();
+}
+
+// Keeps the data with which the pool began. That of another start is told: its ranks begin only if
+// the spec allows it.
+void TakeData(const ServiceContext& service, LiveJob& job, const std::string& pool,
+              const v1::DataSummary& data) {
+  const std::string change = job.progress.BeginWithData(pool, data);
+  if (change.empty()) return;
+  v1::JobEvent event = MakeEvent(v1::POOL_DATA_CHANGED, v1::WARNING,
+                                 absl::StrCat("began again with other data: ", change));
+  event.set_pool(pool);
+  service.performer->log()
+      .With({.job = job.name(), .pool = pool, .job_id = job.id()})
+      .Warning(event.message());
+  job.events.Add(std::move(event), service.performer->now());
+  service.watchers->Changed(job.id(), service.performer->now());
 }
 
 }  // namespace
@@ -40,26 +62,28 @@ grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
   }
   const PlanStreams::Rank rank{request->job_id(), request->pool(), request->incarnation(),
                                request->rank()};
-  const bool posted = service_.owner->Post([service = service_, stream, rank] {
-    // The stream is registered and the plan is sent before the notices that follow the admission.
-    service.performer->Step(
-        RankReady{rank.job, rank.pool, rank.incarnation, rank.rank},
-        [service, stream, rank](const std::optional<Answer>& answer) {
-          const auto* admitted = std::get_if<AdmitRank>(&*answer);
-          if (admitted == nullptr) return stream->End(ToStatus(std::get<Refuse>(*answer)));
-          const std::shared_ptr<LiveJob> job = service.performer->Find(rank.job);
-          const std::optional<JobView> view = service.performer->View(rank.job);
-          // The job ended while its admission waited for the disk.
-          if (!view.has_value()) {
-            return stream->End(
-                WithErrorInfo(absl::FailedPreconditionError(absl::StrCat(
-                                  "job ", job == nullptr ? rank.job : job->name(), " has ended")),
-                              {"JOB_ENDED", {}}));
-          }
-          stream->Send(MakePlan(*job, *view, *admitted));
-          service.plan_streams->Add(rank, stream);
-        });
-  });
+  const bool posted =
+      service_.owner->Post([service = service_, stream, rank, data = request->data()] {
+        // The stream is registered and the plan is sent before the notices that follow the admission.
+        service.performer->Step(
+            RankReady{rank.job, rank.pool, rank.incarnation, rank.rank},
+            [service, stream, rank, data](const std::optional<Answer>& answer) {
+              const auto* admitted = std::get_if<AdmitRank>(&*answer);
+              if (admitted == nullptr) return stream->End(ToStatus(std::get<Refuse>(*answer)));
+              const std::shared_ptr<LiveJob> job = service.performer->Find(rank.job);
+              const std::optional<JobView> view = service.performer->View(rank.job);
+              // The job ended while its admission waited for the disk.
+              if (!view.has_value()) {
+                return stream->End(WithErrorInfo(
+                    absl::FailedPreconditionError(absl::StrCat(
+                        "job ", job == nullptr ? rank.job : job->name(), " has ended")),
+                    {"JOB_ENDED", {}}));
+              }
+              TakeData(service, *job, rank.pool, data);
+              stream->Send(MakePlan(*job, *view, *admitted));
+              service.plan_streams->Add(rank, stream);
+            });
+      });
   if (!posted) stream->End(Overloaded());
   return stream.get();
 }

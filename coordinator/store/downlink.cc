@@ -52,61 +52,38 @@ std::vector<DownlinkIndex::Cut> DownlinkIndex::CutsOf(absl::Span<const BlockRang
   return cuts;
 }
 
-absl::StatusOr<std::shared_ptr<const DownlinkBytes>> DownlinkIndex::ReadAll(const Log& log) const {
-  LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, MakeCodec({.kind = codec_}));
-  const auto all = std::make_shared<DownlinkBytes>(codec->FragmentBytes(elements_));
-  absl::Span<uint8_t> room = all->span();
-  for (size_t i = 0; i < segments_.size(); ++i) {
-    const int64_t bytes = codec->PayloadBytes(segments_[i].elements);
-    LH_RETURN_IF_ERROR(log.Read(positions_[i], room.first(bytes)));
-    room.remove_prefix(bytes);
-  }
-  return all;
-}
-
-absl::StatusOr<DownlinkBlocks> DownlinkIndex::Read(const Log& log,
-                                                   std::shared_ptr<const DownlinkBytes> all,
-                                                   absl::Span<const BlockRange> blocks) const {
+absl::StatusOr<CodedBlocks> DownlinkIndex::Read(const Log& log, const DownlinkBytes* all,
+                                                absl::Span<const BlockRange> blocks) const {
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<Codec> codec, MakeCodec({.kind = codec_}));
   const std::vector<Cut> cuts = CutsOf(blocks);
-  const auto is_whole = [&](const Cut& cut) {
-    return cut.elements == segments_[cut.tile].elements;
-  };
-  // Memory for what must be copied: parts of tiles, and tiles that only the log has.
-  int64_t copied = 0;
-  for (const Cut& cut : cuts) {
-    if (all == nullptr || !is_whole(cut)) copied += codec->PayloadBytes(cut.elements);
-  }
-  const auto copy = std::make_shared<DownlinkBytes>(copied);
-  absl::Span<uint8_t> room = copy->span();
+  int64_t bytes = 0;
+  for (const Cut& cut : cuts) bytes += codec->PayloadBytes(cut.elements);
+  CodedBlocks out = {.payload = AlignedBuffer(bytes)};
+  absl::Span<uint8_t> room = out.payload.span();
   std::vector<uint8_t> tile;
-  DownlinkBlocks out = {.codec = codec_};
   for (const Cut& cut : cuts) {
     const SegmentRef& segment = segments_[cut.tile];
     const int64_t tile_bytes = codec->PayloadBytes(segment.elements);
-    const int64_t bytes = codec->PayloadBytes(cut.elements);
+    const absl::Span<uint8_t> into = room.first(codec->PayloadBytes(cut.elements));
+    room.remove_prefix(into.size());
+    out.segments.push_back({cut.tile * kTileBlocks + cut.blocks.first,
+                            static_cast<int32_t>(cut.elements), segment.base_exponent});
+    const bool whole = cut.elements == segment.elements;
     absl::Span<const uint8_t> payload;
     if (all != nullptr) {
       payload = all->span().subspan(cut.tile * codec->PayloadBytes(kTileElements), tile_bytes);
+      if (whole) std::copy(payload.begin(), payload.end(), into.begin());
     } else {
-      if (!is_whole(cut)) tile.resize(tile_bytes);
-      const auto into = is_whole(cut) ? room.first(bytes) : absl::MakeSpan(tile).first(tile_bytes);
-      LH_RETURN_IF_ERROR(log.Read(positions_[cut.tile], into));
-      payload = into;
+      if (!whole) tile.resize(tile_bytes);
+      const auto read = whole ? into : absl::MakeSpan(tile).first(tile_bytes);
+      LH_RETURN_IF_ERROR(log.Read(positions_[cut.tile], read));
+      payload = read;
     }
-    if (!is_whole(cut)) {
+    if (!whole) {
       LH_RETURN_IF_ERROR(SliceSegment(*codec, {segment.elements, segment.base_exponent, payload},
-                                      cut.blocks, room.first(bytes)));
-      payload = room.first(bytes);
+                                      cut.blocks, into));
     }
-    if (all == nullptr || !is_whole(cut)) room.remove_prefix(bytes);
-    out.segments.push_back({cut.tile * kTileBlocks + cut.blocks.first,
-                            static_cast<int32_t>(cut.elements), segment.base_exponent});
-    out.payloads.push_back(payload);
   }
-  if (std::none_of(cuts.begin(), cuts.end(), is_whole)) all.reset();
-  using Owners = std::pair<std::shared_ptr<const DownlinkBytes>, std::shared_ptr<DownlinkBytes>>;
-  out.owner = std::make_shared<const Owners>(std::move(all), copy);
   return out;
 }
 

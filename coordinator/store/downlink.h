@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/blocks/coded_blocks.h"
 #include "common/codec/codec.h"
 #include "common/layout/fragment_layout.h"
 #include "coordinator/store/log.h"
@@ -30,14 +31,6 @@ class DownlinkBytes {
   size_t bytes_;
 };
 
-// Coded blocks of a downlink: the bytes of each segment. They live as long as `owner`.
-struct DownlinkBlocks {
-  CodecKind codec = CodecKind::kFp32;
-  std::vector<SegmentRef> segments;
-  std::vector<absl::Span<const uint8_t>> payloads;
-  std::shared_ptr<const void> owner;
-};
-
 // Knows where the tiles of a downlink lie in the log. Thread-compatible.
 class DownlinkIndex {
  public:
@@ -50,13 +43,10 @@ class DownlinkIndex {
   CodecKind codec() const { return codec_; }
   int64_t elements() const { return elements_; }
 
-  // Reads the whole downlink from the log.
-  absl::StatusOr<std::shared_ptr<const DownlinkBytes>> ReadAll(const Log& log) const;
-  // Returns exactly these blocks. The ranges must lie within elements(). `all` is the whole
-  // downlink in memory. The result refers to its whole tiles, and then keeps it alive; it copies
-  // parts of tiles. If `all` is null, the blocks are read from the log.
-  absl::StatusOr<DownlinkBlocks> Read(const Log& log, std::shared_ptr<const DownlinkBytes> all,
-                                      absl::Span<const BlockRange> blocks) const;
+  // Copies exactly these blocks, which must lie within elements(). `all`: the whole downlink, if it
+  // is in memory; else the blocks are read from the log.
+  absl::StatusOr<CodedBlocks> Read(const Log& log, const DownlinkBytes* all,
+                                   absl::Span<const BlockRange> blocks) const;
 
  private:
   // Some blocks of a tile.

@@ -1,6 +1,5 @@
 #include "coordinator/store/job_store.h"
 
-#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -152,6 +151,9 @@ namespace {
 // numbers.
 constexpr int64_t kResultBytesMax = 128;
 
+// Whether such a round has a downlink.
+bool IsCoded(RoundKind kind) { return kind == RoundKind::kOuter || kind == RoundKind::kFinal; }
+
 absl::Status CheckRound(const RoundInput& round, int64_t version) {
   if (round.version != version + 1) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -206,6 +208,8 @@ LoggedCommit DescribeRound(const RoundInput& round, const Digest128& previous) {
 
 absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
   LH_ASSIGN_OR_RETURN(Fragment * fragment, FindFragment(round.fragment));
+  // There is memory for one downlink.
+  absl::MutexLockMaybe round_lock(IsCoded(round.kind) ? &round_mutex_ : nullptr);
   absl::MutexLock lock(&fragment->mutex);
   LH_RETURN_IF_ERROR(log_->status());
   FragmentState& state = fragment->state;
@@ -225,21 +229,18 @@ absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
   return record;
 }
 
-std::shared_ptr<DownlinkBytes> JobStore::TakeDownlinkBytes(RoundKind kind, int64_t elements) {
-  const bool coded = kind == RoundKind::kOuter || kind == RoundKind::kFinal;
-  const int64_t bytes = coded ? rules_.down->FragmentBytes(elements) : 0;
-  std::shared_ptr<const DownlinkBytes> newest;
+std::unique_ptr<DownlinkBytes> JobStore::TakeDownlinkBytes(RoundKind kind, int64_t elements) {
+  if (!IsCoded(kind)) return std::make_unique<DownlinkBytes>(0);
+  const int64_t bytes = rules_.down->FragmentBytes(elements);
+  std::unique_ptr<DownlinkBytes> newest;
   {
-    absl::MutexLock lock(&mutex_);
+    absl::MutexLock lock(&newest_mutex_);
     newest = std::exchange(newest_downlink_, {}).bytes;
   }
-  const bool fits = newest != nullptr && static_cast<int64_t>(newest->span().size()) == bytes;
-  if (fits && newest.use_count() == 1) {
-    // Pairs with the release of the last reader, so that its reads happen before the next writes.
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return std::const_pointer_cast<DownlinkBytes>(newest);
-  }
-  return std::make_shared<DownlinkBytes>(bytes);
+  if (newest != nullptr && static_cast<int64_t>(newest->span().size()) == bytes) return newest;
+  // Before the new memory is there.
+  newest.reset();
+  return std::make_unique<DownlinkBytes>(bytes);
 }
 
 absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
@@ -248,7 +249,7 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
   CommitRecord& record = commit.record;
   DownlinkWriter writer(log_.get(), &reservation, rules_.down.get(), record.fragment,
                         record.version);
-  std::shared_ptr<DownlinkBytes> downlink =
+  std::unique_ptr<DownlinkBytes> downlink =
       TakeDownlinkBytes(record.kind, fragment.state.elements());
   const RoundWork work = {
       .contributions = &contributions,
@@ -277,11 +278,14 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
   return record;
 }
 
-void JobStore::Publish(const CommitRecord& record, std::shared_ptr<const DownlinkBytes> downlink,
+void JobStore::Publish(const CommitRecord& record, std::unique_ptr<DownlinkBytes> downlink,
                        Fragment& fragment) {
+  if (IsCoded(record.kind)) {
+    absl::MutexLock lock(&newest_mutex_);
+    newest_downlink_ = {record.fragment, record.version, std::move(downlink)};
+  }
   absl::MutexLock lock(&mutex_);
   fragment.committed = record;
-  newest_downlink_ = {record.fragment, record.version, std::move(downlink)};
 }
 
 }  // namespace longhaul

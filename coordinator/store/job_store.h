@@ -1,10 +1,11 @@
 // The parameters of one job: the outer state of every fragment, and the log that makes it durable.
 // The state is theta, momentum and server error, 12 bytes for each parameter. Besides it, the store
-// keeps the coded downlink of the newest commit, since the pools are about to pull it. Copies exist
-// only while they are used, for each version one, whatever the number of readers: of a fragment
-// that is read whole, 4 bytes a parameter (ReadOuter); of a downlink that is not the
-// newest commit's, its coded bytes (ReadDownlink). A snapshot takes 12 bytes a parameter of the one
-// fragment that it is of; a checkpoint 4 of the one that it is at, or 12 if it must be made again.
+// keeps the coded downlink of the newest commit, since the pools are about to pull it. Readers get
+// copies of the blocks that they ask for, and keep nothing alive here: a reader that is slow asks
+// for its next blocks later, and finds out if a round was applied meanwhile. Then it begins again:
+// whoever lets rounds be applied sees to it that readers come to an end. A snapshot takes 12
+// bytes a parameter of the one fragment that it is of; a checkpoint 4 of the one that it is at, or
+// 12 if it must be made again.
 //
 // The log is the inputs: coded contributions are appended as they come (AppendPart). A commit
 // (Apply) adds one record, which names the contributions and the digest of the result, and one
@@ -17,8 +18,9 @@
 //   <dir>/checkpoints/step-NNNNNNNN/   for people and tools
 //
 // Thread-safe; every method may block on the disk. AppendPart may run in any number of threads and
-// beside everything else. Apply of a fragment excludes readers of that fragment, so that they see
-// one version. Applies of different fragments run in parallel, and so do reads. MaybeSnapshot and
+// beside everything else. Apply of a fragment excludes readers of that fragment, so that each read
+// sees one version. Reads run in parallel, and so do Applies of seeds of different fragments; of
+// rounds with a downlink one is applied at a time. MaybeSnapshot and
 // WriteCheckpoint delay an Apply of a fragment while they copy its memory, but never while they
 // write to the disk.
 //
@@ -55,7 +57,6 @@
 #include "coordinator/store/ordered_tiles.h"
 #include "coordinator/store/replay.h"
 #include "coordinator/store/round_records.h"
-#include "coordinator/store/shared_copies.h"
 #include "coordinator/store/snapshot.h"
 #include "longhaul/v1/checkpoint.pb.h"
 
@@ -77,16 +78,13 @@ struct RoundInput {
   absl::Time due = absl::InfinitePast();
 };
 
-struct OuterBlocks {
-  int64_t version = 0;
-  // The values of each requested range. They live as long as `owner`.
-  std::vector<absl::Span<const float>> values;
-  std::shared_ptr<const void> owner;
-};
-
+// What a reader of some blocks is told before it reads them.
 struct OuterDigest {
   int64_t version = 0;
+  // Of the parameters of these blocks at that version.
   Digest128 digest;
+  // Whether ReadDownlink has that version.
+  bool has_downlink = false;
 };
 
 // What Recover did. The service logs it.
@@ -142,21 +140,20 @@ class JobStore {
   // The newest commit. FAILED_PRECONDITION: not seeded. Never waits for an Apply.
   absl::StatusOr<CommitRecord> LastCommit(int fragment) const;
 
-  // Returns exactly these blocks (disjoint, ascending) of the downlink that made `version`.
-  // Requests of more than a few blocks share one copy of the whole downlink, but for the parts of
-  // tiles at the ends of their ranges. FAILED_PRECONDITION: it is not the newest version, or it has
-  // no downlink (seed, skipped). INVALID_ARGUMENT: a range is outside the fragment. UNAVAILABLE:
-  // downlinks of too many versions are still being read.
-  absl::StatusOr<DownlinkBlocks> ReadDownlink(int fragment, int64_t version,
-                                              absl::Span<const BlockRange> blocks) const;
-  // Returns a copy of the outer parameters of these blocks (disjoint, ascending). Requests of more
-  // than a few blocks share one copy of the whole fragment for each version, so memory does not
-  // grow with the number of readers. FAILED_PRECONDITION: not seeded. INVALID_ARGUMENT: a range is
-  // outside the fragment. UNAVAILABLE: copies of too many versions are still being read.
-  absl::StatusOr<OuterBlocks> ReadOuter(int fragment, absl::Span<const BlockRange> blocks) const;
-  // The digest of the bytes that ReadOuter would return. For the whole fragment it is not computed
-  // again, so it is cheap.
+  // The newest version of a fragment, and the digest of these blocks (disjoint, ascending). For the
+  // whole fragment it is not computed, so it is cheap. FAILED_PRECONDITION: not seeded.
+  // INVALID_ARGUMENT: a range is outside the fragment.
   absl::StatusOr<OuterDigest> DigestOuter(int fragment, absl::Span<const BlockRange> blocks) const;
+  // Copies the outer parameters of these blocks, as segments coded in fp32. The caller bounds what
+  // it asks for at once. FAILED_PRECONDITION: not seeded, or `version` is not the newest.
+  // INVALID_ARGUMENT: as above.
+  absl::StatusOr<CodedBlocks> ReadOuter(int fragment, int64_t version,
+                                        absl::Span<const BlockRange> blocks) const;
+  // Likewise the downlink that made `version`, from memory if it is that of the newest commit, else
+  // from the log. FAILED_PRECONDITION: it is not the newest version, or it has no downlink (seed,
+  // skipped).
+  absl::StatusOr<CodedBlocks> ReadDownlink(int fragment, int64_t version,
+                                           absl::Span<const BlockRange> blocks) const;
 
   // Writes the snapshots that are due, and removes files of the log that no recovery needs. Meant
   // for a background thread: one call at a time works, others wait. After an error that is not
@@ -186,10 +183,6 @@ class JobStore {
     FragmentState state ABSL_GUARDED_BY(mutex);
     // The downlink of state.version; empty if it has none.
     DownlinkIndex downlink ABSL_GUARDED_BY(mutex);
-    // What is being read: the outer parameters, and the bytes of downlinks. A shared downlink is a
-    // pointer to its bytes, since TakeDownlinkBytes must see that somebody holds them.
-    mutable SharedCopies<FloatArray> outer_copies;
-    mutable SharedCopies<std::shared_ptr<const DownlinkBytes>> downlink_copies;
     // Guarded by JobStore::mutex_.
     CommitRecord committed;
     // The snapshots that are kept, oldest first. Guarded by JobStore::files_mutex_.
@@ -202,18 +195,15 @@ class JobStore {
                                                         const JobManifest& manifest,
                                                         int apply_threads);
   absl::StatusOr<Fragment*> FindFragment(int fragment) const;
-  // The bytes of this downlink if it is the newest commit's, else null.
-  std::shared_ptr<const DownlinkBytes> NewestDownlinkOf(int fragment, int64_t version) const;
 
   // The steps of Apply.
   absl::StatusOr<CommitRecord> Perform(LoggedCommit commit, const ContributionReader& contributions,
                                        Log::Reservation& reservation, Fragment& fragment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(fragment.mutex);
-  void Publish(const CommitRecord& record, std::shared_ptr<const DownlinkBytes> downlink,
+  void Publish(const CommitRecord& record, std::unique_ptr<DownlinkBytes> downlink,
                Fragment& fragment);
-  // Returns memory for the downlink of the next commit: that of the newest downlink if nobody reads
-  // it any more, else new memory.
-  std::shared_ptr<DownlinkBytes> TakeDownlinkBytes(RoundKind kind, int64_t elements);
+  // Returns memory for the downlink of the next commit, in place of the newest one's.
+  std::unique_ptr<DownlinkBytes> TakeDownlinkBytes(RoundKind kind, int64_t elements);
 
   // The steps of Recover. They take no locks, since no other thread has the store yet.
   absl::Status Load() ABSL_NO_THREAD_SAFETY_ANALYSIS;
@@ -253,22 +243,23 @@ class JobStore {
   std::vector<std::unique_ptr<Fragment>> fragments_;
   // Frames of smaller sequences were durable when the snapshots were written. Used by recovery.
   uint64_t durable_upto_ = 0;
-  // Mutexes are taken in this order: snapshot_mutex_ or checkpoint_mutex_, then files_mutex_, then
-  // a fragment's mutex, then that of its copies or mutex_. Each of the first two is held by one
-  // writer.
-  absl::Mutex snapshot_mutex_, checkpoint_mutex_;
+  // Mutexes are taken in this order: snapshot_mutex_, checkpoint_mutex_ or round_mutex_, then
+  // files_mutex_, then a fragment's mutex, then newest_mutex_ or mutex_. Each of the first three is
+  // held by one writer; round_mutex_ while a round with a downlink is applied.
+  absl::Mutex snapshot_mutex_, checkpoint_mutex_, round_mutex_;
   // Held while the lists of snapshots or the names of their files change.
   absl::Mutex files_mutex_;
   mutable absl::Mutex mutex_;
   // For TakePending.
   std::vector<StoredPart> pending_ ABSL_GUARDED_BY(mutex_);
-  // The newest commit that has a downlink.
+  // The newest commit that has a downlink, unless a round is making the next one in its memory.
   struct NewestDownlink {
     int fragment = -1;
     int64_t version = -1;
-    std::shared_ptr<const DownlinkBytes> bytes;
+    std::unique_ptr<DownlinkBytes> bytes;
   };
-  NewestDownlink newest_downlink_ ABSL_GUARDED_BY(mutex_);
+  mutable absl::Mutex newest_mutex_;
+  NewestDownlink newest_downlink_ ABSL_GUARDED_BY(newest_mutex_);
 };
 
 }  // namespace longhaul

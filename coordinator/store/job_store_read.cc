@@ -1,6 +1,5 @@
 // The methods of JobStore that read committed versions.
-#include <memory>
-#include <utility>
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,13 +9,14 @@
 namespace longhaul {
 namespace {
 
-// 64 KiB of fp32. So small a request is copied on its own and does not keep a whole fragment in
-// memory.
-constexpr int64_t kUnsharedBlocksMax = 128;
-
 absl::Span<const float> ValuesOf(const FloatArray& theta, const BlockRange& range) {
   return absl::MakeConstSpan(theta).subspan(range.first * kBlockElements,
                                             ElementsOf(range, theta.size()));
+}
+
+absl::Status NotThere(int fragment, int64_t wanted, int64_t have) {
+  return absl::FailedPreconditionError(absl::StrCat("fragment ", fragment, " is at version ", have,
+                                                    "; version ", wanted, " was asked for"));
 }
 
 }  // namespace
@@ -34,64 +34,45 @@ absl::StatusOr<CommitRecord> JobStore::LastCommit(int fragment) const {
   return found->committed;
 }
 
-absl::StatusOr<DownlinkBlocks> JobStore::ReadDownlink(int fragment, int64_t version,
-                                                      absl::Span<const BlockRange> blocks) const {
+absl::StatusOr<CodedBlocks> JobStore::ReadDownlink(int fragment, int64_t version,
+                                                   absl::Span<const BlockRange> blocks) const {
   LH_ASSIGN_OR_RETURN(const Fragment* found, FindFragment(fragment));
   absl::ReaderMutexLock lock(&found->mutex);
   LH_RETURN_IF_ERROR(log_->status());
   LH_RETURN_IF_ERROR(CheckBlocks(blocks, found->state.elements()));
-  if (version != found->state.version || found->downlink.elements() == 0) {
+  if (version != found->state.version) return NotThere(fragment, version, found->state.version);
+  if (found->downlink.elements() == 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat("fragment ", fragment, " is at version ", found->state.version,
-                     found->downlink.elements() == 0 ? ", which has no downlink" : "",
-                     "; the downlink of ", version, " was asked for"));
+        absl::StrCat("version ", version, " of fragment ", fragment, " has no downlink"));
   }
-  std::shared_ptr<const DownlinkBytes> newest = NewestDownlinkOf(fragment, version);
-  const DownlinkIndex& index = found->downlink;
-  if (BlocksIn(blocks) <= kUnsharedBlocksMax) return index.Read(*log_, std::move(newest), blocks);
-  const auto make = [&]() -> absl::StatusOr<std::shared_ptr<const DownlinkBytes>> {
-    if (newest != nullptr) return newest;
-    return index.ReadAll(*log_);
-  };
-  LH_ASSIGN_OR_RETURN(const auto copy, found->downlink_copies.Get(version, make));
-  // Owns the copy, and points to what that points to.
-  return index.Read(*log_, std::shared_ptr<const DownlinkBytes>(copy, copy->get()), blocks);
+  {
+    // While these bytes are copied, no round takes their memory.
+    absl::ReaderMutexLock newest_lock(&newest_mutex_);
+    if (newest_downlink_.fragment == fragment && newest_downlink_.version == version)
+      return found->downlink.Read(*log_, newest_downlink_.bytes.get(), blocks);
+  }
+  return found->downlink.Read(*log_, nullptr, blocks);
 }
 
-std::shared_ptr<const DownlinkBytes> JobStore::NewestDownlinkOf(int fragment,
-                                                                int64_t version) const {
-  absl::MutexLock lock(&mutex_);
-  const bool newest = newest_downlink_.fragment == fragment && newest_downlink_.version == version;
-  return newest ? newest_downlink_.bytes : nullptr;
-}
-
-absl::StatusOr<OuterBlocks> JobStore::ReadOuter(int fragment,
+absl::StatusOr<CodedBlocks> JobStore::ReadOuter(int fragment, int64_t version,
                                                 absl::Span<const BlockRange> blocks) const {
   LH_ASSIGN_OR_RETURN(const Fragment* found, FindFragment(fragment));
   absl::ReaderMutexLock lock(&found->mutex);
   LH_RETURN_IF_ERROR(log_->status());
+  const FloatArray& theta = found->state.theta;
   LH_RETURN_IF_ERROR(CheckBlocks(blocks, found->state.elements()));
   if (found->state.version < 0) return NotSeeded(fragment);
-  OuterBlocks outer;
-  outer.version = found->state.version;
-  const FloatArray& theta = found->state.theta;
-  if (BlocksIn(blocks) > kUnsharedBlocksMax) {
-    const auto make = [&theta]() -> absl::StatusOr<FloatArray> { return theta; };
-    LH_ASSIGN_OR_RETURN(const std::shared_ptr<const FloatArray> copy,
-                        found->outer_copies.Get(outer.version, make));
-    for (const BlockRange& range : blocks) outer.values.push_back(ValuesOf(*copy, range));
-    outer.owner = copy;
-    return outer;
-  }
-  const auto copy = std::make_shared<std::vector<float>>();
-  copy->reserve(BlocksIn(blocks) * kBlockElements);
+  if (version != found->state.version) return NotThere(fragment, version, found->state.version);
+  const std::vector<BlockRange> ranges(blocks.begin(), blocks.end());
+  CodedBlocks read = {CutSegments(ranges, theta.size()),
+                      AlignedBuffer(ElementsOf(ranges, theta.size()) * sizeof(float))};
+  absl::Span<uint8_t> room = read.payload.span();
   for (const BlockRange& range : blocks) {
-    const absl::Span<const float> values = ValuesOf(theta, range);
-    outer.values.emplace_back(copy->data() + copy->size(), values.size());
-    copy->insert(copy->end(), values.begin(), values.end());
+    const absl::string_view bytes = BytesOf(ValuesOf(theta, range));
+    std::memcpy(room.data(), bytes.data(), bytes.size());
+    room.remove_prefix(bytes.size());
   }
-  outer.owner = copy;
-  return outer;
+  return read;
 }
 
 absl::StatusOr<OuterDigest> JobStore::DigestOuter(int fragment,
@@ -103,11 +84,11 @@ absl::StatusOr<OuterDigest> JobStore::DigestOuter(int fragment,
   LH_RETURN_IF_ERROR(CheckBlocks(blocks, state.elements()));
   if (state.version < 0) return NotSeeded(fragment);
   if (blocks.size() == 1 && ElementsOf(blocks[0], state.elements()) == state.elements()) {
-    return OuterDigest{state.version, state.digest};
+    return OuterDigest{state.version, state.digest, found->downlink.elements() > 0};
   }
   Digester digester;
   for (const BlockRange& range : blocks) digester.Update(ValuesOf(state.theta, range));
-  return OuterDigest{state.version, digester.Value()};
+  return OuterDigest{state.version, digester.Value(), found->downlink.elements() > 0};
 }
 
 }  // namespace longhaul

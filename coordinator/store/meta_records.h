@@ -59,9 +59,8 @@ struct RunTime {
   absl::Duration total;
 };
 
-// Sets JobRecord::ended_run_time of a job that has ended.
+// Sets JobRecord::ended_run_time of all jobs that have ended and lack it.
 struct EndedRunTime {
-  std::string job_id;
   absl::Duration run_time;
 };
 
@@ -79,7 +78,7 @@ struct ParticipantRecord {
   absl::Time return_until = absl::InfinitePast();
 };
 
-// Replaces the record of the same job, pool, step and `final`.
+// Changes nothing if there is a record of the same job, pool, step and `final`.
 struct EvaluationRecord {
   std::string job_id;
   int64_t step = 0, version = 0;
@@ -135,9 +134,14 @@ struct RemovedJob {
   std::string job_id;
 };
 
+// The log of a job that has ended is removed, or will not be before the job is deleted.
+struct CleanedUpJob {
+  std::string job_id;
+};
+
 using MetaRecord = std::variant<NewJob, JobUpdate, ParticipantRecord, EvaluationRecord, JobCounters,
                                 EventRecord, CheckpointRequestRecord, PauseRecord, DeletedJob,
-                                RemovedJob, RunTime, EndedRunTime>;
+                                RemovedJob, RunTime, EndedRunTime, CleanedUpJob>;
 
 // Makes records durable. Implementations are thread-safe and block on the disk.
 class MetaLog {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/meta_tables.h"
 #include "coordinator/store/sqlite_database.h"
@@ -61,8 +63,10 @@ absl::Status Write(SqliteDatabase& database, const RunTime& time) {
 }
 
 absl::Status Write(SqliteDatabase& database, const EndedRunTime& ended) {
-  return Run(database, "INSERT OR REPLACE INTO ended_run_time (job, run_time) VALUES (?, ?)",
-             {ended.job_id, absl::ToInt64Microseconds(ended.run_time)});
+  return Run(database,
+             "INSERT INTO ended_run_time (job, run_time) SELECT id, ? FROM job WHERE ended IS NOT"
+             " NULL AND id NOT IN (SELECT job FROM ended_run_time)",
+             {absl::ToInt64Microseconds(ended.run_time)});
 }
 
 absl::Status Write(SqliteDatabase& database, const JobUpdate& update) {
@@ -74,7 +78,8 @@ absl::Status Write(SqliteDatabase& database, const JobUpdate& update) {
   if (update.ended == absl::InfinitePast()) return absl::OkStatus();
   // After a crash no job has ended later than the newest RunTime.
   LH_RETURN_IF_ERROR(Write(database, RunTime{update.run_time}));
-  return Write(database, EndedRunTime{update.job_id, update.run_time});
+  return Run(database, "INSERT OR REPLACE INTO ended_run_time (job, run_time) VALUES (?, ?)",
+             {update.job_id, absl::ToInt64Microseconds(update.run_time)});
 }
 
 absl::Status Write(SqliteDatabase& database, const ParticipantRecord& participant) {
@@ -93,22 +98,30 @@ absl::Status WriteMetric(SqliteDatabase& database, const EvaluationRecord& evalu
                          const NamedValue& metric) {
   return Run(database,
              "INSERT INTO measurement (job, pool, step, final, name, value, version, tokens)"
-             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, pool, step, final, name) DO UPDATE"
-             " SET value = excluded.value, version = excluded.version, tokens = excluded.tokens",
+             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, pool, step, final, name)"
+             " DO NOTHING",
              {evaluation.job_id, evaluation.pool, evaluation.step, int64_t{evaluation.final},
               metric.name, metric.value, evaluation.version, evaluation.tokens});
 }
 
 absl::Status Write(SqliteDatabase& database, const EvaluationRecord& evaluation) {
-  for (const NamedValue& metric : evaluation.metrics)
-    if (std::isfinite(metric.value)) LH_RETURN_IF_ERROR(WriteMetric(database, evaluation, metric));
-  if (!evaluation.pool.empty()) return WriteMetric(database, evaluation, {"loss", evaluation.loss});
-  return Run(database,
-             "INSERT INTO evaluation (job, step, final, version, loss, tokens)"
-             " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job, step, final) DO UPDATE SET"
-             " version = excluded.version, loss = excluded.loss, tokens = excluded.tokens",
-             {evaluation.job_id, evaluation.step, int64_t{evaluation.final}, evaluation.version,
-              evaluation.loss, evaluation.tokens});
+  if (evaluation.pool.empty()) {
+    LH_RETURN_IF_ERROR(Run(database,
+                           "INSERT INTO evaluation (job, step, final, version, loss, tokens)"
+                           " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job, step, final) DO NOTHING",
+                           {evaluation.job_id, evaluation.step, int64_t{evaluation.final},
+                            evaluation.version, evaluation.loss, evaluation.tokens}));
+  } else {
+    LH_RETURN_IF_ERROR(WriteMetric(database, evaluation, {"loss", evaluation.loss}));
+  }
+  // The first report stays, with its metrics.
+  if (database.Changes() == 0) return absl::OkStatus();
+  for (const NamedValue& metric : evaluation.metrics) {
+    const bool written = !evaluation.pool.empty() && metric.name == "loss";
+    if (!written && std::isfinite(metric.value))
+      LH_RETURN_IF_ERROR(WriteMetric(database, evaluation, metric));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Write(SqliteDatabase& database, const JobCounters& counters) {
@@ -164,13 +177,34 @@ absl::Status Write(SqliteDatabase& database, const DeletedJob& job) {
              {kDeletedMax});
 }
 
+absl::Status Write(SqliteDatabase& database, const CleanedUpJob& job) {
+  return Run(database, "INSERT OR REPLACE INTO cleaned_up (job) VALUES (?)", {job.job_id});
+}
+
 absl::Status Write(SqliteDatabase& database, const RemovedJob& job) {
   return Run(database, "UPDATE deleted SET removed = 1 WHERE id = ?", {job.job_id});
 }
 
 }  // namespace
 
-MetaStore::MetaStore(std::unique_ptr<SqliteDatabase> database) : database_(std::move(database)) {}
+MetaStore::MetaStore(std::unique_ptr<SqliteDatabase> database, std::string path)
+    : path_(std::move(path)), database_(std::move(database)) {}
+
+absl::Status MetaStore::TakeTurn(absl::Duration patience) {
+  absl::MutexLock lock(&turn_mutex_);
+  const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_mutex_) { return !taken_; };
+  if (!turn_mutex_.AwaitWithTimeout(absl::Condition(&free), patience)) {
+    return absl::UnavailableError(
+        absl::StrCat("query of ", path_, " has not returned for ", absl::FormatDuration(patience)));
+  }
+  taken_ = true;
+  return absl::OkStatus();
+}
+
+void MetaStore::EndTurn() {
+  absl::MutexLock lock(&turn_mutex_);
+  taken_ = false;
+}
 MetaStore::~MetaStore() = default;
 
 absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const std::string& path,
@@ -178,7 +212,7 @@ absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const std::string& pa
   LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
                       SqliteDatabase::Open(path, operations));
   LH_RETURN_IF_ERROR(PrepareTables(*database, path));
-  return absl::WrapUnique(new MetaStore(std::move(database)));
+  return absl::WrapUnique(new MetaStore(std::move(database), path));
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::OpenImage(absl::string_view image,
@@ -186,7 +220,7 @@ absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::OpenImage(absl::string_vie
   LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
                       SqliteDatabase::OpenImage(image, path));
   LH_RETURN_IF_ERROR(PrepareToRead(*database, path));
-  return absl::WrapUnique(new MetaStore(std::move(database)));
+  return absl::WrapUnique(new MetaStore(std::move(database), path));
 }
 
 absl::Status MetaStore::WriteAll(absl::Span<const MetaRecord> records) {
@@ -201,6 +235,8 @@ absl::Status MetaStore::WriteAll(absl::Span<const MetaRecord> records) {
 
 absl::Status MetaStore::Commit(absl::Span<const MetaRecord> records) {
   if (records.empty()) return absl::OkStatus();
+  LH_RETURN_IF_ERROR(TakeTurn(absl::InfiniteDuration()));
+  const absl::Cleanup end = [this] { EndTurn(); };
   absl::MutexLock lock(&mutex_);
   LH_RETURN_IF_ERROR(database_->Query("BEGIN IMMEDIATE", {}).status());
   absl::Status written = WriteAll(records);

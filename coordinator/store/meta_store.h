@@ -4,10 +4,11 @@
 // it is open, so two coordinators cannot share a data folder. Errors of every call:
 // RESOURCE_EXHAUSTED (the disk is full; nothing changed), DATA_LOSS marked fatal (input or output
 // error, or a damaged file; fatal.h says what the caller must do), UNAVAILABLE (another process has
-// the file).
+// the file; of a read: another call has not returned for kSlowOperation, as the disk hangs).
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,9 +56,10 @@ class MetaStore : public MetaLog {
   absl::StatusOr<JobRecord> GetJob(const std::string& name_or_id);
   // NOT_FOUND: no such job.
   absl::StatusOr<JobRecord> FindJobByToken(const std::string& idempotency_token);
-  // Whether the job of this id has ended, or was deleted. Reads no messages.
-  absl::StatusOr<bool> HasEnded(const std::string& id);
-  // Returns at most `limit` jobs with order < `before`, newest first.
+  // Those of these ids whose job has ended, or was deleted, in their order. Reads no messages.
+  absl::StatusOr<std::vector<std::string>> EndedOf(absl::Span<const std::string> ids);
+  // Returns at most `limit` jobs with order < `before`, newest first. Reads no specs, which may be
+  // large: `spec` is empty.
   absl::StatusOr<std::vector<JobRecord>> ListJobs(int64_t before, int limit);
 
   // The queries of a start. None reads the messages of jobs that ended.
@@ -65,6 +67,12 @@ class MetaStore : public MetaLog {
   absl::StatusOr<std::vector<JobRecord>> ListUnended();
   // Every job, oldest first.
   absl::StatusOr<std::vector<JobKey>> ListKeys();
+  // The number of jobs by state.
+  absl::StatusOr<std::map<JobState, int64_t>> CountByState();
+  // Jobs that have ended and have no CleanedUpJob, oldest first.
+  absl::StatusOr<std::vector<JobKey>> ListNotCleanedUp();
+  // At most `limit` jobs that ended at this RunTime or earlier, in the order of their ends.
+  absl::StatusOr<std::vector<JobKey>> ListEndedBefore(absl::Duration run_time, int limit);
   // The newest RunTime. Zero if none was written.
   absl::StatusOr<absl::Duration> GetRunTime();
 
@@ -90,11 +98,19 @@ class MetaStore : public MetaLog {
   absl::StatusOr<std::vector<std::string>> ListUnremoved();
 
  private:
-  explicit MetaStore(std::unique_ptr<SqliteDatabase> database);
+  MetaStore(std::unique_ptr<SqliteDatabase> database, std::string path);
   absl::StatusOr<std::vector<SqlRow>> Query(absl::string_view sql,
                                             const std::vector<SqlValue>& parameters);
   absl::Status WriteAll(absl::Span<const MetaRecord> records) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Waits until no other call uses the database. UNAVAILABLE: `patience` was not enough.
+  absl::Status TakeTurn(absl::Duration patience) ABSL_LOCKS_EXCLUDED(turn_mutex_);
+  void EndTurn() ABSL_LOCKS_EXCLUDED(turn_mutex_);
+
+  const std::string path_;
+  absl::Mutex turn_mutex_;
+  bool taken_ ABSL_GUARDED_BY(turn_mutex_) = false;
+  // Held by who has the turn.
   absl::Mutex mutex_;
   const std::unique_ptr<SqliteDatabase> database_ ABSL_PT_GUARDED_BY(mutex_);
 };

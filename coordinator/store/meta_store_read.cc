@@ -1,10 +1,14 @@
 // The queries of MetaStore.
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/meta_store.h"
@@ -14,10 +18,15 @@ namespace longhaul {
 namespace {
 
 #define LH_ENDED_RUN_TIME "(SELECT run_time FROM ended_run_time AS e WHERE e.job = job.id)"
-// In the order of JobOf.
-#define LH_JOB_COLUMNS                                                        \
-  "position, id, name, token, state, created, started, ended, status, spec, " \
+// In the order of JobOf. `spec`: the column, or NULL.
+#define LH_COLUMNS_OF_JOB(spec)                                              \
+  "position, id, name, token, state, created, started, ended, status, " spec \
+  ", "                                                                       \
   "(SELECT owner FROM owner WHERE owner.job = job.id), " LH_ENDED_RUN_TIME
+#define LH_JOB_COLUMNS LH_COLUMNS_OF_JOB("spec")
+
+// For how many ids one query asks.
+constexpr size_t kEndedAtOnce = 256;
 
 absl::Time TimeOf(const SqlValue& value) {
   const auto* micros = std::get_if<int64_t>(&value);
@@ -78,6 +87,8 @@ absl::StatusOr<JobRecord> OneJob(const absl::StatusOr<std::vector<SqlRow>>& rows
 
 absl::StatusOr<std::vector<SqlRow>> MetaStore::Query(absl::string_view sql,
                                                      const std::vector<SqlValue>& parameters) {
+  LH_RETURN_IF_ERROR(TakeTurn(kSlowOperation));
+  const absl::Cleanup end = [this] { EndTurn(); };
   absl::MutexLock lock(&mutex_);
   return database_->Query(sql, parameters);
 }
@@ -95,18 +106,33 @@ absl::StatusOr<JobRecord> MetaStore::FindJobByToken(const std::string& idempoten
                 absl::StrCat("of token ", idempotency_token));
 }
 
-absl::StatusOr<bool> MetaStore::HasEnded(const std::string& id) {
-  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      Query("SELECT 1 FROM job WHERE id = ?1 AND ended IS NOT NULL"
-                            " UNION ALL SELECT 1 FROM deleted WHERE id = ?1",
-                            {id}));
-  return !rows.empty();
+absl::StatusOr<std::vector<std::string>> MetaStore::EndedOf(absl::Span<const std::string> ids) {
+  // One statement for any number, so that it is prepared once. Those that are too few are NULL.
+  static const std::string* const statement = [] {
+    std::string places = "?1";
+    for (size_t i = 2; i <= kEndedAtOnce; ++i) absl::StrAppend(&places, ", ?", i);
+    return new std::string(absl::StrCat("SELECT id FROM job WHERE ended IS NOT NULL AND id IN (",
+                                        places, ") UNION ALL SELECT id FROM deleted WHERE id IN (",
+                                        places, ")"));
+  }();
+  std::set<std::string> found;
+  for (size_t begin = 0; begin < ids.size(); begin += kEndedAtOnce) {
+    std::vector<SqlValue> asked(kEndedAtOnce);
+    const auto some = ids.subspan(begin, kEndedAtOnce);
+    std::copy(some.begin(), some.end(), asked.begin());
+    LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows, Query(*statement, asked));
+    for (const SqlRow& row : rows) found.insert(BlobOf(row[0]));
+  }
+  std::vector<std::string> ended;
+  for (const std::string& id : ids)
+    if (found.contains(id)) ended.push_back(id);
+  return ended;
 }
 
 absl::StatusOr<std::vector<JobRecord>> MetaStore::ListJobs(int64_t before, int limit) {
   LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
-                      Query("SELECT " LH_JOB_COLUMNS " FROM job WHERE position < ?"
-                            " ORDER BY position DESC LIMIT ?",
+                      Query("SELECT " LH_COLUMNS_OF_JOB("NULL") " FROM job WHERE position < ?"
+                                                                " ORDER BY position DESC LIMIT ?",
                             {before, int64_t{limit}}));
   return JobsOf(rows);
 }
@@ -122,6 +148,39 @@ absl::StatusOr<std::vector<JobKey>> MetaStore::ListKeys() {
   LH_ASSIGN_OR_RETURN(
       const std::vector<SqlRow> rows,
       Query("SELECT id, name, state, ended, " LH_ENDED_RUN_TIME " FROM job ORDER BY position", {}));
+  std::vector<JobKey> keys;
+  for (const SqlRow& row : rows) {
+    keys.push_back(
+        {BlobOf(row[0]), BlobOf(row[1]), StateOf(row[2]), TimeOf(row[3]), DurationOf(row[4])});
+  }
+  return keys;
+}
+
+absl::StatusOr<std::map<JobState, int64_t>> MetaStore::CountByState() {
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      Query("SELECT state, COUNT(*) FROM job GROUP BY state", {}));
+  std::map<JobState, int64_t> counts;
+  for (const SqlRow& row : rows) counts[StateOf(row[0])] = IntegerOf(row[1]);
+  return counts;
+}
+
+absl::StatusOr<std::vector<JobKey>> MetaStore::ListNotCleanedUp() {
+  LH_ASSIGN_OR_RETURN(const std::vector<SqlRow> rows,
+                      Query("SELECT id, name, state, ended FROM job WHERE ended IS NOT NULL AND id"
+                            " NOT IN (SELECT job FROM cleaned_up) ORDER BY position",
+                            {}));
+  std::vector<JobKey> keys;
+  for (const SqlRow& row : rows)
+    keys.push_back({BlobOf(row[0]), BlobOf(row[1]), StateOf(row[2]), TimeOf(row[3])});
+  return keys;
+}
+
+absl::StatusOr<std::vector<JobKey>> MetaStore::ListEndedBefore(absl::Duration run_time, int limit) {
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      Query("SELECT id, name, state, ended, run_time FROM ended_run_time JOIN job ON job = id"
+            " WHERE run_time <= ? ORDER BY run_time, position LIMIT ?",
+            {absl::ToInt64Microseconds(run_time), int64_t{limit}}));
   std::vector<JobKey> keys;
   for (const SqlRow& row : rows) {
     keys.push_back(

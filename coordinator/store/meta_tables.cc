@@ -65,6 +65,9 @@ CREATE TABLE IF NOT EXISTS run_time (
 CREATE TABLE IF NOT EXISTS ended_run_time (
   job BLOB NOT NULL PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE, run_time INTEGER NOT NULL)
   WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS ended_run_time_order ON ended_run_time (run_time);
+CREATE TABLE IF NOT EXISTS cleaned_up (
+  job BLOB NOT NULL PRIMARY KEY REFERENCES job (id) ON DELETE CASCADE) WITHOUT ROWID;
 )sql";
 
 absl::StatusOr<int64_t> SchemaOf(SqliteDatabase& database) {

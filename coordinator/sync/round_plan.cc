@@ -35,6 +35,24 @@ int64_t RoundPlan::PushStep(int fragment, int64_t version) const {
   }
 }
 
+int64_t RoundPlan::MergeStep(int fragment, int64_t version) const {
+  return KindOf(fragment, version) == RoundKind::kOuter ? schedule_[fragment].MergeStep(version)
+                                                        : PushStep(fragment, version);
+}
+
+int64_t RoundPlan::WholeStep(int64_t version) const {
+  int64_t step = 0;
+  for (int p = 0; p < fragments(); ++p)
+    step = std::max(step, MergeStep(p, std::min(version, LastVersion(p))));
+  return step;
+}
+
+int64_t RoundPlan::NewestVersion() const {
+  int64_t version = 0;
+  for (int p = 0; p < fragments(); ++p) version = std::max(version, LastVersion(p));
+  return version;
+}
+
 int64_t RoundPlan::StepOf(const std::vector<int64_t>& versions) const {
   int64_t step = 0;
   for (int p = 0; p < fragments(); ++p) step = std::max(step, PushStep(p, versions[p]));

@@ -27,6 +27,13 @@ class RoundPlan {
   RoundKind KindOf(int fragment, int64_t version) const;
   // The inner step at the end of which the contributions are taken; 0 for the seed.
   int64_t PushStep(int fragment, int64_t version) const;
+  // The inner step at the end of which the version is merged; 0 for the seed.
+  int64_t MergeStep(int fragment, int64_t version) const;
+  // The inner step at the end of which every fragment has merged this version, or its last one if
+  // that is earlier: where the parameters of this version are whole. Requires 0 <= version.
+  int64_t WholeStep(int64_t version) const;
+  // The newest version that any fragment gets.
+  int64_t NewestVersion() const;
   // The inner step of the newest push in these versions, by fragment.
   int64_t StepOf(const std::vector<int64_t>& versions) const;
   // Push step of the cycle's last round. Requires 1 <= cycle <= cycles().

@@ -35,7 +35,9 @@ Lines CoordinatorScenario::Run(const Command& command) {
       {"ask", &CoordinatorScenario::Ask},
       {"delete", &CoordinatorScenario::Delete},
       {"removed", &CoordinatorScenario::Removed},
-      {"freed", &CoordinatorScenario::Freed},
+      {"expire", &CoordinatorScenario::Expire},
+      {"closed", &CoordinatorScenario::Closed},
+      {"log-removed", &CoordinatorScenario::LogRemoved},
       {"join", &CoordinatorScenario::Join},
       {"heartbeat", &CoordinatorScenario::Heartbeat},
       {"leave", &CoordinatorScenario::Leave},
@@ -88,10 +90,9 @@ Lines CoordinatorScenario::Submit(const Command& c) {
                      .from_checkpoint = c.Has("from") || !c.Text("from").empty(),
                      .from_job = c.Text("from"),
                      .memory = c.Number("memory") * kGb};
-  order_.push_back(c.word(0));
-  stored_[c.word(0)] = {.job = c.word(0), .options = options};
+  submitted_ = {.job = c.word(0), .options = options, .owner = c.Text("owner")};
   fragments_[c.word(0)].resize(schedule.fragments);
-  return Step(coordinator::SubmitJob{c.word(0), options});
+  return Step(coordinator::SubmitJob{c.word(0), options, c.Text("owner")});
 }
 
 Lines CoordinatorScenario::Cancel(const Command& c) {
@@ -121,8 +122,23 @@ Lines CoordinatorScenario::Removed(const Command& c) {
   return Step(coordinator::FilesRemoved{c.word(0)});
 }
 
-Lines CoordinatorScenario::Freed(const Command& c) {
-  return Step(coordinator::StateFreed{c.word(0)});
+Lines CoordinatorScenario::Expire(const Command& c) {
+  coordinator::JobsExpired expired;
+  for (const std::string& job : c.words()) expired.jobs.push_back({job, stored_.at(job).state});
+  return Step(expired);
+}
+
+Lines CoordinatorScenario::Closed(const Command& c) {
+  return Step(coordinator::StoreClosed{c.word(0)});
+}
+
+Lines CoordinatorScenario::LogRemoved(const Command& c) {
+  if (c.Has("failed") || c.Has("damaged"))
+    return Step(coordinator::LogRemovalFailed{c.word(0), c.Has("failed")});
+  if (c.Has("unusable")) return Step(coordinator::LogNeeded{c.word(0)});
+  if (c.Has("needed"))
+    return Step(coordinator::LogNeeded{c.word(0), stored_.at(c.word(0)).options});
+  return Step(coordinator::LogRemoved{c.word(0)});
 }
 
 Lines CoordinatorScenario::Join(const Command& c) {
@@ -225,8 +241,9 @@ Lines CoordinatorScenario::Applied(const Command& c) {
 }
 
 Lines CoordinatorScenario::Checkpointed(const Command& c) {
+  const bool final = c.Text("cycle").empty() && !c.Has("last");
   return Step(
-      coordinator::CheckpointWritten{c.word(0), c.Text("cycle").empty(), c.Number("cycle")});
+      coordinator::CheckpointWritten{c.word(0), final, c.Number("cycle"), final || c.Has("last")});
 }
 
 namespace {
@@ -252,8 +269,9 @@ Lines CoordinatorScenario::ApplyFailed(const Command& c) {
 }
 
 Lines CoordinatorScenario::CheckpointFailed(const Command& c) {
-  return Step(coordinator::CheckpointFailed{c.word(0), c.Text("cycle").empty(), FaultOf(c),
-                                            c.Number("cycle")});
+  const bool final = c.Text("cycle").empty() && !c.Has("last");
+  return Step(coordinator::CheckpointFailed{c.word(0), final, FaultOf(c), c.Number("cycle"),
+                                            final || c.Has("last")});
 }
 
 Lines CoordinatorScenario::StoreFailed(const Command& c) {
@@ -263,13 +281,11 @@ Lines CoordinatorScenario::StoreFailed(const Command& c) {
 Lines CoordinatorScenario::Tick(const Command&) { return Step(coordinator::Tick{}); }
 
 Lines CoordinatorScenario::Restart(const Command& c) {
-  if (!c.Text("keep").empty())
-    LH_CHECK(absl::ParseDuration(c.Text("keep"), &keep_), "no such duration");
   coordinator::Recovery recovery{.removing = removing_};
   for (const std::string& id : order_) {
     coordinator::RecoveredJob job = stored_.at(id);
     if (IsEnded(job.state)) {
-      recovery.ended.push_back({id, job.state, ended_.at(id)});
+      if (!cleaned_up_.contains(id)) recovery.ended.push_back({id, job.options.name, job.state});
       continue;
     }
     if (c.Text("unusable") == id) {
@@ -279,7 +295,7 @@ Lines CoordinatorScenario::Restart(const Command& c) {
     recovery.jobs.push_back(std::move(job));
   }
   memory_ = c.Number("memory", memory_ / kGb) * kGb;
-  core_ = coordinator::Coordinator({.ended_job_keep = keep_, .memory = memory_}, recovery, now_);
+  core_ = coordinator::Coordinator({.memory = memory_}, recovery, now_);
   return Step(coordinator::Tick{});
 }
 
@@ -339,9 +355,11 @@ Lines CoordinatorScenario::Step(const coordinator::Event& event) {
 }
 
 void CoordinatorScenario::Save(const coordinator::Record& record) {
-  if (const auto* state = std::get_if<coordinator::StoreJobState>(&record)) {
+  if (const auto* submitted = std::get_if<coordinator::StoreNewJob>(&record)) {
+    order_.push_back(submitted->job);
+    stored_[submitted->job] = submitted_;
+  } else if (const auto* state = std::get_if<coordinator::StoreJobState>(&record)) {
     stored_.at(state->job).state = state->state;
-    if (IsEnded(state->state)) ended_[state->job] = now_;
   } else if (const auto* place = std::get_if<coordinator::StorePlace>(&record)) {
     auto& places = stored_.at(place->job).places;
     if (static_cast<int>(places.size()) <= place->place.ordinal)
@@ -358,6 +376,8 @@ void CoordinatorScenario::Save(const coordinator::Record& record) {
     removing_.push_back(deleted->job);
   } else if (const auto* removed = std::get_if<coordinator::StoreRemoved>(&record)) {
     std::erase(removing_, removed->job);
+  } else if (const auto* cleaned = std::get_if<coordinator::StoreCleanedUp>(&record)) {
+    cleaned_up_.insert(cleaned->job);
   }
 }
 

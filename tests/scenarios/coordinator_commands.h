@@ -21,19 +21,27 @@
 //   failed JOB POOL field=F hint=H          the pool cannot go on with the job
 //   opened JOB                              how works ended: the store is open,
 //   applied JOB fragment=0 version=1        the commit is durable,
-//   checkpointed JOB [cycle=N]              the final checkpoint is written (or a cycle's),
+//   checkpointed JOB [cycle=N] [last]       the final checkpoint is written (or a cycle's, or that
+//                                           of a job that was cancelled or failed),
 //   open-failed JOB [full] [not-finite]     or not; full: the disk was, it may succeed later
 //   apply-failed JOB fragment=0 version=1 [full] [not-finite]   not-finite: the initial values
-//   checkpoint-failed JOB [cycle=N] [full]
+//   checkpoint-failed JOB [cycle=N] [last] [full]
 //   store-failed JOB
+//   closed JOB                              nothing holds the store any more
+//   log-removed JOB [needed] [unusable] [failed] [damaged]
+//                                           needed: no, it holds what no checkpoint has; unusable:
+//                                           so, and its spec is not understood; failed: it may
+//                                           succeed later; damaged: the last checkpoint is
+//   removed JOB [failed]                    the files of a deleted job
+//   expire JOB...                           they ended so long ago that they are deleted
 //   tick
-//   restart [unusable=JOB] [keep=1h]        the coordinator starts anew from what was made durable;
-//                                           from now on it keeps jobs so long that have ended
+//   restart [unusable=JOB] [memory=GB]      the coordinator starts anew from what was made durable
 //   show JOB                                state, places and versions, and what it waits for
 //   pools                                   what each pool does
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,7 +66,9 @@ class CoordinatorScenario {
   Lines Ask(const Command& c);
   Lines Delete(const Command& c);
   Lines Removed(const Command& c);
-  Lines Freed(const Command& c);
+  Lines Expire(const Command& c);
+  Lines Closed(const Command& c);
+  Lines LogRemoved(const Command& c);
   Lines Join(const Command& c);
   Lines Heartbeat(const Command& c);
   Lines Leave(const Command& c);
@@ -85,12 +95,13 @@ class CoordinatorScenario {
   int64_t memory_ = 100'000'000'000;
 
   absl::Time now_ = absl::UnixEpoch();
-  absl::Duration keep_ = absl::InfiniteDuration();
   // What is durable: the records of each job, and what its store holds. By id.
   std::vector<std::string> order_;
   std::vector<std::string> removing_;
   std::map<std::string, coordinator::RecoveredJob> stored_;
-  std::map<std::string, absl::Time> ended_;
+  std::set<std::string> cleaned_up_;
+  // The job of the last submit.
+  coordinator::RecoveredJob submitted_;
   std::map<std::string, std::vector<coordinator::RecoveredFragment>> fragments_;
   coordinator::Coordinator core_{{.memory = memory_}, coordinator::Recovery{}, now_};
 };

@@ -53,6 +53,20 @@ std::string FaultText(const std::optional<JobFault>& fault) {
   return text;
 }
 
+std::string Text(const coordinator::StoreNewJob& a) {
+  return absl::StrCat("store ", a.job, " PENDING");
+}
+std::string Text(const coordinator::StoreCleanedUp& a) {
+  return absl::StrCat("store ", a.job, " is cleaned up");
+}
+std::string Text(const coordinator::LastCheckpointMissing& a) {
+  return absl::StrFormat("no last checkpoint of %s yet: %s", a.job, a.why);
+}
+std::string Text(const coordinator::ForgetJob& a) { return absl::StrCat("forget ", a.job); }
+std::string Text(const coordinator::CloseStore& a) { return absl::StrCat("close ", a.job); }
+std::string Text(const coordinator::RemoveLog& a) {
+  return absl::StrCat("remove the log of ", a.job);
+}
 std::string Text(const coordinator::StoreJobState& a) {
   return absl::StrFormat("store %s %s%s", a.job, JobStateName(a.state), FaultText(a.fault));
 }

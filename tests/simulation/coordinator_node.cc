@@ -105,14 +105,14 @@ struct CoordinatorNode::Life {
              .metrics = &fragment_metrics,
              .log = &log}) {
     absl::StatusOr<coordinator::RecoveredState> recovered =
-        coordinator::RecoverState(*node->meta_, node->world_->loop.now(), log);
+        coordinator::RecoverState(*node->meta_, log);
     LH_CHECK(recovered.ok(), "the database is whole");
     performer = std::make_unique<coordinator::Performer>(
         coordinator::PerformerOptions{
             .core = {.lease = node->world_->lease,
                      .finish = absl::Seconds(60),
-                     .ended_job_keep = node->world_->ended_job_keep,
                      .memory = node->world_->memory},
+            .ended_job_keep = node->world_->ended_job_keep,
             .on_fatal =
                 [](const absl::Status& status) { LH_CHECK(false, "no fatal errors here"); }},
         coordinator::PerformerParts{.meta = node->meta_.get(),
@@ -398,11 +398,17 @@ std::optional<PullAnswer> CoordinatorNode::Pull(const PullRequest& pull) {
     answer.refused = source.status();
     if (!source.ok()) return;
     answer.version = source->header.version();
-    for (size_t s = 0; s < source->source.segments.size(); ++s) {
-      const SegmentRef& segment = source->source.segments[s];
-      const auto* values = reinterpret_cast<const float*>(source->source.payloads[s].data());
-      for (int64_t block = 0; block * kBlockElements < segment.elements; ++block)
-        answer.words[segment.first_block + block] = values[block * kBlockElements];
+    for (int64_t sent = 0; sent < source->header.payload_bytes();) {
+      const absl::StatusOr<CodedBlocks> chunk = source->next();
+      answer.refused = chunk.status();
+      if (!chunk.ok()) return;
+      const auto* values = reinterpret_cast<const float*>(chunk->payload.data());
+      for (const SegmentRef& segment : chunk->segments) {
+        for (int64_t block = 0; block * kBlockElements < segment.elements; ++block)
+          answer.words[segment.first_block + block] = values[block * kBlockElements];
+        values += segment.elements;
+      }
+      sent += static_cast<int64_t>(chunk->payload.size());
     }
   });
   if (!alive) return std::nullopt;
@@ -418,6 +424,10 @@ absl::Status CoordinatorNode::Judge(const coordinator::ContributionId& contribut
 absl::Status CoordinatorNode::CheckReader(const std::string& job, const std::string& pool,
                                           const std::string& incarnation) const {
   return life_->performer->CheckPlace(job, pool, incarnation);
+}
+
+std::set<int64_t> CoordinatorNode::InitialSteps(const std::string& job) const {
+  return life_->performer->InitialSteps(job);
 }
 
 absl::Status CoordinatorNode::Complete(const coordinator::ContributionId& contribution) {
@@ -473,14 +483,9 @@ void CoordinatorNode::RoundCalled(const coordinator::LiveJob& job,
   }
 }
 
-std::string CoordinatorNode::StatusOf(const coordinator::LiveJob& job,
+std::string CoordinatorNode::StatusOf(const coordinator::LiveJob&, const JobRecord&,
                                       const std::optional<JobFault>&) {
-  v1::Job report;
-  for (int f = 0; f < job.fragment_count(); ++f) {
-    const std::optional<CommitRecord>& commit = job.progress.commit(f);
-    report.add_fragments()->set_rounds_committed(commit.has_value() ? commit->version : 0);
-  }
-  return report.SerializeAsString();
+  return "for people";
 }
 
 void CoordinatorNode::PoolReleased(const coordinator::LiveJob& job,
@@ -556,16 +561,18 @@ void CoordinatorNode::Observe() {
 }
 
 void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int fragment) {
-  const JobStore& store = *job.store();
+  const std::shared_ptr<coordinator::SharedStore> shared = job.store();
+  const JobStore& store = **shared;
   const absl::StatusOr<CommitRecord> record = store.LastCommit(fragment);
   if (!record.ok()) return world_->checker.Opened(job.id(), fragment, -1);
   world_->checker.Opened(job.id(), fragment, record->version);
   if (world_->checker.Knows(job.id(), fragment, record->version)) return;
   const std::vector<BlockRange> all = {{0, kWords}};
-  const absl::StatusOr<OuterBlocks> outer = store.ReadOuter(fragment, all);
-  LH_CHECK(outer.ok() && outer->version == record->version, "one thread reads and applies");
+  const absl::StatusOr<CodedBlocks> outer = store.ReadOuter(fragment, record->version, all);
+  LH_CHECK(outer.ok(), "one thread reads and applies");
+  const auto* values = reinterpret_cast<const float*>(outer->payload.data());
   Commit commit{.version = record->version, .kind = record->kind, .pools = record->pools};
-  for (int i = 0; i < kWords; ++i) commit.parameters[i] = outer->values[0][i * kBlockElements];
+  for (int i = 0; i < kWords; ++i) commit.parameters[i] = values[i * kBlockElements];
   const auto view = views_.find(job.id());
   if (view != views_.end()) {
     const ResolvedJob& resolved = *life_->performer->Find(job.id())->resolved;

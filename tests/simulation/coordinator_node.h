@@ -95,13 +95,14 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
                     const coordinator::ReleasePool& release) override;
   void JobEnded(const coordinator::LiveJob& job, const coordinator::EndJob& end) override;
   void JobChanged(const coordinator::LiveJob& job) override;
-  std::string StatusOf(const coordinator::LiveJob& job,
+  std::string StatusOf(const coordinator::LiveJob& job, const JobRecord& record,
                        const std::optional<JobFault>& fault) override;
 
   // Arbiter. The simulation has one thread.
   absl::Status Judge(const coordinator::ContributionId& contribution) const override;
   absl::Status CheckReader(const std::string& job, const std::string& pool,
                            const std::string& incarnation) const override;
+  std::set<int64_t> InitialSteps(const std::string& job) const override;
   absl::Status Complete(const coordinator::ContributionId& contribution) override;
   void StoreFailed(const std::string& job, const absl::Status& status) override;
 

@@ -1,5 +1,7 @@
 #include "tests/testing/cutting_proxy.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,6 +39,14 @@ CuttingProxy::~CuttingProxy() {
 
 std::string CuttingProxy::address() const { return "127.0.0.1:" + std::to_string(listener_.port); }
 
+bool CuttingProxy::Cuts(int number, int client) const {
+  if (options_.segment_bytes_max == 0) return number < options_.cuts;
+  int bytes = 0;
+  socklen_t size = sizeof bytes;
+  return getsockopt(client, IPPROTO_TCP, TCP_MAXSEG, &bytes, &size) == 0 &&
+         bytes > options_.segment_bytes_max;
+}
+
 void CuttingProxy::Accept() {
   for (int number = 0;; ++number) {
     const int client = accept(listener_.socket, nullptr, nullptr);
@@ -48,7 +58,7 @@ void CuttingProxy::Accept() {
       --number;
       continue;
     }
-    const int64_t limit = number < options_.cuts ? options_.bytes_each : -1;
+    const int64_t limit = Cuts(number, client) ? options_.bytes_each : -1;
     const bool up = options_.direction == Direction::kUp;
     absl::MutexLock lock(&mutex_);
     if (closing_) {

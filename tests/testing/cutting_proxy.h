@@ -31,6 +31,9 @@ class CuttingProxy {
     // How long a connection stands still before its cut. Without that the receiver may lose all
     // that it has not read yet.
     absl::Duration pause;
+    // Above 0: only connections whose segments may be larger are cut, and all of those: large packets
+    // vanish, and small ones pass.
+    int segment_bytes_max = 0;
   };
   explicit CuttingProxy(Options options);
   // Closes every connection.
@@ -48,6 +51,8 @@ class CuttingProxy {
     std::thread up, down;
   };
   void Accept();
+  // The number of the connection, from 0.
+  bool Cuts(int number, int client) const;
   // Forwards until the end of a stream, or until `bytes` were forwarded (below 0: no limit).
   void Pump(int from, int to, int64_t bytes);
 

@@ -178,7 +178,7 @@ def types_of(text):
 
 # Bounds that documents name: (file, name of the constant) -> {document: the words with it}.
 BOUNDS = {
-    ("coordinator/effects/performer_jobs.cc", "kLiveJobsMax"): {
+    ("coordinator/core/coordinator.h", "jobs_max"): {
         "README.md": "at most {} jobs that have not ended", "ARCHITECTURE.md": "room beside its own (of {})",
         "deploy/README.md": "For all users together: {} jobs that have not ended", "proto/longhaul/v1/job.proto": "JOBS_FULL: {} jobs have not ended"},
     ("coordinator/core/coordinator.h", "pools_max"): {"README.md": "gives leases to at most {} pools"},

@@ -166,7 +166,8 @@ class LogServer::Call {
 
 LogServer::LogServer(Options options)
     : options_(std::move(options)),
-      channel_(MakeChannel({.address = options_.coordinator, .tls = options_.tls})),
+      channel_(MakeChannel(
+          {.address = options_.coordinator, .tls = options_.tls, .small_segments = true})),
       node_(options_.node),
       thread_([this](const std::stop_token& stop) { Run(stop); }) {}
 

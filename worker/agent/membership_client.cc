@@ -57,8 +57,10 @@ MembershipClient::MembershipClient(Options options, OnStanding on_standing, OnRe
     : options_(std::move(options)),
       on_standing_(std::move(on_standing)),
       on_refused_(std::move(on_refused)),
-      channel_(MakeChannel(
-          {.address = options_.coordinator, .tls = options_.tls, .keepalive = kPromptKeepalive})),
+      channel_(MakeChannel({.address = options_.coordinator,
+                            .tls = options_.tls,
+                            .keepalive = kPromptKeepalive,
+                            .small_segments = true})),
       stub_(v1::PoolService::NewStub(channel_)),
       membership_(options_.join.nodes() > 1, RandomHex(), options_.before),
       thread_([this](std::stop_token stop) { Run(stop); }) {}

@@ -54,6 +54,11 @@ std::optional<Advice> AdviceByField(const v1::JobSpec& spec, const absl::Status&
               "must be whole there, and of the model that the job was submitted with"};
   }
   if (field == kSyntheticField) return Advice{field, "use pools of one rank, or model.transformer"};
+  if (field == kDataMayChangeField) {
+    return Advice{DataField(AllDataSources(spec.data())),
+                  "give this pool the data back with which it began the job, or name another pool "
+                  "for it; data.may_change of the spec lets a pool begin again with other data"};
+  }
   if (field == "partition") {
     return Advice{
         field,

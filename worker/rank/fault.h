@@ -9,6 +9,7 @@ namespace longhaul {
 
 // What errors about the model name.
 inline constexpr char kHuggingFaceField[] = "model.hf.path";
+inline constexpr char kDataMayChangeField[] = "data.may_change";
 inline constexpr char kSyntheticField[] = "model.synthetic";
 
 // What the rank was doing.

@@ -22,6 +22,7 @@
 #include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
 #include "common/base/thread_team.h"
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "common/command_line/output_end.h"
@@ -34,6 +35,7 @@
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
 #include "common/rpc/tls.h"
+#include "common/wire/data_summary.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "longhaul/v1/pool.pb.h"
@@ -52,6 +54,7 @@
 #include "worker/rank/replica_factory.h"
 #include "worker/rank/watched_communicator.h"
 #include "worker/rank/watched_replica.h"
+#include "worker/session/data_summary_of.h"
 #include "worker/session/rank_session.h"
 
 namespace longhaul {
@@ -242,6 +245,20 @@ absl::Status CompareDevices(const v1::JobSpec& spec, const RankFlags& flags, Rep
   return absl::OkStatus();
 }
 
+// A site whose data is not what it was would train on what is left of it.
+absl::Status CompareData(const v1::Assignment& assignment, const Replica& replica,
+                         const Logger& log) {
+  const std::string change =
+      DifferenceOf(assignment.data(), session::DataSummaryOf(replica.InnerStatePhase()));
+  if (change.empty()) return absl::OkStatus();
+  const std::string what =
+      absl::StrCat("the data of this pool has changed since it began the job: ", change);
+  if (!assignment.spec().data().may_change())
+    return AboutField(kDataMayChangeField, absl::FailedPreconditionError(what));
+  if (replica.rank() == 0) log.Warning(what);
+  return absl::OkStatus();
+}
+
 // Meets the pool's other ranks, prepares the model, and trains. Returns the exit code of the
 // process; faults of the site or the job were reported.
 int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSignal& drain,
@@ -276,6 +293,8 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
   WatchedReplica replica(made->get(), &monitor, spec.evaluation().batches());
   if (const absl::Status compared = CompareDevices(spec, flags, replica, log); !compared.ok())
     return end(FaultOrigin::kPreparation, compared, "while the model was prepared");
+  if (const absl::Status same = CompareData(assignment, replica, log); !same.ok())
+    return end(FaultOrigin::kPreparation, same, "while the model was prepared");
   session::RankSession session(SessionOptionsOf(flags, assignment, *tls, team.get(),
                                                 ObserverOf(flags, monitor, reporter), log),
                                &replica);

@@ -38,8 +38,10 @@ PlanWatcher::PlanWatcher(Options options, Handler handler)
 PlanWatcher::~PlanWatcher() = default;
 
 void PlanWatcher::Watch(const std::stop_token& stop) {
-  const auto channel = MakeChannel(
-      {.address = options_.coordinator, .tls = options_.tls, .keepalive = kPromptKeepalive});
+  const auto channel = MakeChannel({.address = options_.coordinator,
+                                    .tls = options_.tls,
+                                    .keepalive = kPromptKeepalive,
+                                    .small_segments = true});
   const auto stub = v1::SyncService::NewStub(channel);
   Random random(std::hash<std::string>()(options_.incarnation), options_.rank);
   const Backoff backoff{.max = absl::Seconds(2)};
@@ -70,6 +72,7 @@ absl::Status PlanWatcher::ReadStream(v1::SyncService::Stub& stub, const std::sto
   request.set_incarnation(options_.incarnation);
   request.set_rank(options_.rank);
   request.set_ranks(options_.ranks);
+  *request.mutable_data() = options_.data;
   const auto reader = stub.WatchPlan(&context, request);
   v1::PlanEvent event;
   while (reader->Read(&event)) {

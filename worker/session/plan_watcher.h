@@ -22,6 +22,7 @@ class PlanWatcher {
   struct Options {
     std::string coordinator, job, pool, incarnation;
     int rank = 0, ranks = 1;
+    v1::DataSummary data = {};
     // Null: plaintext.
     std::shared_ptr<const Tls> tls = nullptr;
   };

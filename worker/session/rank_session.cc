@@ -20,6 +20,7 @@
 #include "common/io/slow_operations.h"
 #include "common/rpc/status_conversion.h"
 #include "worker/session/core/session.h"
+#include "worker/session/data_summary_of.h"
 #include "worker/session/error_reason.h"
 #include "worker/session/evaluations.h"
 #include "worker/session/fragment_exchange.h"
@@ -249,6 +250,7 @@ std::unique_ptr<PlanWatcher> RankSession::Impl::MakeWatcher() {
                            .incarnation = options_.incarnation,
                            .rank = replica_->rank(),
                            .ranks = replica_->ranks(),
+                           .data = DataSummaryOf(replica_->InnerStatePhase()),
                            .tls = options_.tls},
       PlanWatcher::Handler{
           .on_event = [this](const v1::PlanEvent& event) { OnPlanEvent(event); },

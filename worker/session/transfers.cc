@@ -13,6 +13,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/channel_count.h"
 #include "common/rpc/fragment_pull.h"
+#include "common/rpc/segment_limit.h"
 #include "common/rpc/status_details.h"
 #include "common/wire/proto_values.h"
 #include "worker/session/error_reason.h"
@@ -32,6 +33,7 @@ class Transfers::Failures {
   // More has arrived. So damage before it says nothing about what comes. Thread-safe.
   void Progress() {
     damaged_ = 0;
+    stands_ = 0;
     progress_ = true;
   }
   // Since the last TakeProgress.
@@ -57,12 +59,14 @@ class Transfers::Failures {
         return ReasonOf(failure) == "POOL_UNKNOWN";
     }
   }
+  // This attempt stood still. Returns how many did in a row.
+  int AddStand() { return ++stands_; }
   // All blocks arrived, but their digest differs.
   void AddMismatch() { ++mismatches_; }
 
  private:
   // Attempts since something arrived.
-  std::atomic<int> damaged_ = 0;
+  std::atomic<int> damaged_ = 0, stands_ = 0;
   std::atomic<bool> progress_ = false;
   int mismatches_ = 0;
 };
@@ -85,6 +89,7 @@ Transfers::Transfers(Options options)
       up_(std::max(1, options_.channels)),
       down_(std::max(1, options_.channels)) {
   if (options_.push_bytes_per_second > 0) pacer_.emplace(options_.push_bytes_per_second);
+  absl::MutexLock lock(&mutex_);
   channels_[options_.coordinator] = Dial(options_.coordinator);
 }
 
@@ -109,28 +114,45 @@ void Transfers::Redial() {
   channels_.clear();
 }
 
-std::shared_ptr<const Transfers::Channels> Transfers::Dial(const std::string& endpoint) const {
+std::shared_ptr<const Transfers::Channels> Transfers::Dial(const std::string& endpoint) {
   auto channels = std::make_shared<Channels>();
   for (int i = 0; i < std::max(1, options_.channels); ++i) {
-    channels->push_back(
-        MakeChannel({.address = endpoint, .kind = ChannelKind::kBulk, .tls = options_.tls}));
+    channels->push_back(MakeChannel({.address = endpoint,
+                                     .kind = ChannelKind::kBulk,
+                                     .tls = options_.tls,
+                                     .small_segments = small_segments_.contains(endpoint)}));
   }
   return channels;
 }
 
-std::shared_ptr<const Transfers::Channels> Transfers::ChannelsTo(int fragment) {
+Transfers::Route Transfers::RouteOf(int fragment) {
   absl::MutexLock lock(&mutex_);
   const auto named = endpoints_.find(fragment);
   const std::string& endpoint = named == endpoints_.end() ? options_.coordinator : named->second;
   std::shared_ptr<const Channels>& channels = channels_[endpoint];
   if (channels == nullptr) channels = Dial(endpoint);
-  return channels;
+  return {endpoint, channels};
 }
 
-// Calls `call` with the deadline of each attempt.
+void Transfers::Reroute(int stands, Route& route) {
+  absl::MutexLock lock(&mutex_);
+  if (stands >= kStandsMax && small_segments_.insert(route.endpoint).second) {
+    options_.log.Warning(absl::StrCat(
+        "bulk bytes to ", route.endpoint, " stood still ", stands,
+        " times while small calls passed: large packets seem to vanish on the way (a tunnel or VPN "
+        "with a smaller MTU?). From now on they go in segments of ",
+        kSmallSegmentBytes, " bytes"));
+    channels_.erase(route.endpoint);
+  }
+  if (!small_segments_.contains(route.endpoint)) return;
+  std::shared_ptr<const Channels>& channels = channels_[route.endpoint];
+  if (channels == nullptr) channels = Dial(route.endpoint);
+  route.channels = channels;
+}
+
 template <typename Call>
-absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_token& stop,
-                                    Failures& failures, StreamLimit& streams, Call&& call) {
+absl::Status Transfers::WithRetries(Route route, const std::stop_token& stop, Failures& failures,
+                                    StreamLimit& streams, Call&& call) {
   Random random(std::hash<std::string>()(options_.incarnation), calls_++);
   absl::Time begun;
   // By the server, after the last failure.
@@ -143,7 +165,7 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
       .random = &random,
       .wait =
           [&](absl::Duration wait, const std::stop_token& stopped) {
-            AwaitNextAttempt(channels, failures.TakeProgress() ? asked : wait, stopped);
+            AwaitNextAttempt(*route.channels, failures.TakeProgress() ? asked : wait, stopped);
           },
       .retriable =
           [&](const absl::Status& failure) {
@@ -154,6 +176,9 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
             // ever bring one.
             const bool ended = absl::IsDeadlineExceeded(failure) || absl::IsCancelled(failure);
             if (ended && took >= options_.slow_attempt) streams.TooSlow();
+            const bool stood = absl::IsUnavailable(failure) && took >= options_.stood_still &&
+                               !failures.progress();
+            if (!stop.stop_requested()) Reroute(stood ? failures.AddStand() : 0, route);
             const bool again = failures.MayRetry(failure);
             if (again && (absl::IsDataLoss(failure) || absl::IsInternal(failure)))
               options_.log.Warning(absl::StrCat(failure.message(), "; trying again"));
@@ -171,10 +196,11 @@ absl::Status Transfers::WithRetries(const Channels& channels, const std::stop_to
   return Retry(options, [&] {
     begun = clock_->Now();
     WireBytes wire;
-    const absl::Status status = call(BulkCall{.deadline = SteadyTime() + kAttempt,
-                                              .stop = stop,
-                                              .wire = &wire,
-                                              .pacer = pacer_ ? &*pacer_ : nullptr});
+    const absl::Status status =
+        call(*route.channels, BulkCall{.deadline = SteadyTime() + kAttempt,
+                                       .stop = stop,
+                                       .wire = &wire,
+                                       .pacer = pacer_ ? &*pacer_ : nullptr});
     if (status.ok()) streams.Passed(wire.payload, clock_->Now() - begun);
     return status;
   });
@@ -204,17 +230,16 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
   const CodedSource source =
       SourceOf(std::shared_ptr<const CodedBlocks>(std::move(contribution), blocks),
                [&codec](int32_t elements) { return codec.PayloadBytes(elements); });
-  const std::shared_ptr<const Channels> channels = ChannelsTo(fragment);
   Failures failures;
   bool begun = Begun(fragment, version);
   int64_t missing_bytes = source.payload_bytes();
   ChunkSize chunk_size;
   // The last attempt sent chunks. Whether they have arrived is known when the server is asked.
   bool sent = false;
-  return WithRetries(*channels, stop, failures, up_, [&](BulkCall call) -> absl::Status {
+  const auto attempt = [&](const Channels& channels, BulkCall call) -> absl::Status {
     CodedSource missing = source;
     if (std::exchange(begun, true)) {
-      LH_ASSIGN_OR_RETURN(const HeldBlocks held, GetContribution(channels->front(), header, call));
+      LH_ASSIGN_OR_RETURN(const HeldBlocks held, GetContribution(channels.front(), header, call));
       missing = Missing(source, held.blocks);
       if (missing.segments.empty()) return absl::OkStatus();
       if (missing.payload_bytes() < std::exchange(missing_bytes, missing.payload_bytes())) {
@@ -226,10 +251,11 @@ absl::Status Transfers::Push(int fragment, int64_t version, RoundKind kind, cons
     call.chunk_size = chunk_size;
     const int streams = StreamCount(up_.most(), missing_bytes, options_.push_bytes_per_second);
     const absl::Status pushed =
-        PushBlocks(BulkChannels(*channels).first(streams), header, missing, call).status();
+        PushBlocks(BulkChannels(channels).first(streams), header, missing, call).status();
     sent = call.wire->payload > 0;
     return pushed;
-  });
+  };
+  return WithRetries(RouteOf(fragment), stop, failures, up_, attempt);
 }
 
 absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParameters& into,
@@ -277,12 +303,11 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
                                failures.Progress();
                                return probe ? absl::OkStatus() : into.Take(part, chunk);
                              }};
-  const std::shared_ptr<const Channels> all = ChannelsTo(options.fragment);
   std::optional<FragmentPull> pull;
   int64_t version = options.version;
-  const auto attempt = [&](const BulkCall& call) -> absl::Status {
+  const auto attempt = [&](const Channels& all, const BulkCall& call) -> absl::Status {
     const BulkChannels channels =
-        BulkChannels(*all).first(StreamCount(down_.most(), payload, /*paced_bytes_per_second=*/0));
+        BulkChannels(all).first(StreamCount(down_.most(), payload, /*paced_bytes_per_second=*/0));
     if (!pull.has_value()) {
       pull.emplace(request, static_cast<int>(channels.size()), check, sink);
       into.SetParts(probe ? 0 : pull->parts());
@@ -299,14 +324,15 @@ absl::StatusOr<int64_t> Transfers::Pull(const PullOptions& options, PulledParame
     return verified;
   };
   ChunkSize chunk_size;
-  LH_RETURN_IF_ERROR(WithRetries(*all, stop, failures, down_, [&](BulkCall call) {
+  const auto sized = [&](const Channels& all, BulkCall call) {
     call.chunk_size = chunk_size;
-    const absl::Status status = attempt(call);
+    const absl::Status status = attempt(all, call);
     // The answer began, and its path may break before a chunk of this size has passed.
     if (!status.ok() && call.wire->total > 0 && !failures.progress()) chunk_size.Halve();
     if (absl::IsDataLoss(status) && options_.on_damaged_pull) options_.on_damaged_pull();
     return status;
-  }));
+  };
+  LH_RETURN_IF_ERROR(WithRetries(RouteOf(options.fragment), stop, failures, down_, sized));
   return version;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -45,6 +46,9 @@ class Transfers {
     double push_bytes_per_second = 0;
     // An attempt that the server, or its deadline, ends after so long was too slow.
     absl::Duration slow_attempt = StallLimits().pause_max;
+    // An attempt that brought nothing and was broken off after so long stood still. (What is sent
+    // and not acknowledged ends a connection after 10 s.)
+    absl::Duration stood_still = absl::Seconds(5);
     Backoff backoff = {.max = absl::Seconds(2)};
     // Damage is told there, and transfers that fail again and again.
     Logger log = Logger({});
@@ -56,6 +60,11 @@ class Transfers {
   // Sets who serves a fragment: HOST:PORT of its plan, or empty for the coordinator. Transfers that
   // have begun keep their endpoint.
   void SetEndpoint(int fragment, const std::string& endpoint);
+
+  // After so many attempts in a row that stood still, connections to that endpoint have small
+  // segments (segment_limit.h), for as long as the object lives. What broke is not the path: then
+  // the connection of the plan would break, too, and `stop` would be requested.
+  static constexpr int kStandsMax = 2;
 
   // Later transfers use new connections: those of now may be as silent as one that was lost. New
   // ones need the host's name to be found; the old ones would know the address.
@@ -91,11 +100,21 @@ class Transfers {
   // The bulk channels to one endpoint.
   using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
 
-  std::shared_ptr<const Channels> ChannelsTo(int fragment) ABSL_LOCKS_EXCLUDED(mutex_);
-  std::shared_ptr<const Channels> Dial(const std::string& endpoint) const;
+  // Where a transfer goes.
+  struct Route {
+    std::string endpoint;
+    std::shared_ptr<const Channels> channels;
+  };
+  Route RouteOf(int fragment) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<const Channels> Dial(const std::string& endpoint)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An attempt of the transfer failed. `stands`: how many in a row stood still. Its next attempts
+  // use connections with small segments if it stands still on large ones, or another one did.
+  void Reroute(int stands, Route& route) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives `call` the channels of each attempt, and its deadline.
   template <typename Call>
-  absl::Status WithRetries(const Channels& channels, const std::stop_token& stop,
-                           Failures& failures, StreamLimit& streams, Call&& call);
+  absl::Status WithRetries(Route route, const std::stop_token& stop, Failures& failures,
+                           StreamLimit& streams, Call&& call);
   // Notes that a push of this version begins. Returns whether one was begun before.
   bool Begun(int fragment, int64_t version);
 
@@ -113,6 +132,8 @@ class Transfers {
   std::map<int, std::string> endpoints_ ABSL_GUARDED_BY(mutex_);
   // By endpoint. Shared with the transfers that use them.
   std::map<std::string, std::shared_ptr<const Channels>> channels_ ABSL_GUARDED_BY(mutex_);
+  // Endpoints on whose path large packets vanish.
+  std::set<std::string> small_segments_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul::session

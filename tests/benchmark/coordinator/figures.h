@@ -25,6 +25,7 @@ void BenchmarkSteps(const Scale& scale);
 void BenchmarkJobs(const Scale& scale);
 void BenchmarkCommits(const Scale& scale);
 void BenchmarkPushes(const Scale& scale);
+void BenchmarkCalls(const Scale& scale);
 
 void OrEnd(const absl::Status& status, absl::string_view what);
 template <typename T>

@@ -50,7 +50,7 @@ LocalCoordinator::LocalCoordinator(const std::string& data_dir)
                                   .now = [this] { return now_; },
                                   .metrics = &effect_metrics_,
                                   .log = &log_},
-      OrEnd(coordinator::RecoverState(*meta_, absl::Now(), log_), "recovery"));
+      OrEnd(coordinator::RecoverState(*meta_, log_), "recovery"));
   publisher_.Connect(performer_.get());
   performer_->Start();
 }

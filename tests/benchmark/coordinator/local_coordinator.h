@@ -52,6 +52,7 @@ class LocalCoordinator : private coordinator::Arbiter {
   absl::Status Judge(const coordinator::ContributionId& contribution) const override;
   absl::Status CheckReader(const std::string& job, const std::string& pool,
                            const std::string& incarnation) const override;
+  std::set<int64_t> InitialSteps(const std::string&) const override { return {}; }
   absl::Status Complete(const coordinator::ContributionId& contribution) override;
   void StoreFailed(const std::string& job, const absl::Status& status) override;
 

@@ -1,5 +1,5 @@
 // What many jobs, long works of others and many streams cost the coordinator.
-//   coordinator_benchmark [steps|jobs|commits|pushes]... [--smoke] [--ended=N] [--live=N]
+//   coordinator_benchmark [steps|jobs|commits|pushes|calls]... [--smoke] [--ended=N] [--live=N]
 //                         [--cycles=N]
 // Without a name: all, each in a process of its own.
 #include <sys/wait.h>
@@ -25,7 +25,8 @@ using Benchmark = void (*)(const Scale&);
 constexpr std::pair<absl::string_view, Benchmark> kBenchmarks[] = {{"steps", BenchmarkSteps},
                                                                    {"jobs", BenchmarkJobs},
                                                                    {"commits", BenchmarkCommits},
-                                                                   {"pushes", BenchmarkPushes}};
+                                                                   {"pushes", BenchmarkPushes},
+                                                                   {"calls", BenchmarkCalls}};
 
 // False: no such option.
 bool TakeOption(absl::string_view word, Scale* scale) {

@@ -1,7 +1,8 @@
 // Bulk streams against raw TCP, in one run, between two processes of this machine, plaintext:
 //   fragment_stream_benchmark [--smoke] [MiB (1024)] [repetitions (7)]
 //   stream_push, stream_pull   a hot 1 MiB source, framed and hashed, checked and read in place at
-//                              the other end; raw TCP sends the same 1 MiB over and over
+//                              the other end; raw TCP sends the same 1 MiB over and over. A pull
+//                              copies each chunk first
 //   fragment_round_trip        a fragment of a quarter of the size, coded fp32, from its buffer;
 //                              pulled back, decoded into a buffer and its digest verified; raw TCP
 //                              sends the coded bytes into a buffer of their size, twice
@@ -102,13 +103,30 @@ class Service : public v1::SyncService::WithRawCallbackMethod_PushFragment<
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullFragment(
       grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) override {
     const PullHandler handler = {.on_request = [this](const v1::PullRequest& asked) {
-      return PullSource{header_, asked.fragment() == kHot ? HotSource(hot_, sizes_.hot)
-                                                          : SourceOf(cold_, FourBytesEach)};
+      return asked.fragment() == kHot ? AnswerOf(HotSource(hot_, sizes_.hot))
+                                      : AnswerOf(SourceOf(cold_, FourBytesEach));
     }};
     return SendPull(context, request, handler, resources_);
   }
 
  private:
+  // Chunks of 1 MiB, copied as the coordinator copies them.
+  PullSource AnswerOf(CodedSource source) const {
+    PullSource answer{header_};
+    answer.header.set_payload_bytes(source.payload_bytes());
+    answer.next = [source = std::move(source), next = size_t{0}]() mutable {
+      CodedBlocks chunk{{}, AlignedBuffer(kPayloadBytesMax)};
+      for (int64_t at = 0; at < kPayloadBytesMax; ++next) {
+        const absl::Span<const uint8_t> payload = source.payloads[next];
+        std::memcpy(chunk.payload.data() + at, payload.data(), payload.size());
+        at += static_cast<int64_t>(payload.size());
+        chunk.segments.push_back(source.segments[next]);
+      }
+      return chunk;
+    };
+    return answer;
+  }
+
   const Sizes sizes_;
   const std::shared_ptr<const CodedBlocks> hot_, cold_;
   v1::PullHeader header_;

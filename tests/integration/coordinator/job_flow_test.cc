@@ -176,6 +176,50 @@ TEST_F(JobFlowTest, AVersionIsEvaluatedOnceAndNotBeforeItIsCommitted) {
   EXPECT_EQ(job->pools(0).evaluation(0).name(), "name_5");
 }
 
+// Fragment 0 has version 1 after step 3, and the final version after step 4.
+TEST_F(JobFlowTest, AnEvaluationIsKeptAtTheStepOfItsVersionAndStays) {
+  Members members = MakeMembers({"site-a", "site-b"});
+  SubmitAndBegin(Spec("kept"), members);
+  if (HasFatalFailure()) return;
+  Round(members, 1, 1, v1::OUTER);
+  Round(members, 0, 1, v1::OUTER);
+  const auto report = [&](int member, int64_t version, int64_t step, double loss) {
+    v1::HeartbeatRequest report;
+    v1::Evaluation* const evaluation = report.add_evaluations();
+    evaluation->set_version(version);
+    evaluation->set_step(step);
+    evaluation->set_loss(loss);
+    v1::Metric* const metric = evaluation->add_metrics();
+    metric->set_name("loss");
+    metric->set_value(loss);
+    const auto answer = members[member]->pool.Heartbeat(report);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->evaluations_acknowledged(), step);
+  };
+  const auto expect_loss = [&](int evaluations, int64_t step, double loss) {
+    const auto job = Get("kept");
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->eval_loss().evaluations(), evaluations);
+    EXPECT_EQ(job->eval_loss().last_step(), step);
+    EXPECT_EQ(job->eval_loss().last(), loss);
+    if (evaluations > 0) {
+      EXPECT_EQ(job->eval_loss().metrics(0).value(), loss);
+    }
+  };
+  report(1, 1, 3, 99);
+  expect_loss(0, 0, 0);  // Site-a was asked to evaluate this version.
+  report(0, 1, 1, 2.5);
+  expect_loss(1, 3, 2.5);
+  Round(members, 1, 2, v1::OUTER);
+  Round(members, 0, 2, v1::FINAL);
+  for (const int member : {0, 1}) report(member, 2, 3, 99);
+  expect_loss(1, 3, 2.5);
+  members.clear();
+  Restart();
+  ASSERT_TRUE(AwaitOpen("kept").ok());
+  expect_loss(1, 3, 2.5);
+}
+
 TEST_F(JobFlowTest, CancelEndsTheStreamsAndStays) {
   Members members = MakeMembers({"site-a", "site-b"});
   SubmitAndBegin(Spec("cancelled"), members);

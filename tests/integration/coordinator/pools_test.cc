@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/config/capabilities.h"
 #include "tests/integration/coordinator/coordinator_fixture.h"
 
 namespace longhaul {
@@ -299,6 +301,67 @@ TEST_F(PoolsTest, TellsWhichKeptJobsHaveEndedForGood) {
   join.mutable_kept_jobs()->Clear();
   join.add_kept_jobs(std::string(256, 'a'));
   EXPECT_TRUE(absl::IsInvalidArgument(FromGrpcStatus(stub->Join(Context().get(), join, &joined))));
+}
+
+TEST_F(PoolsTest, ANodeThatAsksForItsKeptJobsAgainAndAgainGetsNoAnswer) {
+  const std::string ended = Submit(Spec("ended", 1))->job().id();
+  v1::CancelJobRequest cancel;
+  v1::CancelJobResponse cancelled;
+  cancel.set_job(ended);
+  ASSERT_TRUE(jobs_->CancelJob(Context().get(), cancel, &cancelled).ok());
+  HandPool pool(address(), "site-a"), other(address(), "site-b");
+  v1::HeartbeatRequest asking;
+  asking.add_kept_jobs(ended);
+  ASSERT_TRUE(pool.Join().ok());
+  int told = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto answer = pool.Heartbeat(asking);
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    told += answer->ended_jobs_size();
+  }
+  EXPECT_GE(told, 1);
+  EXPECT_LT(told, 10);
+  ASSERT_TRUE(other.Join().ok());
+  EXPECT_EQ(other.Heartbeat(asking)->ended_jobs_size(), 1) << "another pool has its own allowance";
+}
+
+TEST_F(PoolsTest, ALargeSpecComesWithTheAssignmentUnlessItIsThere) {
+  v1::JobSpec spec = Spec("large", 1);
+  v1::TransformerSpec& shape = *spec.mutable_model()->mutable_transformer();
+  shape.set_layers(1);
+  shape.set_dim(32);
+  shape.set_heads(2);
+  shape.set_ff_dim(64);
+  shape.set_context(32);
+  spec.mutable_train()->set_batch(1);
+  spec.mutable_data()->mutable_text()->set_path("x");
+  for (int i = 0; i < 40; ++i) {
+    v1::PoolData* const data = spec.mutable_data()->add_pools();
+    data->set_pool(absl::StrCat("p", i));
+    data->mutable_text()->set_path(std::string(4000, 'x'));
+  }
+  const auto job = Submit(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  v1::JoinRequest join;
+  join.set_pool("site-a");
+  join.set_incarnation("aaaaaaaaaaaaaaaa");
+  join.set_ranks(1);
+  for (const std::string& need : NeedsOf(job->job().spec())) join.add_capabilities(need);
+  const auto stub = v1::PoolService::NewStub(MakeChannel({.address = address()}));
+  v1::JoinResponse joined;
+  ASSERT_TRUE(stub->Join(Context().get(), join, &joined).ok());
+  EXPECT_EQ(joined.assignment().job_id(), job->job().id());
+  EXPECT_EQ(joined.assignment().spec().data().pools_size(), 40);
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_pool("site-a");
+  heartbeat.set_incarnation("aaaaaaaaaaaaaaaa");
+  v1::HeartbeatResponse beaten;
+  ASSERT_TRUE(stub->Heartbeat(Context().get(), heartbeat, &beaten).ok());
+  EXPECT_EQ(beaten.assignment().spec().data().pools_size(), 40);
+  heartbeat.set_has_spec_of(job->job().id());
+  ASSERT_TRUE(stub->Heartbeat(Context().get(), heartbeat, &beaten).ok());
+  EXPECT_EQ(beaten.assignment().job_id(), job->job().id());
+  EXPECT_FALSE(beaten.assignment().has_spec());
 }
 
 TEST_F(PoolsTest, PlansAreForPoolsOfTheJob) {

@@ -314,6 +314,39 @@ TEST_F(ResultsTest, AJobBeginsWithAFolder) {
   EXPECT_EQ(members[0]->outer[1], outer[1]);
 }
 
+// A client whose answer was lost asks again, when the job has begun and the folder is moved away.
+TEST_F(ResultsTest, TheSameWordsNameTheSameJobWhateverBecameOfItsFolder) {
+  Complete("base");
+  if (HasFatalFailure()) return;
+  const std::string folder = imports_.Join("pretrained");
+  ASSERT_EQ(Longhaul({"download", "base", "--out", folder}).exit, 0);
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = Named("next");
+  request.mutable_spec()->mutable_init()->set_folder("pretrained");
+  request.set_idempotency_token("token");
+  const auto submitted = Submit(request);
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  EXPECT_TRUE(submitted->created());
+  std::filesystem::rename(folder, imports_.Join("away"));
+  for (const char* const words : {"pretrained", "./pretrained/", "away/../pretrained"}) {
+    request.mutable_spec()->mutable_init()->set_folder(words);
+    const auto again = Submit(request);
+    ASSERT_TRUE(again.ok()) << words << ": " << again.status();
+    EXPECT_FALSE(again->created());
+    EXPECT_EQ(again->job().id(), submitted->job().id());
+  }
+  // Also where the words are a link's, as long as it is there.
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_directory_symlink(folder, imports_.Join("link"));
+  request.mutable_spec()->mutable_init()->set_folder("link");
+  EXPECT_TRUE(Submit(request).ok());
+  request.mutable_spec()->mutable_init()->set_folder("away");
+  EXPECT_TRUE(absl::IsAlreadyExists(Submit(request).status())) << "another folder";
+  request.mutable_spec()->set_name("another");
+  request.mutable_spec()->mutable_init()->set_folder("pretrained/none");
+  EXPECT_TRUE(absl::IsInvalidArgument(Submit(request).status()));
+}
+
 TEST_F(ResultsTest, WhatCannotBeBegunWithIsRefusedByField) {
   Complete("base");
   if (HasFatalFailure()) return;

@@ -151,6 +151,61 @@ TEST_F(SubmitTest, APageMayHaveManyJobs) {
   }
 }
 
+// Each spec has almost 1 MiB. A list has what lists show.
+TEST_F(SubmitTest, AListHasNoLargePartsOfSpecs) {
+  constexpr int kJobs = 12;
+  v1::JobSpec spec = Spec("job", 1);
+  v1::TransformerSpec& shape = *spec.mutable_model()->mutable_transformer();
+  shape.set_layers(1);
+  shape.set_dim(32);
+  shape.set_heads(2);
+  shape.set_ff_dim(64);
+  shape.set_context(32);
+  spec.mutable_train()->set_batch(1);
+  spec.mutable_data()->mutable_text()->set_path("x");
+  for (int i = 0; i < 240; ++i) {
+    v1::PoolData* const data = spec.mutable_data()->add_pools();
+    data->set_pool(absl::StrCat("p", i));
+    data->mutable_text()->set_path(std::string(4000, 'x'));
+  }
+  for (int i = 0; i < kJobs; ++i) {
+    spec.set_name(absl::StrCat("job-", i));
+    ASSERT_TRUE(Submit(spec).ok());
+  }
+  const auto expect_listed = [&](int live) {
+    v1::ListJobsRequest request;
+    request.set_page_size(1000);
+    v1::ListJobsResponse response;
+    ASSERT_TRUE(jobs_->ListJobs(Context().get(), request, &response).ok());
+    ASSERT_EQ(response.jobs_size(), kJobs);
+    EXPECT_EQ(response.next_page_token(), "");
+    EXPECT_LT(response.ByteSizeLong(), 100'000u);
+    for (int i = 0; i < kJobs; ++i) {
+      const v1::Job& job = response.jobs(kJobs - 1 - i);
+      EXPECT_EQ(job.spec().name(), absl::StrCat("job-", i));
+      EXPECT_EQ(job.spec().train().steps(), spec.train().steps());
+      EXPECT_EQ(job.state(), i < live ? v1::PENDING : v1::CANCELLED);
+      EXPECT_EQ(job.parameters(), response.jobs(0).parameters());
+      EXPECT_TRUE(job.spec_shortened());
+      EXPECT_FALSE(job.spec().has_data());
+    }
+    const auto whole = Get("job-0");
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    EXPECT_FALSE(whole->spec_shortened());
+    EXPECT_EQ(whole->spec().data().pools_size(), 240);
+  };
+  expect_listed(kJobs);
+  for (int i = kJobs / 2; i < kJobs; ++i) {
+    v1::CancelJobRequest cancel;
+    cancel.set_job(absl::StrCat("job-", i));
+    v1::CancelJobResponse cancelled;
+    ASSERT_TRUE(jobs_->CancelJob(Context().get(), cancel, &cancelled).ok());
+  }
+  expect_listed(kJobs / 2);
+  Restart();
+  expect_listed(kJobs / 2);
+}
+
 TEST_F(SubmitTest, ACursorOfTheFutureIsOutOfRange) {
   ASSERT_TRUE(Submit(Spec("watched")).ok());
   v1::WatchJobRequest request;

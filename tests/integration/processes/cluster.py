@@ -207,6 +207,9 @@ class ClusterTest(unittest.TestCase):
         self.cluster = Cluster()
         self.cluster.bytes_per_second = self.BYTES_PER_SECOND
         self.addCleanup(self.cluster.close)
+        self.start_hub()
+
+    def start_hub(self):
         self.cluster.start_coordinator()
 
     def run(self, result=None):

@@ -85,9 +85,9 @@ void CheckFragment(JobStore& store, int fragment) {
   if (*version < 0) return;
   const std::vector<BlockRange> all = AllBlocks(store, fragment);
   const auto commit = store.LastCommit(fragment);
-  const auto outer = store.ReadOuter(fragment, all);
-  LH_CHECK(commit.ok() && outer.ok() && outer->version == *version, "the newest commit is served");
-  LH_CHECK(commit->digest == DigestOf(BytesOf(outer->values[0])), "the parameters of the commit");
+  const auto outer = store.ReadOuter(fragment, *version, all);
+  LH_CHECK(commit.ok() && outer.ok(), "the newest commit is served");
+  LH_CHECK(commit->digest == DigestOf(BytesOf(FloatsOf(*outer))), "the parameters of the commit");
   CheckDocumented(store.ReadDownlink(fragment, *version, all).status(),
                   {absl::StatusCode::kFailedPrecondition});
   const int64_t elements = store.options().fragment_elements[fragment];

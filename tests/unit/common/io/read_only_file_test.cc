@@ -46,6 +46,9 @@ TEST_F(ReadOnlyFileTest, AFileThatBecameShorterIsAnError) {
   const absl::Status cut = file.Read(6, three);
   EXPECT_TRUE(absl::IsDataLoss(cut)) << cut;
   EXPECT_THAT(std::string(cut.message()), HasSubstr("ends at byte 8 now; it had 10"));
+  // A read that begins behind the end names the same.
+  EXPECT_THAT(std::string(file.Read(9, absl::MakeSpan(three, 1)).message()),
+              HasSubstr("ends at byte 8 now; it had 10"));
 }
 
 TEST_F(ReadOnlyFileTest, OtherThingsAreRefused) {

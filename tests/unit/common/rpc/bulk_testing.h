@@ -45,6 +45,24 @@ inline std::shared_ptr<CodedBlocks> MakeFragment(int64_t elements) {
   return MakeBlocks({{0, (elements + kBlockElements - 1) / kBlockElements}}, elements);
 }
 
+// The answer to a pull that has these segments, one after another in chunks.
+inline PullSource AnswerOf(CodedSource source, v1::PullHeader header = {}) {
+  header.set_payload_bytes(source.payload_bytes());
+  return {std::move(header), [source = std::move(source), next = size_t{0}]() mutable {
+            std::vector<SegmentRef> segments;
+            std::vector<uint8_t> bytes;
+            for (; next < source.segments.size(); ++next) {
+              const absl::Span<const uint8_t> payload = source.payloads[next];
+              if (!bytes.empty() && bytes.size() + payload.size() > kPayloadBytesMax) break;
+              segments.push_back(source.segments[next]);
+              bytes.insert(bytes.end(), payload.begin(), payload.end());
+            }
+            CodedBlocks chunk{std::move(segments), AlignedBuffer(bytes.size())};
+            std::copy(bytes.begin(), bytes.end(), chunk.payload.data());
+            return chunk;
+          }};
+}
+
 inline bool SameBlocks(const CodedBlocks& a, const CodedBlocks& b) {
   return a.segments == b.segments && a.payload.span() == b.payload.span();
 }

@@ -1,16 +1,24 @@
 #include "common/rpc/channel.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/rpc/segment_limit.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
 #include "grpcpp/client_context.h"
 #include "gtest/gtest.h"
 #include "longhaul/v1/pool.grpc.pb.h"
+#include "tests/testing/tcp.h"
 
 namespace longhaul {
 namespace {
@@ -50,6 +58,27 @@ TEST(ChannelTest, RefusesToSendMoreThanItsKindMay) {
   EXPECT_TRUE(absl::IsAborted(Leave(MakeChannel({.address = server->address()}), request)));
   EXPECT_TRUE(absl::IsResourceExhausted(
       Leave(MakeChannel({.address = server->address(), .kind = ChannelKind::kBulk}), request)));
+}
+
+// The server learns it when it is connected to, so the limit holds both ways.
+TEST(ChannelTest, ConnectionsMayHaveSmallSegments) {
+  const TcpListener listener = ListenTcp(4);
+  const auto segment_bytes = [&](bool small) {
+    const auto channel = MakeChannel(
+        {.address = absl::StrCat("127.0.0.1:", listener.port), .small_segments = small});
+    channel->GetState(/*try_to_connect=*/true);
+    const int accepted = accept(listener.socket, nullptr, nullptr);
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    EXPECT_EQ(getsockopt(accepted, IPPROTO_TCP, TCP_MAXSEG, &bytes, &size), 0);
+    close(accepted);
+    return bytes;
+  };
+  EXPECT_GT(segment_bytes(false), kSmallSegmentBytes);
+  const int small = segment_bytes(true);
+  EXPECT_GT(small, 0);
+  EXPECT_LE(small, kSmallSegmentBytes);
+  close(listener.socket);
 }
 
 TEST(ChannelTest, NoProxyIsAskedForThisMachine) {

@@ -21,8 +21,8 @@ class FragmentPullTest : public BulkTest {};
 TEST_F(FragmentPullTest, PullsOverSeveralChannelsInOrder) {
   const int64_t elements = 2 << 20;
   service_.pull.on_request = [&](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    return PullSource{
-        {}, SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), elements), FourBytesEach)};
+    return AnswerOf(
+        SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), elements), FourBytesEach));
   };
   Serve(elements);
   const auto parts = Pull(channels_, {{0, 16384}});
@@ -40,7 +40,7 @@ TEST_F(FragmentPullTest, AStopCancelsAPullAtOnce) {
   service_.pull.on_request = [&](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
     inside_.Notify();
     go_.WaitForNotification();
-    return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
+    return AnswerOf(SourceOf(MakeFragment(1000), FourBytesEach));
   };
   Serve(1000);
   std::stop_source stop;
@@ -54,7 +54,7 @@ TEST_F(FragmentPullTest, AStopCancelsAPullAtOnce) {
 
 TEST_F(FragmentPullTest, ThePullerRefusesAnAnswerToAnotherRequest) {
   service_.pull.on_request = [](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
+    return AnswerOf(SourceOf(MakeFragment(1000), FourBytesEach));
   };
   Serve(10'000);
   EXPECT_TRUE(absl::IsInvalidArgument(Pull(OneChannel(), {{0, 8}}).status()));  // Short last block.
@@ -68,7 +68,7 @@ TEST_F(FragmentPullTest, ThePullerRefusesAnAnswerToAnotherRequest) {
 
 TEST_F(FragmentPullTest, ThePullerNoticesAnEarlyEnd) {
   service_.pull.on_request = [](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    return PullSource{{}, SourceOf(MakeFragment(65536), FourBytesEach)};
+    return AnswerOf(SourceOf(MakeFragment(65536), FourBytesEach));
   };
   Serve(100'000);
   const absl::Status status = Pull(OneChannel(), {{0, 600}}).status();
@@ -86,7 +86,7 @@ class CutPullTest : public BulkTest {
     service_.pull.on_request = [this](const v1::PullRequest& request) {
       requested_.push_back(BlocksFromProto(request.blocks()));
       const std::vector<BlockRange> others = Missing({{0, kBlocks}}, requested_.back());
-      PullSource answer{{}, Missing(SourceOf(fragment_, FourBytesEach), others)};
+      PullSource answer = AnswerOf(Missing(SourceOf(fragment_, FourBytesEach), others));
       answer.header.set_version(version_);
       return answer;
     };
@@ -155,12 +155,53 @@ TEST_F(CutPullTest, BeginsAgainWhenTheVersionChangedMeanwhile) {
   EXPECT_EQ(wire_.payload, before + kBytes);
 }
 
+// A round was applied when a part of the version before it was sent: the server ends the stream.
+// The next attempt begins each part again, on its own connection, and ends with the newer version.
+TEST_F(FragmentPullTest, PartsThatAreOvertakenBeginAgainInTheNextAttempt) {
+  const int64_t elements = 6 << 20;
+  std::atomic<int64_t> version = 3;
+  std::atomic<int> sent = 0;
+  service_.pull.on_request = [&](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
+    v1::PullHeader header;
+    header.set_version(version);
+    PullSource answer = AnswerOf(
+        SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), elements), FourBytesEach), header);
+    answer.next = [&, began = version.load(),
+                   next = std::move(answer.next)]() -> absl::StatusOr<CodedBlocks> {
+      if (++sent == 7) version = 4;
+      if (began != version) return absl::UnavailableError("version 4 was committed");
+      return next();
+    };
+    return answer;
+  };
+  Serve(elements);
+  v1::PullRequest request;
+  *request.mutable_blocks() = BlocksToProto({{0, elements / kBlockElements}});
+  std::vector<ReceivedBlocks> received(3);
+  FragmentPull pull(request, 3, check_,
+                    {.on_begin = [&](int part) { received[part] = {}; },
+                     .on_chunk =
+                         [&](int part, const CodedChunk& chunk) {
+                           received[part].Add(chunk);
+                           return absl::OkStatus();
+                         }});
+  const absl::Status overtaken = pull.Attempt(channels_, Call());
+  EXPECT_TRUE(absl::IsUnavailable(overtaken)) << overtaken;
+  const absl::Status again = pull.Attempt(channels_, Call());
+  ASSERT_TRUE(again.ok()) << again;
+  for (int i = 0; i < pull.parts(); ++i) {
+    EXPECT_EQ(pull.part(i).header.version(), 4);
+    EXPECT_TRUE(
+        SameBlocks(std::move(received[i]).Blocks(), *MakeBlocks(pull.part(i).blocks, elements)));
+  }
+}
+
 TEST_F(FragmentPullTest, PartsOfTwoVersionsAreMadeOne) {
   const int64_t elements = 2 << 20;
   std::atomic<int> calls = 0;
   service_.pull.on_request = [&](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    PullSource answer{
-        {}, SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), elements), FourBytesEach)};
+    PullSource answer =
+        AnswerOf(SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), elements), FourBytesEach));
     answer.header.set_version(++calls == 1 ? 3 : 4);
     return answer;
   };
@@ -186,8 +227,8 @@ TEST_F(FragmentPullTest, AChannelHasOneStreamAtATime) {
     open_most = std::max(open_most, ++open);
   };
   service_.pull.on_request = [&](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    return PullSource{
-        {}, SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), elements), FourBytesEach)};
+    return AnswerOf(
+        SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), elements), FourBytesEach));
   };
   service_.pull.on_end = [&](const absl::Status&, const WireBytes&) {
     absl::MutexLock lock(&mutex_);
@@ -210,8 +251,8 @@ TEST_F(FragmentPullTest, AChannelHasOneStreamAtATime) {
 
 TEST_F(FragmentPullTest, AnErrorOfTheSinkEndsTheAttemptAndTheChunkComesAgain) {
   service_.pull.on_request = [](const v1::PullRequest& request) -> absl::StatusOr<PullSource> {
-    return PullSource{
-        {}, SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), 1 << 20), FourBytesEach)};
+    return AnswerOf(
+        SourceOf(MakeBlocks(BlocksFromProto(request.blocks()), 1 << 20), FourBytesEach));
   };
   Serve(1 << 20);
   v1::PullRequest request;

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -19,10 +22,9 @@ TEST_F(PullReactorTest, PullsEverySize) {
     server_.reset(), channels_.clear();
     const auto blocks = MakeFragment(elements);
     service_.pull.on_request = [&](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
-      PullSource answer;
-      answer.header.set_version(9);
-      answer.source = SourceOf(blocks, FourBytesEach);
-      return answer;
+      v1::PullHeader header;
+      header.set_version(9);
+      return AnswerOf(SourceOf(blocks, FourBytesEach), header);
     };
     Serve(elements);
     const auto parts = Pull(OneChannel(), BlocksOf(blocks->segments));
@@ -45,7 +47,7 @@ TEST_F(PullReactorTest, PullsBeyondAdmissionAreToldWhenToReturn) {
   service_.pull.on_request = [this](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
     inside_.Notify();
     go_.WaitForNotification();
-    return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
+    return AnswerOf(SourceOf(MakeFragment(1000), FourBytesEach));
   };
   Serve(1000, {.bytes_max = 200 << 10, .retry_delay = absl::Seconds(7)});
   std::jthread first([this] { EXPECT_TRUE(Pull(OneChannel(), {{0, 8}}).ok()); });
@@ -94,7 +96,7 @@ TEST_F(PullReactorTest, ManyPullsOfOnePoolDoNotKeepAnotherOut) {
       if (order.size() == 1) inside_.Notify();
     }
     go_.WaitForNotification();
-    return PullSource{{}, SourceOf(MakeFragment(1000), FourBytesEach)};
+    return AnswerOf(SourceOf(MakeFragment(1000), FourBytesEach));
   };
   Serve(1000, {}, {.threads = 1, .queue_max = 16});
   const auto stub = v1::SyncService::NewStub(channels_[0]);
@@ -152,7 +154,7 @@ TEST_F(PullReactorTest, APullWhoseReaderMakesNoProgressIsEnded) {
   const auto blocks = MakeFragment(kElements);
   stall_ = {.pause_max = absl::Milliseconds(50), .pace_min = 1 << 30};
   service_.pull.on_request = [&](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
-    return PullSource{{}, SourceOf(blocks, FourBytesEach)};
+    return AnswerOf(SourceOf(blocks, FourBytesEach));
   };
   absl::Status at_server;
   service_.pull.on_end = [&](const absl::Status& status, const WireBytes&) {
@@ -173,9 +175,85 @@ TEST_F(PullReactorTest, APullWhoseReaderMakesNoProgressIsEnded) {
   EXPECT_EQ(admission_->streams(), 0);
 }
 
+// The memory of a chunk; `live` counts those that anybody holds, `most` the largest number.
+AlignedBuffer CountedBuffer(size_t bytes, std::atomic<int>& live, std::atomic<int>& most) {
+  most = std::max(most.load(), ++live);
+  return {std::shared_ptr<uint8_t>(new uint8_t[bytes](),
+                                   [&live](uint8_t* memory) {
+                                     delete[] memory;
+                                     --live;
+                                   }),
+          bytes};
+}
+
+// Admission counts one chunk, whatever gRPC and the connection hold back. The reader may stop
+// anywhere: its windows are larger than some chunks.
+TEST_F(PullReactorTest, AStreamHoldsOneChunkHoweverSlowItsReader) {
+  constexpr int64_t kElements = 16 << 20, kChunk = kPayloadBytesMax / 4, kChunks = 64;
+  std::atomic<int> live = 0, most = 0, made = 0;
+  service_.pull.on_request = [&](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
+    PullSource answer;
+    answer.header.set_payload_bytes(4 * kElements);
+    answer.next = [&, segments = CutSegments({{0, kElements / kBlockElements}}, kElements),
+                   next = size_t{0}]() mutable -> absl::StatusOr<CodedBlocks> {
+      ++made;
+      CodedBlocks chunk{{}, CountedBuffer(4 * kChunk, live, most)};
+      for (int i = 0; i < 4; ++i) chunk.segments.push_back(segments[next++]);
+      return chunk;
+    };
+    return answer;
+  };
+  service_.pull.on_end = [&](const absl::Status&, const WireBytes&) { ended_.Notify(); };
+  Serve(kElements);
+  v1::PullRequest request;
+  request.add_blocks()->set_count(kElements / kBlockElements);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  const auto reader = v1::SyncService::NewStub(MakeChannel({.address = server_->address()}))
+                          ->PullFragment(&context, request);
+  v1::PullMessage message;
+  int64_t read = 0;
+  while (reader->Read(&message)) {
+    if (read++ % 8 == 0) absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  ended_.WaitForNotification();
+  EXPECT_EQ(read, kChunks + 1);
+  EXPECT_EQ(made, kChunks);
+  EXPECT_EQ(most, 1);
+  server_->Shutdown(absl::Seconds(60));
+  EXPECT_EQ(live, 0);
+}
+
+TEST_F(PullReactorTest, AChunkThatCannotBeReadEndsTheStream) {
+  service_.pull.on_request = [](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
+    PullSource answer = AnswerOf(SourceOf(MakeFragment(1 << 20), FourBytesEach));
+    answer.next = [next = std::move(answer.next),
+                   calls = 0]() mutable -> absl::StatusOr<CodedBlocks> {
+      if (++calls == 3) return absl::UnavailableError("a newer version");
+      return next();
+    };
+    return answer;
+  };
+  Serve(1 << 20);
+  EXPECT_EQ(Pull(OneChannel(), {{0, 8192}}).status(), absl::UnavailableError("a newer version"));
+  EXPECT_EQ(wire_.payload, 2 << 20) << "what came before it is there";
+}
+
+// A handler's fault must not send more or less than its header says.
+TEST_F(PullReactorTest, ChunksBeyondTheHeadersBytesAreAnError) {
+  service_.pull.on_request = [](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
+    PullSource answer = AnswerOf(SourceOf(MakeFragment(1000), FourBytesEach));
+    answer.header.set_payload_bytes(3999);
+    return answer;
+  };
+  Serve(1000);
+  EXPECT_TRUE(absl::IsInternal(Pull(OneChannel(), {{0, 8}}).status()));
+}
+
 TEST_F(PullReactorTest, CountsWhatItSends) {
   service_.pull.on_request = [](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
-    return PullSource{{}, SourceOf(MakeFragment(1 << 20), FourBytesEach)};
+    return AnswerOf(SourceOf(MakeFragment(1 << 20), FourBytesEach));
   };
   WireBytes at_server;
   service_.pull.on_end = [&](const absl::Status& status, const WireBytes& bytes) {

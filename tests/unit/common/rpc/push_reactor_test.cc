@@ -260,7 +260,7 @@ TEST_F(PushReactorTest, ASlowHandlerDelaysOnlyItsOwnStream) {
   };
   service_.push.on_complete = [](const v1::PushHeader&) { return v1::PushResponse(); };
   service_.pull.on_request = [](const v1::PullRequest&) -> absl::StatusOr<PullSource> {
-    return PullSource{{}, SourceOf(MakeFragment(1024), FourBytesEach)};
+    return AnswerOf(SourceOf(MakeFragment(1024), FourBytesEach));
   };
   Serve(kElements);
   const auto blocks = MakeFragment(kElements);

@@ -187,6 +187,28 @@ TEST(AuditLogTest, CallsThatFailGetALimitedNumberOfLines) {
   EXPECT_LE(failed + left_out, kCalls);
 }
 
+// An agent may join again and again.
+TEST(AuditLogTest, APoolsCallsGetALimitedNumberOfLines) {
+  const TempDir folder;
+  const std::string path = folder.Join("audit.jsonl");
+  const auto log = AuditLog::Open(path, Logger({}));
+  ASSERT_TRUE(log.ok()) << log.status();
+  const AuditEntry join{.method = "longhaul.v1.PoolService/Join", .pool = "site-a", .result = "OK"};
+  for (int i = 0; i < 10 * kPoolCallsLogged; ++i) (*log)->Write(join);
+  AuditEntry other = join;
+  other.pool = "site-b";
+  (*log)->Write(other);
+  std::ifstream file(path);
+  int lines = 0;
+  std::string line, last;
+  for (; std::getline(file, line); last = line) ++lines;
+  EXPECT_GE(lines, kPoolCallsLogged + 1);
+  EXPECT_LT(lines, 2 * kPoolCallsLogged);
+  const auto json = nlohmann::json::parse(last);
+  EXPECT_EQ(json["pool"], "site-b") << "another pool's are not held back";
+  EXPECT_EQ(json["left_out"], 10 * kPoolCallsLogged + 1 - lines);
+}
+
 TEST(AuditLogTest, AFileThatCannotBeMadeIsNamed) {
   const absl::Status status = AuditLog::Open("/nowhere/audit.jsonl", Logger({})).status();
   EXPECT_TRUE(absl::IsUnavailable(status));

@@ -11,11 +11,50 @@ namespace {
 // --- Events and answers.
 
 TEST_F(CoordinatorTest, APlaceIsStoredInTheStepThatAnswersWithIt) {
-  EXPECT_TRUE(Do(SubmitJob{"j", Options()}).records.empty()) << "its submission stored it";
+  EXPECT_EQ(One<StoreNewJob>(Do(SubmitJob{"j", Options()}).records).job, "j");
   const Decision joined = Do(JoinPool{"a", "1", 1});
   EXPECT_EQ(One<StorePlace>(joined.records).place.pool, "a");
   ASSERT_TRUE(joined.answer.has_value());
   EXPECT_EQ(std::get<GrantLease>(*joined.answer).assignment->job, "j");
+}
+
+// A single user may have one half, two a third each.
+TEST_F(CoordinatorTest, AUserLeavesRoomForOthers) {
+  core_ = Coordinator({.jobs_max = 6}, {}, now_);
+  for (const char* job : {"a", "b", "c"})
+    EXPECT_FALSE(Do(SubmitJob{job, Options(), "ann"}).answer.has_value());
+  const Refuse refuse = Answered<Refuse>(SubmitJob{"d", Options(), "ann"});
+  EXPECT_EQ(refuse.reason, "JOBS_FULL");
+  EXPECT_TRUE(absl::IsResourceExhausted(refuse.status));
+  EXPECT_FALSE(Do(SubmitJob{"d", Options(), "bob"}).answer.has_value());
+  Do(CancelJob{"a"});
+  Do(CancelJob{"b"});
+  EXPECT_FALSE(Do(SubmitJob{"e", Options(), "ann"}).answer.has_value());
+}
+
+// The places come back after a restart, also those of jobs that this program cannot use.
+TEST_F(CoordinatorTest, WhatJobsBeginWithIsNamedUntilTheyAreSeeded) {
+  JobOptions begins = Options();
+  begins.from_checkpoint = true;
+  begins.from_job = "base";
+  begins.from_step = 100;
+  RecoveredJob unusable = Recovered("unusable", JobState::kPending, {}, begins);
+  unusable.unusable = JobFault{.message = "an unknown field"};
+  begins.from_step = 200;
+  RecoveredJob seeding = Recovered("seeding", JobState::kSeeding, {}, begins);
+  RecoveredJob running = Recovered("running", JobState::kRunning, {}, begins);
+  JobOptions sent = Options();
+  sent.from_upload = "sent";
+  core_ = Coordinator(
+      {}, {.jobs = {unusable, seeding, running, Recovered("sent", JobState::kPending, {}, sent)}},
+      now_);
+  EXPECT_EQ(core_.InitialSteps("base"), (std::set<int64_t>{100, 200}));
+  EXPECT_EQ(core_.InitialUploads(), (std::set<std::string>{"sent"}));
+  EXPECT_EQ(Answered<Refuse>(DeleteJob{"base"}).reason, "CHECKPOINT_IN_USE");
+  Do(CancelJob{"unusable"});
+  Do(CancelJob{"seeding"});
+  EXPECT_EQ(core_.InitialSteps("base"), std::set<int64_t>{});
+  EXPECT_EQ(One<StoreDeleted>(Do(DeleteJob{"base"}).records).job, "base");
 }
 
 TEST_F(CoordinatorTest, RefusesAJobThatIsThereOrWas) {

@@ -24,14 +24,6 @@ class EndedLogTest : public PerformerTest {
   }
   // A job whose checkpoint could not be written when it was cancelled.
   std::string CancelWithoutCheckpoint(const std::string& name) {
-    publisher_.status_of = [](const LiveJob& job, const std::optional<JobFault>&) {
-      v1::Job report;
-      for (int f = 0; f < job.fragment_count(); ++f) {
-        const std::optional<CommitRecord>& commit = job.progress.commit(f);
-        report.add_fragments()->set_rounds_committed(commit.has_value() ? commit->version : 0);
-      }
-      return report.SerializeAsString();
-    };
     const std::string id = Submit(name, 1);
     Join("a");
     Step(RankReady{id, "a", "1", 0});
@@ -81,16 +73,23 @@ TEST_F(EndedLogTest, IsRemovedAfterARestart) {
 
 TEST_F(EndedLogTest, WaitsForTheLastStreamsAndIsTriedAgain) {
   const std::string id = RunAndCancel();
-  std::shared_ptr<JobFragments> stream = performer_->Find(id)->fragments;
+  std::shared_ptr<SharedStore> stream = performer_->Find(id)->fragments->store();
   PassLinger();
   EXPECT_TRUE(HasLog(id));
+  files_.SetDecision([](int64_t, FileOp op) {
+    return op == FileOp::kRename ? absl::UnavailableError("busy") : absl::OkStatus();
+  });
   stream.reset();
+  Crank();
+  EXPECT_TRUE(HasLog(id));
+  files_.SetDecision(nullptr);
   Pass(absl::Seconds(9));
   Crank();
   EXPECT_TRUE(HasLog(id));
   Pass(absl::Seconds(2));
   Crank();
   EXPECT_FALSE(HasLog(id));
+  EXPECT_EQ(performer_->Find(id), nullptr);
 }
 
 TEST_F(EndedLogTest, StaysWithADamagedCheckpointAndSaysSo) {
@@ -134,12 +133,13 @@ TEST_F(EndedLogTest, ALastCheckpointThatIsMissingWaitsForMemory) {
   Step(RankReady{next, "a", "1", 0});
   PassLinger();
   EXPECT_TRUE(Checkpoints(id).empty()) << "the next job has the memory";
-  EXPECT_THAT(log_text_.str(), HasSubstr("no room beside those of other jobs"));
+  EXPECT_THAT(log_text_.str(), HasSubstr("not enough coordinator memory"));
   Step(CancelJob{next});
   Pass(absl::Minutes(1));
-  while (fragments_->Find(id) == nullptr && (background_.RunOne() || owner_.RunOne())) {
+  const auto is_open = [&] { return fragments_->Find(id)->store() != nullptr; };
+  while (!is_open() && (background_.RunOne() || owner_.RunOne())) {
   }
-  ASSERT_NE(fragments_->Find(id), nullptr);
+  ASSERT_TRUE(is_open()) << "as soon as the other one has none";
   const std::string last = Submit("last");
   Join("b");
   EXPECT_THAT(performer_->View(last)->waiting->what, HasSubstr("memory"));

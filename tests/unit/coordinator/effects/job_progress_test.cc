@@ -79,7 +79,7 @@ TEST(JobProgressTest, AfterARestartTheNextReportHasWhatWasContributed) {
   before.Report("a", "1", 0, Told(10, 100));
   before.Contributed({"a"});
   before.Report("b", "1", 0, Told(10, 100));
-  v1::Job saved;
+  store::v1::JobCounters saved;
   before.Save(&saved);
   JobProgress after(1);
   after.Restore(saved);
@@ -119,7 +119,7 @@ TEST(JobProgressTest, ContinuesAfterARestart) {
   before.Report("a", "1", 0, Told(20, 200, 2));
   before.Report("a", "2", 15, Told(25, 50, 1));
   before.Report("b", "1", 7, Told(9, 5));
-  v1::Job saved;
+  store::v1::JobCounters saved;
   before.Save(&saved);
   JobProgress after(1);
   after.Restore(saved);
@@ -139,7 +139,7 @@ TEST(JobProgressTest, ContinuesAfterARestart) {
 TEST(JobProgressTest, SavingChangesNothingAndSavesTheSameTwice) {
   JobProgress progress(1);
   progress.Report("a", "1", 3, Told(20, 200));
-  v1::Job first, second;
+  store::v1::JobCounters first, second;
   progress.Save(&first);
   JobProgress restored(1);
   restored.Restore(first);
@@ -147,12 +147,30 @@ TEST(JobProgressTest, SavingChangesNothingAndSavesTheSameTwice) {
   EXPECT_EQ(first.SerializeAsString(), second.SerializeAsString());
 }
 
-TEST(JobProgressTest, IncompleteEntriesAreLeftOut) {
+TEST(JobProgressTest, CountsOfEarlierVersionsAreUnderstood) {
   v1::Job saved;
-  saved.add_pools();
+  saved.mutable_wire_bytes()->set_up_total(7);
+  v1::PoolProgress& earlier = *saved.add_pools();
+  earlier = Told(10, 100);
+  earlier.set_pool("incarnation");
+  earlier.set_uplink_nmse(3);
+  *saved.add_pools() = Told(20, 200);
+  saved.mutable_pools(1)->set_pool("a");
+  saved.add_pools();  // Half an entry.
+  const store::v1::JobCounters counters = ParseCounters(saved.SerializeAsString());
+  EXPECT_EQ(counters.wire_bytes().up_total(), 7);
   JobProgress progress(1);
-  progress.Restore(saved);
-  EXPECT_TRUE(progress.pools().empty());
+  progress.Restore(counters);
+  ASSERT_EQ(progress.pools().size(), 1u);
+  EXPECT_EQ(progress.pools().at("a").incarnation, "incarnation");
+  EXPECT_EQ(progress.pools().at("a").start_step, 3);
+  EXPECT_EQ(progress.pools().at("a").Total().tokens(), 300);
+  EXPECT_EQ(progress.pools().at("a").Total().uplink_nmse(), 0);
+}
+
+TEST(JobProgressTest, DamagedCountsBeginAtZero) {
+  EXPECT_EQ(ParseCounters("\xff").ByteSizeLong(), 0u);
+  EXPECT_EQ(ParseCounters("").ByteSizeLong(), 0u);
 }
 
 TEST(JobProgressTest, ImpossibleNumbersBecomeZero) {
@@ -197,6 +215,73 @@ TEST(JobProgressTest, AVersionWasEvaluatedOnceByAllAndOnceByEachPool) {
   EXPECT_TRUE(progress.WasEvaluated("a", 2));
   EXPECT_FALSE(progress.WasEvaluated("a", 3));
   EXPECT_FALSE(progress.WasEvaluated("b", 1));
+}
+
+TEST(JobProgressTest, OnlyThePoolThatWasAskedEvaluatesAVersion) {
+  JobProgress progress(2);
+  for (const int fragment : {0, 1}) progress.SetCommit({.fragment = fragment, .version = 0});
+  progress.SetCommit({.fragment = 0, .version = 1});
+  progress.SetCommit({.fragment = 1, .version = 1, .evaluator = "a"});
+  EXPECT_TRUE(progress.MayEvaluate("a", 1));
+  EXPECT_FALSE(progress.MayEvaluate("b", 1));
+  progress.SetCommit({.fragment = 0, .version = 2});
+  progress.SetCommit({.fragment = 1, .version = 2});
+  EXPECT_TRUE(progress.MayEvaluate("a", 2)) << "it began again, and has no older version";
+  EXPECT_FALSE(progress.MayEvaluate("b", 2));
+  progress.SetCommit({.fragment = 0, .version = 3});
+  progress.SetCommit({.fragment = 1, .version = 3, .evaluator = "b"});
+  EXPECT_FALSE(progress.MayEvaluate("a", 3)) << "the other pool's turn";
+  progress.Answered("a", 2);
+  EXPECT_FALSE(progress.MayEvaluate("a", 4)) << "one report for each time that it is asked";
+  EXPECT_TRUE(progress.MayEvaluate("b", 3));
+}
+
+TEST(JobProgressTest, WhoWasAskedBeforeARestartIsNotKnown) {
+  JobProgress progress(2);
+  progress.SetCommit({.fragment = 0, .version = 4});
+  progress.SetCommit({.fragment = 1, .version = 3, .evaluator = "a"});
+  EXPECT_TRUE(progress.MayEvaluate("b", 2));
+  EXPECT_FALSE(progress.MayEvaluate("b", 3)) << "the newest commit tells it";
+  EXPECT_TRUE(progress.MayEvaluate("a", 3));
+  EXPECT_FALSE(progress.MayEvaluate("b", 5));
+}
+
+TEST(JobProgressTest, APoolsDataIsComparedWithThatOfItsStartBeforeAlsoAfterARestart) {
+  v1::DataSummary two, other, fewer;
+  two.add_tokens(10);
+  two.add_samples(7);
+  other = two;
+  other.set_samples(0, 8);
+  fewer.add_tokens(9);
+  JobProgress progress(1);
+  EXPECT_EQ(progress.BeginWithData("a", two), "");
+  EXPECT_EQ(progress.BeginWithData("a", two), "");
+  EXPECT_EQ(progress.BeginWithData("b", other), "") << "another pool";
+  EXPECT_EQ(progress.BeginWithData("a", {}), "") << "a worker of an earlier version";
+  v1::PoolProgress told = Told(1, 1, 1);
+  *told.mutable_data() = fewer;
+  told.set_data_change("made up");
+  progress.Report("a", "1", 0, told);
+  store::v1::JobCounters stored;
+  progress.Save(&stored);
+  JobProgress restored(1);
+  restored.Restore(stored);
+  EXPECT_EQ(restored.DataOf("a").samples(0), 7u);
+  EXPECT_EQ(restored.pools().at("a").Total().data_change(), "");
+  EXPECT_EQ(restored.BeginWithData("a", other),
+            "source 0 has as many tokens as before (10), but others, or in another order");
+  EXPECT_EQ(restored.BeginWithData("a", fewer), "source 0 had 10 tokens and has 9");
+  EXPECT_EQ(restored.BeginWithData("a", fewer), "") << "it is known by now";
+  EXPECT_EQ(restored.pools().at("a").Total().data_change(), "source 0 had 10 tokens and has 9");
+}
+
+TEST(JobProgressTest, TheFirstLossOfAStepStays) {
+  JobProgress progress(1);
+  progress.AddEvaluation({.step = 20, .version = 2, .loss = 1, .metrics = {{"loss", 1}}});
+  progress.AddEvaluation({.step = 20, .version = 5, .loss = 9, .metrics = {{"loss", 9}}});
+  EXPECT_EQ(progress.EvaluationLoss().last(), 1);
+  EXPECT_EQ(progress.EvaluationLoss().metrics(0).value(), 1);
+  EXPECT_TRUE(progress.WasEvaluated("", 2));
 }
 
 // A page shows it every two seconds, and a job may have any number of steps.

@@ -73,7 +73,7 @@ TEST_F(PerformerTest, TheStoreOfAPausedJobIsClosedUntilTheJobIsResumed) {
   EXPECT_EQ(Taken(), (Trace{"store id1 pause 1, id1 place of a gone, id1 place of b gone",
                             "answer nothing", "release a", "release b", "begin background"}));
   EXPECT_EQ(performer_->Find(id)->state(), JobState::kPausing);
-  const std::weak_ptr<JobFragments> open = performer_->Find(id)->fragments;
+  const std::weak_ptr<SharedStore> open = performer_->Find(id)->fragments->store();
   Crank();
   EXPECT_EQ(Taken(), Trace{"store id1 pause 2status 3"});
   EXPECT_EQ(performer_->Find(id)->state(), JobState::kPaused);
@@ -112,17 +112,15 @@ TEST_F(PerformerTest, TheStoreOfAPausedJobIsClosedUntilTheJobIsResumed) {
 
 TEST_F(PerformerTest, AStoreIsOpenedAgainWhenItsLastStreamsHaveEnded) {
   const std::string id = RunPair();
-  std::shared_ptr<JobFragments> stream = performer_->Find(id)->fragments;
+  std::shared_ptr<SharedStore> stream = performer_->Find(id)->fragments->store();
   Step(PauseJob{id});
   Crank();
   ASSERT_EQ(performer_->Find(id)->state(), JobState::kPaused);
   Step(ResumeJob{id});
   Crank();
   EXPECT_EQ(performer_->Find(id)->fragments->store(), nullptr);
-  EXPECT_EQ(performer_->View(id)->waiting->what,
-            "the coordinator: opening the job's store: its last works have not ended");
+  EXPECT_EQ(performer_->View(id)->waiting->what, "the coordinator to open the job's store");
   stream.reset();
-  Pass(absl::Seconds(1));
   Crank();
   EXPECT_NE(performer_->Find(id)->fragments->store(), nullptr);
 }
@@ -164,14 +162,19 @@ TEST_F(PerformerTest, AStepTakenInAPublishersCallWaitsForItsTurn) {
                             "answer nothing", "begin background", "end id1 CANCELLED"}));
 }
 
-TEST_F(PerformerTest, TheResultOfAWorkIsDroppedWhenTheJobIsForgotten) {
+TEST_F(PerformerTest, AnEndedJobIsForgottenWhenItsLastWorksHaveEnded) {
   const std::string id = RunPair();
   Step(Failing(id, "b"));
   Step(CancelJob{id});
   Pass(absl::Seconds(61));
   Taken();
+  while (apply_.RunOne() || owner_.RunOne()) {
+  }
+  EXPECT_EQ(Taken(), Trace{"begin background"}) << "a snapshot of the commit, which has the store";
+  EXPECT_NE(performer_->Find(id), nullptr);
   Crank();
-  EXPECT_EQ(Taken(), Trace{"begin background"}) << "a snapshot of the commit";
+  EXPECT_EQ(Taken(), (Trace{"begin background", "store id1 is cleaned up"})) << "the log's removal";
+  EXPECT_EQ(performer_->Find(id), nullptr);
 }
 
 TEST_F(PerformerTest, BeginsAWorkAgainThatAFullQueueRefused) {
@@ -271,7 +274,7 @@ TEST_F(PerformerTest, WhatACancelledJobLeavesHasNoRoundThatWasStillApplied) {
   ASSERT_TRUE(left.ok()) << left.status();
   ASSERT_EQ(left->size(), 1u);
   EXPECT_EQ(left->front().fragments(0).version(), 1);
-  EXPECT_EQ(*performer_->Find(id)->fragments->store()->Version(0), 2);
+  EXPECT_EQ(*performer_->Find(id)->fragments->store()->operator*().Version(0), 2);
 }
 
 TEST_F(PerformerTest, AJobDoesNotBeginWithACheckpointOfADeletedOne) {
@@ -333,6 +336,7 @@ TEST_F(PerformerTest, AnEndedJobIsForgottenAfterAWhile) {
   EXPECT_NE(fragments_->Find(id), nullptr) << "its last commits can be pulled";
   EXPECT_FALSE(performer_->View(id).has_value());
   Pass(absl::Seconds(1));
+  Crank();
   EXPECT_EQ(performer_->Find(id), nullptr);
   EXPECT_EQ(fragments_->Find(id), nullptr);
   EXPECT_EQ(meta_->GetJob(id)->ended, absl::FromUnixSeconds(1000));

@@ -38,6 +38,8 @@ inline std::string Words(const MetaRecord& record) {
   }
   if (const auto* pause = std::get_if<PauseRecord>(&record))
     return absl::StrCat(pause->job_id, " pause ", static_cast<int>(pause->stage), pause->report);
+  if (const auto* cleaned = std::get_if<CleanedUpJob>(&record))
+    return cleaned->job_id + " is cleaned up";
   if (const auto* counters = std::get_if<JobCounters>(&record))
     return counters->job_id + " counters";
   return "evaluation";
@@ -118,12 +120,14 @@ class RecordingPublisher : public Publisher {
     trace_->push_back(absl::StrCat("end ", job.id(), " ", JobStateName(end.state)));
   }
   void JobChanged(const LiveJob& job) override { ++changes; }
-  std::string StatusOf(const LiveJob& job, const std::optional<JobFault>& fault) override {
-    if (status_of) return status_of(job, fault);
-    return absl::StrCat("status ", static_cast<int>(job.record.state),
+  std::string StatusOf(const LiveJob& job, const JobRecord& record,
+                       const std::optional<JobFault>& fault) override {
+    if (status_of) return status_of(job, record, fault);
+    return absl::StrCat("status ", static_cast<int>(record.state),
                         fault.has_value() ? fault->message : "");
   }
-  std::function<std::string(const LiveJob&, const std::optional<JobFault>&)> status_of;
+  std::function<std::string(const LiveJob&, const JobRecord&, const std::optional<JobFault>&)>
+      status_of;
   std::function<void()> on_release;
   int changes = 0;
 
@@ -157,13 +161,14 @@ class PerformerTest : public testing::Test {
                                                      .background = &background_,
                                                      .metrics = &fragment_metrics_,
                                                      .log = &log_});
-    absl::StatusOr<RecoveredState> recovered = RecoverState(*meta_, now_, log_);
+    absl::StatusOr<RecoveredState> recovered = RecoverState(*meta_, log_);
     ASSERT_TRUE(recovered.ok()) << recovered.status();
     tracker_ = std::make_unique<Tracker>(&disk_, &track_, log_);
     tracks_ = std::make_unique<JobTracks>(tracker_.get(), "data");
     performer_ = std::make_unique<Performer>(
         PerformerOptions{
-            .core = {.lease = absl::Seconds(10), .ended_job_keep = keep_, .memory = memory_},
+            .core = {.lease = absl::Seconds(10), .memory = memory_},
+            .ended_job_keep = keep_,
             .on_expired = [this](const std::string& id) { expired_.push_back(id); },
             .on_fatal = [this](const absl::Status&) { ++fatal_; }},
         PerformerParts{.meta = meta_.get(),
@@ -228,7 +233,7 @@ class PerformerTest : public testing::Test {
     const std::vector<float> zeros(kElements);
     std::vector<uint8_t> bytes(codec.PayloadBytes(kElements));
     const int32_t exponent = codec.Encode({zeros}, {}, absl::MakeSpan(bytes))->base_exponent;
-    PartIntake intake(job, {0, version, pool, incarnation_}, kind);
+    PartIntake intake(job, job->store(), {0, version, pool, incarnation_}, kind);
     const CodedChunk chunk{.segments = {{0, kElements, exponent}},
                            .pieces = {bytes},
                            .payload_bytes = static_cast<int64_t>(bytes.size())};

@@ -84,10 +84,12 @@ TEST_F(PerformerRecoveryTest, AQuarantinedJobCanBeCancelledAndRefusesItsPools) {
   EXPECT_EQ(ErrorInfoOf(performer_->Judge({"bytes", "a", "1", 0, 1}))->reason, "JOB_QUARANTINED");
   Taken();
   Step(CancelJob{"bytes", "no use"});
-  EXPECT_EQ(Taken(), (Trace{"store bytes CANCELLED", "answer nothing", "end bytes CANCELLED"}));
+  EXPECT_EQ(Taken(), (Trace{"store bytes CANCELLED", "answer nothing", "end bytes CANCELLED",
+                            "begin background"}))
+      << "its log is looked at";
   EXPECT_EQ(meta_->GetJob("bytes")->state, JobState::kCancelled);
   EXPECT_EQ(performer_->Find("bytes")->state(), JobState::kCancelled);
-  Pass(absl::Seconds(61));
+  Crank();
   EXPECT_EQ(performer_->Find("bytes"), nullptr);
 }
 
@@ -106,9 +108,9 @@ TEST_F(PerformerRecoveryTest, AJobContinuesWhereItWas) {
   EXPECT_EQ(performer_->Find(id)->progress.pools().at("a").Total().tokens(), 50);
   EXPECT_EQ(performer_->View(id)->participants.size(), 2u);
   EXPECT_EQ(ErrorInfoOf(performer_->Judge({id, "b", "1", 0, 1}))->reason, "STORE_OPENING");
-  EXPECT_TRUE(performer_->Find(id)->commits_unread);
+  EXPECT_FALSE(performer_->Find(id)->progress.HasCommits());
   Crank();
-  EXPECT_FALSE(performer_->Find(id)->commits_unread);
+  EXPECT_TRUE(performer_->Find(id)->progress.HasCommits());
   const JobView view = *performer_->View(id);
   EXPECT_EQ(view.state, JobState::kRunning);
   EXPECT_EQ(performer_->jobs_by_state(), (std::map<JobState, int64_t>{{JobState::kRunning, 1}}));
@@ -162,7 +164,7 @@ TEST_F(PerformerRecoveryTest, WhatWasContributedToTheNewestCommitCountsAfterARes
 }
 
 TEST_F(PerformerRecoveryTest, WhatSubmitWarnedOfStaysWithTheJobWhateverHappens) {
-  publisher_.status_of = [](const LiveJob& job, const std::optional<JobFault>&) {
+  publisher_.status_of = [](const LiveJob& job, const JobRecord&, const std::optional<JobFault>&) {
     v1::Job report;
     for (const auto& said : {job.resolved->warnings, job.resolved->beginning_warnings})
       report.mutable_warnings()->Add(said.begin(), said.end());

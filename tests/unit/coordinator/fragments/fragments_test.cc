@@ -2,16 +2,23 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 
 #include "absl/strings/match.h"
+#include "common/base/checked_math.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/io/digest.h"
 #include "common/io/file_util.h"
+#include "common/rpc/block_proto.h"
+#include "common/rpc/fragment_stream.h"
+#include "common/rpc/status_details.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/fragments/part_intake.h"
 #include "coordinator/fragments/stream_account.h"
+#include "coordinator/store/checkpoint.h"
 #include "coordinator/store/data_folder.h"
 #include "tests/testing/failing_filesystem.h"
 #include "tests/testing/hand_crank.h"
@@ -29,13 +36,14 @@ class FragmentsTest : public testing::Test {
     EXPECT_TRUE(CreateDirs(disk_, JobsFolder("data")).ok());
     fragments_.Add(Job("job", kElements));
   }
-  static std::shared_ptr<JobFragments> Job(const std::string& id, int64_t elements,
-                                           std::function<absl::Time()> now = SteadyTime,
-                                           int64_t log_file_bytes = 1 << 20) {
+  static std::shared_ptr<JobFragments> Job(
+      const std::string& id, int64_t elements, std::function<absl::Time()> now = SteadyTime,
+      int64_t log_file_bytes = 1 << 20, int checkpoints_keep = JobStoreOptions().checkpoints_keep) {
     return *JobFragments::Create({.up = {.kind = CodecKind::kE3m0},
                                   .manifest = {.id = id,
                                                .name = id,
                                                .options = {.fragment_elements = {elements},
+                                                           .checkpoints_keep = checkpoints_keep,
                                                            .log_file_bytes = log_file_bytes}},
                                   .now = std::move(now)});
   }
@@ -44,9 +52,9 @@ class FragmentsTest : public testing::Test {
     background_.RunAll();
     apply_.RunAll();
   }
-  absl::StatusOr<OpenedStore> Open(const std::string& id, bool create) {
-    absl::StatusOr<OpenedStore> result = absl::UnknownError("no answer");
-    fragments_.Open(id, create, [&](absl::StatusOr<OpenedStore> opened) { result = opened; });
+  absl::StatusOr<StoreContents> Open(const std::string& id, bool create) {
+    absl::StatusOr<StoreContents> result = absl::UnknownError("no answer");
+    fragments_.Open(id, create, [&](absl::StatusOr<StoreContents> opened) { result = opened; });
     RunAll();
     return result;
   }
@@ -57,12 +65,13 @@ class FragmentsTest : public testing::Test {
     RunAll();
     return result;
   }
-  absl::StatusOr<v1::CheckpointManifest> Checkpoint(const std::string& id, bool final = false) {
+  absl::StatusOr<v1::CheckpointManifest> Checkpoint(const std::string& id, int64_t step = 60,
+                                                    bool final = false) {
     absl::StatusOr<v1::CheckpointManifest> result = absl::UnknownError("no answer");
     v1::CheckpointManifest manifest;
     manifest.set_final(final);
     manifest.set_job_id(id);
-    manifest.set_step(60);
+    manifest.set_step(step);
     fragments_.Checkpoint(id, manifest, {}, [&](absl::StatusOr<v1::CheckpointManifest> written) {
       result = written;
     });
@@ -75,7 +84,8 @@ class FragmentsTest : public testing::Test {
     std::vector<float> values(elements, 0.5f);
     const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                           values.size() * sizeof(float));
-    PartIntake intake(fragments_.Find(id), {0, 0, pool, "1"}, RoundKind::kSeed);
+    const std::shared_ptr<JobFragments> job = fragments_.Find(id);
+    PartIntake intake(job, job->store(), {0, 0, pool, "1"}, RoundKind::kSeed);
     const CodedChunk chunk{.segments = {{0, elements}},
                            .pieces = {bytes},
                            .payload_bytes = static_cast<int64_t>(bytes.size())};
@@ -115,7 +125,8 @@ TEST_F(FragmentsTest, SnapshotsDoNotWaitBehindCheckpoints) {
                                                                 .log = &log_});
   const std::shared_ptr<JobFragments> job = Job("job", kElements);
   fragments.Add(job);
-  fragments.Open("job", true, [](absl::StatusOr<OpenedStore> opened) { EXPECT_TRUE(opened.ok()); });
+  fragments.Open("job", true,
+                 [](absl::StatusOr<StoreContents> opened) { EXPECT_TRUE(opened.ok()); });
   opening_.RunAll();
   std::vector<float> values(kElements, 0.5f);
   const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
@@ -156,37 +167,38 @@ TEST_F(FragmentsTest, AFinalCheckpointWithoutRoomIsATroubleOfTheDiskUntilItIsWri
   });
   EXPECT_FALSE(Checkpoint("job").ok());
   EXPECT_TRUE(fragments_.Health().ok()) << "training goes on without this one";
-  EXPECT_FALSE(Checkpoint("job", /*final=*/true).ok());
+  EXPECT_FALSE(Checkpoint("job", 60, /*final=*/true).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(fragments_.Health())) << fragments_.Health();
   EXPECT_TRUE(absl::StrContains(fragments_.Health().message(), "no space"));
   EXPECT_EQ(fragments_.Find("job")->full(), "no space");
   failing_.SetDecision(nullptr);
-  EXPECT_TRUE(Checkpoint("job", /*final=*/true).ok());
+  EXPECT_TRUE(Checkpoint("job", 60, /*final=*/true).ok());
   EXPECT_TRUE(fragments_.Health().ok());
   failing_.SetDecision([](int64_t, FileOp op) {
     return op == FileOp::kWrite ? absl::ResourceExhaustedError("no space") : absl::OkStatus();
   });
-  EXPECT_FALSE(Checkpoint("job", /*final=*/true).ok());
+  EXPECT_FALSE(Checkpoint("job", 60, /*final=*/true).ok());
   fragments_.Retire("job");
   EXPECT_TRUE(fragments_.Health().ok()) << "the job was cancelled";
 }
 
 TEST_F(FragmentsTest, AStoreIsMadeOnRequestAndFoundLater) {
   EXPECT_TRUE(absl::IsNotFound(Open("job", false).status()));
-  const absl::StatusOr<OpenedStore> made = Open("job", true);
+  const absl::StatusOr<StoreContents> made = Open("job", true);
   ASSERT_TRUE(made.ok()) << made.status();
   ASSERT_EQ(made->fragments.size(), 1u);
   EXPECT_EQ(made->fragments[0].version, -1);
   ASSERT_TRUE(Push("job").ok());
   // A restart finds what the log holds.
-  fragments_.Close("job");
+  fragments_.Forget("job");
   fragments_.Add(Job("job", kElements));
-  const absl::StatusOr<OpenedStore> found = Open("job", false);
+  const absl::StatusOr<StoreContents> found = Open("job", false);
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->fragments[0].contributors.size(), 1u);
   EXPECT_EQ(found->fragments[0].contributors[0].pool, "a");
   ASSERT_TRUE(Apply("job", Seed()).ok());
-  EXPECT_FALSE(fragments_.Find("job")->contributions().Whole({0, 0, "a", "1"})) << "it is used up";
+  EXPECT_FALSE(fragments_.Find("job")->store()->contributions().Whole({0, 0, "a", "1"}))
+      << "it is used up";
   EXPECT_EQ(Checkpoint("job")->step(), 60);
   EXPECT_TRUE(arbiter_.failed.empty());
 }
@@ -196,44 +208,75 @@ TEST_F(FragmentsTest, AStoreIsOpenedWhileACheckpointOfAnotherJobIsWritten) {
   fragments_.Checkpoint("job", v1::CheckpointManifest(), {}, [](auto) {});
   fragments_.Add(Job("another", kElements));
   absl::Status opened = absl::UnknownError("no answer");
-  fragments_.Open("another", true, [&](absl::StatusOr<OpenedStore> o) { opened = o.status(); });
+  fragments_.Open("another", true, [&](absl::StatusOr<StoreContents> o) { opened = o.status(); });
   opening_.RunAll();
   EXPECT_TRUE(opened.ok()) << opened;
   RunAll();
 }
 
-// Works of a job may run beside the removal of its files.
-TEST_F(FragmentsTest, FilesStayWhileAWorkOfTheJobIsUnderWay) {
-  absl::Status opened, removed;
-  const auto remove = [&] {
-    removed = absl::UnknownError("no answer");
-    fragments_.Remove("job", [&](absl::Status status) { removed = std::move(status); });
-  };
-  fragments_.Open("job", true, [&](absl::StatusOr<OpenedStore> o) { opened = o.status(); });
-  fragments_.Close("job");
-  remove();
-  EXPECT_TRUE(absl::IsUnavailable(removed)) << removed;
+// Its memory counts until then, and its files change until then.
+TEST_F(FragmentsTest, AStoreIsClosedWhenItsLastWorkAndStreamHaveEnded) {
+  ASSERT_TRUE(Open("job", true).ok());
+  ASSERT_TRUE(Push("job").ok());
+  bool applied = false, closed = false;
+  fragments_.Apply("job", Seed(), [&](absl::StatusOr<CommitRecord> commit) {
+    applied = commit.ok();
+    EXPECT_FALSE(closed) << "whoever hears of the end of a work hears of it before";
+  });
+  std::shared_ptr<SharedStore> stream = fragments_.Find("job")->store();
+  fragments_.CloseStore("job", [&] { closed = true; });
+  EXPECT_EQ(fragments_.Find("job")->store(), nullptr);
+  EXPECT_TRUE(stream->closing());
   RunAll();
-  EXPECT_TRUE(opened.ok()) << opened;
-  EXPECT_TRUE(disk_.List(JobFolder("data", "job")).ok());
-  remove();
+  EXPECT_TRUE(applied);
+  RunAll();  // The snapshot that follows.
+  EXPECT_FALSE(closed) << "a stream has it";
+  stream.reset();
+  EXPECT_TRUE(closed);
+  closed = false;
+  fragments_.CloseStore("job", [&] { closed = true; });
+  EXPECT_TRUE(closed) << "it is closed already";
+  absl::Status removed = absl::UnknownError("no answer");
+  fragments_.Remove("job", [&](absl::Status status) { removed = std::move(status); });
   RunAll();
   EXPECT_TRUE(removed.ok()) << removed;
   EXPECT_TRUE(absl::IsNotFound(disk_.List(JobFolder("data", "job")).status()));
 }
 
-// Whoever hears of the end of a work may begin the next one at once.
-TEST_F(FragmentsTest, AWorkThatHasEndedHoldsNothing) {
+TEST_F(FragmentsTest, StreamsOfAStoreThatIsClosedEnd) {
   ASSERT_TRUE(Open("job", true).ok());
-  fragments_.Close("job");
-  absl::Status opened = absl::UnknownError("no answer");
-  fragments_.RemoveLog("job", [&](absl::StatusOr<bool>) {
-    fragments_.Add(Job("job", kElements));
-    fragments_.Open("job", false, [&](absl::StatusOr<OpenedStore> o) { opened = o.status(); });
-  });
-  RunAll();
-  RunAll();
-  EXPECT_TRUE(opened.ok()) << opened;
+  PushHandler push = fragments_.MakePushHandler();
+  v1::PushHeader header;
+  header.set_job_id("job");
+  header.set_pool("a");
+  header.set_kind(v1::SEED);
+  header.set_codec(v1::FP32);
+  header.set_weight(1);
+  ASSERT_TRUE(push.on_header(header).ok());
+  bool closed = false;
+  fragments_.CloseStore("job", [&] { closed = true; });
+  EXPECT_TRUE(absl::IsUnavailable(push.on_chunk(header, {})));
+  EXPECT_FALSE(closed);
+  push = {};
+  EXPECT_TRUE(closed);
+}
+
+// A download that takes longer than new checkpoints would begin again for ever.
+TEST_F(FragmentsTest, ACheckpointThatIsReadOrThatAJobBeginsWithStays) {
+  fragments_.Add(Job("few", kElements, SteadyTime, 1 << 20, /*checkpoints_keep=*/1));
+  ASSERT_TRUE(Open("few", true).ok());
+  ASSERT_TRUE(Push("few").ok());
+  ASSERT_TRUE(Apply("few", Seed()).ok());
+  const auto steps = [&] { return *CheckpointSteps(disk_, JobFolder("data", "few")); };
+  ASSERT_TRUE(Checkpoint("few", 60).ok());
+  std::shared_ptr<const void> reader = fragments_.HoldCheckpoint("few", 60);
+  ASSERT_TRUE(Checkpoint("few", 70).ok());
+  EXPECT_EQ(steps(), (std::vector<int64_t>{60, 70}));
+  // Its next file may be opened a little later.
+  reader.reset();
+  arbiter_.initial_steps = {70};
+  ASSERT_TRUE(Checkpoint("few", 80).ok());
+  EXPECT_EQ(steps(), (std::vector<int64_t>{60, 70, 80}));
 }
 
 TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
@@ -245,9 +288,9 @@ TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
   ASSERT_TRUE(commit.ok()) << commit.status();
   // The snapshot that follows holds the store.
   RunAll();
-  fragments_.Close("job");
+  fragments_.Forget("job");
   fragments_.Add(Job("job", kElements));
-  const absl::StatusOr<OpenedStore> found = Open("job", false);
+  const absl::StatusOr<StoreContents> found = Open("job", false);
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->fragments[0].version, 0);
   EXPECT_EQ(found->fragments[0].commit->evaluator, "a");
@@ -255,30 +298,146 @@ TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
   EXPECT_TRUE(found->fragments[0].contributors.empty());
 }
 
-// However many pools begin at once, the memory is that of one.
-TEST_F(FragmentsTest, PullsOfAWholeFragmentShareItsBytes) {
-  constexpr int32_t kLarge = 20000;
-  fragments_.Add(Job("large", kLarge));
-  ASSERT_TRUE(Open("large", true).ok());
-  ASSERT_TRUE(Push("large", "a", kLarge).ok());
-  ASSERT_TRUE(Apply("large", Seed()).ok());
-  v1::PullRequest request;
-  request.set_job_id("large");
-  request.set_version(-1);
-  request.set_whole(true);
-  request.add_blocks()->set_count(100);
-  v1::BlockRange& second = *request.add_blocks();
-  second.set_first(101);
-  second.set_count(56);
-  const absl::StatusOr<PullSource> a = fragments_.MakePullHandler().on_request(request);
-  const absl::StatusOr<PullSource> b = fragments_.MakePullHandler().on_request(request);
-  ASSERT_TRUE(a.ok()) << a.status();
-  ASSERT_TRUE(b.ok()) << b.status();
-  ASSERT_EQ(a->source.payloads.size(), 2u);
-  EXPECT_EQ(a->source.payload_bytes(), int64_t{4} * (kLarge - 128));
-  EXPECT_EQ(a->source.payloads[1].data(), b->source.payloads[1].data());
-  const std::vector<float> values(kLarge - 128, 0.5f);
-  EXPECT_EQ(DigestFromProto(a->header.digest()), DigestOf(BytesOf(values)));
+class PullTest : public FragmentsTest {
+ protected:
+  // Not a whole number of tiles or of chunks.
+  static constexpr int32_t kLarge = 9 * kTileElements + 1000;
+
+  PullTest() {
+    const int32_t elements = kLarge;
+    fragments_.Add(
+        *JobFragments::Create({.up = {.kind = CodecKind::kFp32},
+                               .manifest = {.id = "large",
+                                            .name = "large",
+                                            .options = {.fragment_elements = {elements, elements},
+                                                        .down = {.kind = CodecKind::kInt8},
+                                                        .log_file_bytes = 1 << 20}}}));
+    EXPECT_TRUE(Open("large", true).ok());
+    for (const int fragment : {0, 1}) Commit(fragment);
+  }
+  JobStore& store() { return **fragments_.Find("large")->store(); }
+  // The next version of a fragment.
+  void Commit(int fragment) {
+    const int64_t version = *store().Version(fragment) + 1;
+    const RoundKind kind = version == 0 ? RoundKind::kSeed : RoundKind::kOuter;
+    std::vector<float> values(kLarge);
+    for (int i = 0; i < kLarge; ++i) values[i] = static_cast<float>(i % 251 + version) / 256;
+    const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
+                                          values.size() * sizeof(float));
+    const std::shared_ptr<JobFragments> job = fragments_.Find("large");
+    PartIntake intake(job, job->store(), {fragment, version, "a", "1"}, kind);
+    const CodedChunk chunk{.segments = CutSegments(All(), kLarge),
+                           .pieces = {bytes},
+                           .payload_bytes = static_cast<int64_t>(bytes.size())};
+    ASSERT_TRUE(intake.Take(chunk).ok());
+    ASSERT_TRUE(intake.Finish().ok());
+    const absl::StatusOr<CommitRecord> commit = Apply(
+        "large",
+        {.fragment = fragment, .version = version, .kind = kind, .contributors = {{"a", "1"}}});
+    ASSERT_TRUE(commit.ok()) << commit.status();
+  }
+  static std::vector<BlockRange> All() { return {{0, CeilDiv(int64_t{kLarge}, kBlockElements)}}; }
+  // The newest parameters, or the downlink of `version`.
+  static v1::PullRequest Request(int64_t version = -1,
+                                 const std::vector<BlockRange>& blocks = All()) {
+    v1::PullRequest request;
+    request.set_job_id("large");
+    request.set_version(version);
+    request.set_whole(version < 0);
+    *request.mutable_blocks() = BlocksToProto(blocks);
+    return request;
+  }
+  absl::StatusOr<PullSource> Begin(const v1::PullRequest& request) {
+    return fragments_.MakePullHandler().on_request(request);
+  }
+  // Reads to the end.
+  static absl::StatusOr<CodedBlocks> Finish(PullSource& source) {
+    std::vector<SegmentRef> segments;
+    std::vector<uint8_t> bytes;
+    while (static_cast<int64_t>(bytes.size()) < source.header.payload_bytes()) {
+      LH_ASSIGN_OR_RETURN(const CodedBlocks chunk, source.next());
+      EXPECT_FALSE(chunk.segments.empty());
+      EXPECT_LE(chunk.segments.size(), static_cast<size_t>(kChunkSegmentsMax));
+      EXPECT_LE(chunk.payload.size(), static_cast<size_t>(kPayloadBytesMax));
+      segments.insert(segments.end(), chunk.segments.begin(), chunk.segments.end());
+      bytes.insert(bytes.end(), chunk.payload.span().begin(), chunk.payload.span().end());
+    }
+    EXPECT_EQ(static_cast<int64_t>(bytes.size()), source.header.payload_bytes());
+    CodedBlocks all{std::move(segments), AlignedBuffer(bytes.size())};
+    std::copy(bytes.begin(), bytes.end(), all.payload.data());
+    return all;
+  }
+  static Digest128 DigestOfBytes(const CodedBlocks& blocks) {
+    return DigestOf({reinterpret_cast<const char*>(blocks.payload.data()), blocks.payload.size()});
+  }
+};
+
+TEST_F(PullTest, APullHasExactlyTheRequestedBlocks) {
+  Commit(0);
+  std::vector<BlockRange> many;
+  for (int64_t block = 0; block < All()[0].count; block += 2) many.push_back({block, 1});
+  for (const std::vector<BlockRange>& blocks : {All(),
+                                                std::vector<BlockRange>{{0, 1}},
+                                                {{3, 600}, {1030, 1}},
+                                                {{511, 2}, {4615, 1}},
+                                                many}) {
+    const int64_t elements = ElementsOf(blocks, kLarge);
+    absl::StatusOr<PullSource> whole = Begin(Request(-1, blocks));
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    EXPECT_EQ(whole->header.version(), 1);
+    EXPECT_EQ(whole->header.codec(), v1::FP32);
+    EXPECT_EQ(whole->header.payload_bytes(), 4 * elements);
+    const absl::StatusOr<CodedBlocks> parameters = Finish(*whole);
+    ASSERT_TRUE(parameters.ok()) << parameters.status();
+    EXPECT_EQ(parameters->segments, CutSegments(blocks, kLarge));
+    EXPECT_EQ(DigestFromProto(whole->header.digest()), DigestOfBytes(*parameters));
+    absl::StatusOr<PullSource> down = Begin(Request(1, blocks));
+    ASSERT_TRUE(down.ok()) << down.status();
+    EXPECT_EQ(down->header.codec(), v1::INT8);
+    EXPECT_EQ(down->header.digest().low(), whole->header.digest().low());
+    const absl::StatusOr<CodedBlocks> coded = Finish(*down);
+    ASSERT_TRUE(coded.ok()) << coded.status();
+    ASSERT_EQ(coded->segments.size(), parameters->segments.size());
+  }
+}
+
+// No reader keeps a version: one that a commit overtakes is told so, and pulls again.
+TEST_F(PullTest, APullThatACommitOvertakesEndsAndTheNextOneCompletes) {
+  absl::StatusOr<PullSource> slow = Begin(Request());
+  ASSERT_TRUE(slow.ok()) << slow.status();
+  ASSERT_TRUE(slow->next().ok());
+  Commit(1);
+  ASSERT_TRUE(slow->next().ok()) << "a commit of another fragment concerns nobody here";
+  Commit(0);
+  const absl::Status overtaken = slow->next().status();
+  EXPECT_TRUE(absl::IsUnavailable(overtaken)) << overtaken;
+  EXPECT_EQ(ErrorInfoOf(overtaken)->reason, "VERSION_MISMATCH");
+  EXPECT_EQ(ErrorInfoOf(overtaken)->metadata.at("have"), "1");
+  absl::StatusOr<PullSource> again = Begin(Request());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->header.version(), 1);
+  const absl::StatusOr<CodedBlocks> parameters = Finish(*again);
+  ASSERT_TRUE(parameters.ok()) << parameters.status();
+  EXPECT_EQ(DigestFromProto(again->header.digest()), DigestOfBytes(*parameters));
+  EXPECT_TRUE(arbiter_.failed.empty());
+}
+
+// It cannot have that downlink any more.
+TEST_F(PullTest, ADownlinkThatACommitOvertakesIsRefusedLikeAnyOldVersion) {
+  Commit(0);
+  absl::StatusOr<PullSource> slow = Begin(Request(1));
+  ASSERT_TRUE(slow.ok()) << slow.status();
+  Commit(1);
+  ASSERT_TRUE(slow->next().ok()) << "it comes from the log now";
+  Commit(0);
+  for (const absl::Status& status : {slow->next().status(), Begin(Request(1)).status()}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_EQ(ErrorInfoOf(status)->reason, "VERSION_MISMATCH");
+  }
+}
+
+TEST_F(PullTest, ASeedHasNoDownlink) {
+  EXPECT_TRUE(absl::IsFailedPrecondition(Begin(Request(0)).status()));
 }
 
 TEST_F(FragmentsTest, UnknownJobsAreNotFound) {
@@ -288,7 +447,7 @@ TEST_F(FragmentsTest, UnknownJobsAreNotFound) {
   EXPECT_TRUE(absl::IsNotFound(Checkpoint("job").status()));
   fragments_.Retire("another");
   fragments_.Retire("job");
-  fragments_.Close("another");
+  fragments_.Forget("another");
 }
 
 TEST_F(FragmentsTest, EveryMessageSaysThatTooManyTasksWait) {
@@ -302,7 +461,7 @@ TEST_F(FragmentsTest, EveryMessageSaysThatTooManyTasksWait) {
   EXPECT_TRUE(absl::IsUnavailable(Checkpoint("job").status()));
   apply_.refuses = false;
   EXPECT_TRUE(Apply("job", Seed()).ok()) << "that no snapshot was looked at matters to nobody";
-  EXPECT_FALSE(fragments_.Find("job")->snapshot_asked);
+  EXPECT_FALSE(fragments_.Find("job")->store()->snapshot_asked);
 }
 
 TEST_F(FragmentsTest, RefusesAStoreWithFragmentsOfOtherSizes) {
@@ -426,7 +585,7 @@ TEST_F(SeedTest, AJobBeginsWithAFolder) {
   Send(0.5f);
   const absl::StatusOr<CommitRecord> seeded = Begin();
   ASSERT_TRUE(seeded.ok()) << seeded.status();
-  EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), 0);
+  EXPECT_EQ(*(*fragments_.Find("next")->store())->Version(0), 0);
 }
 
 TEST_F(SeedTest, ValuesThatAreNotFiniteDoNotBecomeAVersion) {
@@ -435,13 +594,13 @@ TEST_F(SeedTest, ValuesThatAreNotFiniteDoNotBecomeAVersion) {
   EXPECT_TRUE(IsBadSeed(status)) << status;
   EXPECT_EQ(status.message(),
             "the initial checkpoint: sent/f.f32: w has values that are not finite");
-  EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), -1);
+  EXPECT_EQ(*(*fragments_.Find("next")->store())->Version(0), -1);
 }
 
 // The pools of such a job would begin again for ever.
 TEST_F(SeedTest, ValuesThatAreNotFiniteAreFoundInAStoreOfAnEarlierVersion) {
   Send(0.5f);
-  JobStore& store = *fragments_.Find("next")->store();
+  JobStore& store = **fragments_.Find("next")->store();
   const std::vector<float> values(kElements, std::numeric_limits<float>::quiet_NaN());
   const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                         values.size() * sizeof(float));
@@ -452,7 +611,7 @@ TEST_F(SeedTest, ValuesThatAreNotFiniteAreFoundInAStoreOfAnEarlierVersion) {
                   .Apply({.kind = RoundKind::kSeed,
                           .contributions = {{.pool = kCheckpointPool, .parts = {*part}}}})
                   .ok());
-  fragments_.Close("next");
+  fragments_.Forget("next");
   fragments_.Add(Job("next", kElements));
   const absl::Status status = Open("next", false).status();
   EXPECT_TRUE(IsBadSeed(status)) << status;
@@ -466,7 +625,7 @@ TEST_F(SeedTest, HugeValuesDoNotBecomeAVersion) {
   const absl::Status status = Begin().status();
   EXPECT_TRUE(IsBadSeed(status)) << status;
   EXPECT_TRUE(absl::StrContains(status.message(), "a value beyond 2^64")) << status;
-  EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), -1);
+  EXPECT_EQ(*(*fragments_.Find("next")->store())->Version(0), -1);
   EXPECT_TRUE(arbiter_.failed.empty());
 }
 
@@ -483,22 +642,11 @@ TEST_F(FragmentsTest, AStreamThatEndsAfterItsJobIsForgottenMakesNoSeriesOfIt) {
   const StreamAccount stream{fragments_.Find("job"), 0, "e3m0"};
   stream.Book(fragments_.parts(), "up", absl::OkStatus(), {.payload = 10, .total = 12});
   EXPECT_TRUE(absl::StrContains(registry_.Text(), R"(job_name="job")"));
-  fragments_.Close("job");
+  fragments_.Forget("job");
   metrics_.RemoveJob("job");
   stream.Book(fragments_.parts(), "up", absl::OkStatus(), {.payload = 10, .total = 12});
   EXPECT_FALSE(absl::StrContains(registry_.Text(), R"(job_name="job")"));
   EXPECT_TRUE(absl::StrContains(registry_.Text(), R"(job_name="")"));
-}
-
-TEST_F(FragmentsTest, WorksInProgressKeepAClosedJobAlive) {
-  ASSERT_TRUE(Open("job", true).ok());
-  ASSERT_TRUE(Push("job").ok());
-  bool done = false;
-  fragments_.Apply("job", Seed(), [&](absl::StatusOr<CommitRecord> commit) { done = commit.ok(); });
-  fragments_.Close("job");
-  RunAll();
-  EXPECT_TRUE(done);
-  EXPECT_EQ(fragments_.Find("job"), nullptr);
 }
 
 }  // namespace

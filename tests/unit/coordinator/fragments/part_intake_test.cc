@@ -23,7 +23,7 @@ class PartIntakeTest : public ::testing::Test {
                                .options = {.fragment_elements = {kElements},
                                            .log_file_bytes = LogFileBytesFor(kElements)}};
     job_ = *JobFragments::Create({.up = {.kind = CodecKind::kE3m0}, .manifest = manifest});
-    job_->set_store(*JobStore::Create(&fs_, "job", manifest, 1));
+    job_->set_store(std::make_shared<SharedStore>(*JobStore::Create(&fs_, "job", manifest, 1)));
     for (int64_t i = 0; i < kElements; ++i) values_[i] = static_cast<float>(i % 1009);
   }
 
@@ -38,8 +38,8 @@ class PartIntakeTest : public ::testing::Test {
     }
     return chunk;
   }
-  PartIntake Intake() { return PartIntake(job_, key_, RoundKind::kSeed); }
-  Blocks Here() const { return job_->contributions().Blocks(key_); }
+  PartIntake Intake() { return PartIntake(job_, job_->store(), key_, RoundKind::kSeed); }
+  Blocks Here() const { return job_->store()->contributions().Blocks(key_); }
   // The blocks of each part that a restart finds in the log.
   std::vector<Blocks> InLog() const {
     const std::unique_ptr<MemoryFileSystem> copy = fs_.CrashCopy(UnsyncedFate::kKept);
@@ -54,12 +54,14 @@ class PartIntakeTest : public ::testing::Test {
   void ExpectSeeded() {
     const RoundInput round{
         .kind = RoundKind::kSeed,
-        .contributions = {{.pool = key_.pool, .parts = job_->contributions().Parts(key_)}}};
-    const auto commit = job_->store()->Apply(round);
+        .contributions = {
+            {.pool = key_.pool, .parts = job_->store()->contributions().Parts(key_)}}};
+    const auto commit = (*job_->store())->Apply(round);
     ASSERT_TRUE(commit.ok()) << commit.status();
-    const auto outer = job_->store()->ReadOuter(0, Blocks{{0, kBlocks}});
+    const auto outer = (*job_->store())->ReadOuter(0, 0, Blocks{{0, kBlocks}});
     ASSERT_TRUE(outer.ok()) << outer.status();
-    EXPECT_EQ(outer->values[0], absl::MakeConstSpan(values_));
+    const auto* const values = reinterpret_cast<const float*>(outer->payload.data());
+    EXPECT_EQ(absl::MakeConstSpan(values, kElements), absl::MakeConstSpan(values_));
   }
 
   MemoryFileSystem fs_;
@@ -108,7 +110,7 @@ TEST_F(PartIntakeTest, APartOfACommittedRoundIsRefusedAsSuch) {
   ASSERT_TRUE(first.Take(Chunk({{0, kBlocks}})).ok());
   ASSERT_TRUE(first.Finish().ok());
   ExpectSeeded();
-  job_->contributions().Forget(key_.fragment, key_.version);
+  job_->store()->contributions().Forget(key_.fragment, key_.version);
   const absl::Status told = late.Take(Chunk({{0, 2048}}));
   EXPECT_TRUE(absl::IsFailedPrecondition(told)) << told;
   EXPECT_EQ(ErrorInfoOf(told), (ErrorDetail{"VERSION_MISMATCH", {{"have", "0"}}}));
@@ -128,7 +130,7 @@ TEST_F(PartIntakeTest, ABadValueIsRefusedWithItsBlockAndEarlierBlocksStay) {
 }
 
 TEST_F(PartIntakeTest, ARefusedAppendGivesTheBlocksBack) {
-  PartIntake intake(job_, {0, 5, "site-a", "incarnation"}, RoundKind::kOuter);
+  PartIntake intake(job_, job_->store(), {0, 5, "site-a", "incarnation"}, RoundKind::kOuter);
   const Codec& codec = job_->CodecFor(RoundKind::kOuter);
   const std::vector<float> zeros(kTileElements);
   CodedChunk chunk;
@@ -144,7 +146,7 @@ TEST_F(PartIntakeTest, ARefusedAppendGivesTheBlocksBack) {
   absl::Status refused = intake.Take(chunk);
   if (refused.ok()) refused = intake.Finish();
   EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-  EXPECT_TRUE(job_->contributions().Blocks(intake.key()).empty());
+  EXPECT_TRUE(job_->store()->contributions().Blocks(intake.key()).empty());
   EXPECT_TRUE(InLog().empty());
 }
 

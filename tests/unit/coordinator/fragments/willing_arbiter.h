@@ -2,6 +2,8 @@
 // synchronised.
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,9 +18,11 @@ class WillingArbiter : public Arbiter {
                            const std::string&) const override {
     return absl::OkStatus();
   }
+  std::set<int64_t> InitialSteps(const std::string&) const override { return initial_steps; }
   absl::Status Complete(const ContributionId&) override { return absl::OkStatus(); }
   void StoreFailed(const std::string& job, const absl::Status&) override { failed.push_back(job); }
   std::vector<std::string> failed;
+  std::set<int64_t> initial_steps;
 };
 
 }  // namespace longhaul::coordinator

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "common/config/job_spec.h"
 
@@ -131,7 +134,7 @@ TEST_F(JobReportTest, FragmentsHaveNamesSizesAndTheirCommit) {
   EXPECT_EQ(report.fragments(1).rounds_committed(), 3);
   EXPECT_EQ(report.fragments(1).digest(), commit.digest.Hex());
   EXPECT_EQ(report.fragments(1).payload_bytes_up(), job_->fragments->up().FragmentBytes(100));
-  job_->commits_unread = true;
+  job_->progress = JobProgress(2);
   EXPECT_EQ(Report().fragments_size(), 0);
   EXPECT_EQ(report.parameters(), 200);
 }
@@ -151,6 +154,47 @@ TEST_F(JobReportTest, AnEndedJobIsShownFromItsRecord) {
   EXPECT_EQ(report.waiting_for(), "");
   EXPECT_FALSE(report.pools(0).live());
   EXPECT_EQ(report.ended_at().seconds(), 1005);
+}
+
+// Its report was kept without its spec.
+TEST_F(JobReportTest, AJobThatAnEarlierVersionEndedIsListedWithItsSpec) {
+  const std::unique_ptr<MetaStore> meta = *MetaStore::Open(":memory:");
+  JobRecord record = job_->record;
+  record.state = JobState::kCompleted;
+  record.ended = start_;
+  v1::Job kept;
+  kept.set_tokens(200);
+  record.status = kept.SerializeAsString();
+  ASSERT_TRUE(meta->Commit({NewJob{record}}).ok());
+  const auto listed = ReadListed(*meta, std::numeric_limits<int64_t>::max(), 10);
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->size(), 1u);
+  EXPECT_EQ(listed->at(0).report.spec().name(), "job");
+  EXPECT_EQ(listed->at(0).report.tokens(), 200);
+  EXPECT_EQ(listed->at(0).report.state(), v1::COMPLETED);
+}
+
+TEST_F(JobReportTest, LargePartsAreLeftOutOfASpecAndSmallOnesStay) {
+  v1::JobSpec spec = job_->resolved->spec;
+  EXPECT_EQ(Shortened(spec).SerializeAsString(), spec.SerializeAsString());
+  for (int i = 0; i < 100; ++i) spec.mutable_pools()->add_names(std::string(60, 'a'));
+  const v1::JobSpec shortened = Shortened(spec);
+  EXPECT_FALSE(shortened.has_pools());
+  EXPECT_EQ(shortened.name(), "job");
+  EXPECT_EQ(shortened.train().steps(), 60);
+}
+
+TEST_F(JobReportTest, APoolWithOtherDataIsAWarningOfTheJob) {
+  v1::DataSummary before, now;
+  before.add_tokens(2000);
+  now.add_tokens(100);
+  Told("a", 0, true, 20, 3, 1);
+  EXPECT_EQ(job_->progress.BeginWithData("a", before), "");
+  EXPECT_TRUE(Report().warnings().empty());
+  EXPECT_EQ(job_->progress.BeginWithData("a", now), "source 0 had 2000 tokens and has 100");
+  ASSERT_EQ(Report().warnings_size(), 1);
+  EXPECT_EQ(Report().warnings(0),
+            "data: pool a began again with other data: source 0 had 2000 tokens and has 100");
 }
 
 TEST_F(JobReportTest, AShortWaitOfARunningJobIsNoWait) {
@@ -215,11 +259,11 @@ TEST_F(JobReportTest, APausedJobShowsWhatItHadAlsoAfterARestart) {
                  .by = "token:ann",
                  .reason = "night"};
   EXPECT_EQ(Report().state(), v1::PAUSING);
-  v1::Job then = Report();
-  then.mutable_fragments(1)->set_rounds_committed(3);
+  job_->progress.SetCommit({.fragment = 1, .version = 3});
+  const v1::Job then = Report();
   job_->pause.stage = PauseStage::kPaused;
   job_->pause.report = KeptStatus(then);
-  job_->commits_unread = true;
+  job_->progress = JobProgress(2);
   const v1::Job report = Report();
   EXPECT_EQ(report.state(), v1::PAUSED);
   EXPECT_EQ(report.pause().at().seconds(), 1007);

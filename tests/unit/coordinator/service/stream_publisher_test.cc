@@ -11,9 +11,10 @@ namespace {
 class StreamPublisherTest : public PerformerTest {
  protected:
   StreamPublisherTest() {
-    publisher_.status_of = [this](const LiveJob& job, const std::optional<JobFault>& fault) {
+    publisher_.status_of = [this](const LiveJob& job, const JobRecord& record,
+                                   const std::optional<JobFault>& fault) {
       stream_publisher_.Connect(performer_.get());
-      return stream_publisher_.StatusOf(job, fault);
+      return stream_publisher_.StatusOf(job, record, fault);
     };
   }
   // As GetJob, ListJobs and the first message of WatchJob show it; as its later ones do.

@@ -47,21 +47,17 @@ using History = std::map<std::pair<int, int64_t>, Outcome>;
 
 Outcome Observe(const JobStore& store, int fragment, int64_t version) {
   Outcome outcome;
-  const auto outer = store.ReadOuter(fragment, AllBlocks(store, fragment));
+  const auto outer = store.ReadOuter(fragment, version, AllBlocks(store, fragment));
   EXPECT_TRUE(outer.ok()) << outer.status();
-  EXPECT_EQ(outer->version, version);
-  outcome.digest = DigestOf(BytesOf(outer->values[0]));
+  outcome.digest = DigestOf(BytesOf(FloatsOf(*outer)));
   EXPECT_EQ(outcome.digest, store.LastCommit(fragment)->digest);
   const auto down = store.ReadDownlink(fragment, version, AllBlocks(store, fragment));
   if (KindOf(version) == RoundKind::kSeed || KindOf(version) == RoundKind::kSkipped) {
     EXPECT_TRUE(absl::IsFailedPrecondition(down.status())) << down.status();
   } else {
     EXPECT_TRUE(down.ok()) << down.status();
-    Digester digester;
-    for (const absl::Span<const uint8_t> payload : down->payloads) {
-      digester.Update({reinterpret_cast<const char*>(payload.data()), payload.size()});
-    }
-    outcome.downlink = digester.Value();
+    outcome.downlink =
+        DigestOf({reinterpret_cast<const char*>(down->payload.data()), down->payload.size()});
   }
   return outcome;
 }

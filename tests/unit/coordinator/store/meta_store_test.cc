@@ -164,9 +164,10 @@ TEST_F(MetaStoreTest, TellsLiveJobsFromEndedOnes) {
   EXPECT_EQ(keys[1].state, JobState::kCompleted);
   EXPECT_EQ(keys[1].ended, absl::FromUnixMicros(9));
   EXPECT_FALSE(keys[2].has_ended());
-  EXPECT_TRUE(*store_->HasEnded("id1"));
-  EXPECT_FALSE(*store_->HasEnded("n1")) << "a name";
-  EXPECT_FALSE(*store_->HasEnded("id2"));
+  std::vector<std::string> asked(300, "n1");  // A name; and more than one query asks for.
+  asked.insert(asked.end(), {"id2", "id1", "other"});
+  EXPECT_THAT(*store_->EndedOf(asked), testing::ElementsAre("id1"));
+  EXPECT_TRUE(store_->EndedOf({})->empty());
 }
 
 TEST_F(MetaStoreTest, KeepsForHowLongCoordinatorsHaveRunAndWhenJobsEnded) {
@@ -182,17 +183,52 @@ TEST_F(MetaStoreTest, KeepsForHowLongCoordinatorsHaveRunAndWhenJobsEnded) {
   EXPECT_EQ(Commit({JobUpdate{
                 .job_id = "id2", .state = JobState::kRunning, .run_time = absl::Seconds(8)}}),
             absl::OkStatus());
-  EXPECT_EQ(Commit({RunTime{absl::Seconds(6)}, EndedRunTime{"id3", absl::Seconds(2)}}),
+  // As an earlier program ended it.
+  EXPECT_EQ(Commit({NewJob{{.id = "id4",
+                            .name = "id4",
+                            .state = JobState::kFailed,
+                            .ended = absl::FromUnixSeconds(9)}}}),
             absl::OkStatus());
+  EXPECT_EQ(Commit({RunTime{absl::Seconds(6)}, EndedRunTime{absl::Seconds(8)}}), absl::OkStatus());
+  EXPECT_EQ(Commit({EndedRunTime{absl::Seconds(9)}}), absl::OkStatus()) << "once";
   Reopen();
   EXPECT_EQ(*store_->GetRunTime(), absl::Seconds(7));
   EXPECT_EQ(store_->GetJob("id1")->ended_run_time, absl::Seconds(7));
   EXPECT_EQ(store_->GetJob("id2")->ended_run_time, std::nullopt);
   const auto keys = *store_->ListKeys();
-  EXPECT_EQ(keys[1].ended_run_time, std::nullopt);
-  EXPECT_EQ(keys[2].ended_run_time, absl::Seconds(2));
+  EXPECT_EQ(keys[2].ended_run_time, std::nullopt) << "it has not ended";
+  EXPECT_EQ(keys[3].ended_run_time, absl::Seconds(8));
+  const auto before = [this](int seconds, int limit) {
+    std::vector<std::string> ids;
+    const auto ended = *store_->ListEndedBefore(absl::Seconds(seconds), limit);
+    for (const JobKey& job : ended) ids.push_back(job.id);
+    return ids;
+  };
+  EXPECT_THAT(before(6, 9), testing::IsEmpty());
+  EXPECT_THAT(before(7, 9), testing::ElementsAre("id1"));
+  EXPECT_THAT(before(9, 9), testing::ElementsAre("id1", "id4"));
+  EXPECT_THAT(before(9, 1), testing::ElementsAre("id1"));
   EXPECT_EQ(Commit({DeletedJob{"id1", absl::FromUnixSeconds(9)}}), absl::OkStatus());
-  EXPECT_TRUE(absl::IsNotFound(Commit({EndedRunTime{"id1", absl::Seconds(1)}})));
+  EXPECT_THAT(before(9, 9), testing::ElementsAre("id4"));
+}
+
+TEST_F(MetaStoreTest, KnowsOfWhichJobsTheLogsAreThere) {
+  for (const char* const id : {"id1", "id2", "id3"}) ASSERT_TRUE(Create(Job(id, id)).ok());
+  for (const char* const id : {"id1", "id3"}) {
+    ASSERT_TRUE(
+        Commit({JobUpdate{
+                   .job_id = id, .state = JobState::kCancelled, .ended = absl::FromUnixSeconds(9)}})
+            .ok());
+  }
+  EXPECT_EQ(*store_->CountByState(),
+            (std::map<JobState, int64_t>{{JobState::kPending, 1}, {JobState::kCancelled, 2}}));
+  EXPECT_EQ(Commit({CleanedUpJob{"id1"}, CleanedUpJob{"id1"}}), absl::OkStatus());
+  Reopen();
+  const auto left = *store_->ListNotCleanedUp();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].id, "id3");
+  EXPECT_EQ(left[0].state, JobState::kCancelled);
+  EXPECT_EQ(Commit({DeletedJob{"id1", absl::UnixEpoch()}}), absl::OkStatus());
 }
 
 TEST_F(MetaStoreTest, AnIdHasPrecedenceOverAName) {
@@ -228,13 +264,25 @@ TEST_F(MetaStoreTest, KeepsEvaluationsOnce) {
   ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
   ASSERT_TRUE(Commit({EvaluationRecord{"id1", 60, 2, 3.0, 100, false}}).ok());
   ASSERT_TRUE(Commit({EvaluationRecord{"id1", 30, 1, 4.0, 100, false}}).ok());
-  ASSERT_TRUE(Commit({EvaluationRecord{"id1", 60, 2, 2.5, 100, false}}).ok());
+  EvaluationRecord later{"id1", 60, 7, 2.5, 100, false};
+  later.metrics = {{"perplexity", 1}};
+  ASSERT_TRUE(Commit({later}).ok());
+  EvaluationRecord of_pool{"id1", 60, 2, 4.0, 100, false, "west"};
+  ASSERT_TRUE(Commit({of_pool}).ok());
+  of_pool.loss = 1;
+  of_pool.metrics = {{"perplexity", 1}};
+  ASSERT_TRUE(Commit({of_pool}).ok());
   ASSERT_TRUE(Commit({EvaluationRecord{"id1", 60, 3, NAN, 100, true}}).ok());
   Reopen();
   const auto found = *store_->ListEvaluations("id1");
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].step, 30);
-  EXPECT_EQ(found[1].loss, 2.5);
+  EXPECT_EQ(found[1].loss, 3.0) << "what is stored is not replaced";
+  EXPECT_EQ(found[1].version, 2);
+  EXPECT_TRUE(found[1].metrics.empty());
+  const auto of_pools = *store_->ListPoolEvaluations("id1");
+  ASSERT_EQ(of_pools.size(), 1u);
+  EXPECT_EQ(of_pools[0].metrics, (std::vector<NamedValue>{{"loss", 4.0}}));
   EXPECT_TRUE(found[2].final);
   EXPECT_EQ(found[2].version, 3);
   EXPECT_TRUE(std::isnan(found[2].loss));
@@ -363,7 +411,8 @@ TEST_F(MetaStoreTest, RemembersDeletedJobs) {
   EXPECT_EQ(*store_->FindDeleted("alpha"), "id1");
   EXPECT_EQ(*store_->FindDeleted("id1"), "id1");
   EXPECT_TRUE(absl::IsNotFound(store_->FindDeleted("beta").status()));
-  EXPECT_TRUE(*store_->HasEnded("id1"));
+  const std::vector<std::string> asked = {"id1"};
+  EXPECT_THAT(*store_->EndedOf(asked), testing::ElementsAre("id1"));
   EXPECT_THAT(*store_->ListUnremoved(), testing::ElementsAre("id1"));
   // The name is free again.
   const MetaRecord again[] = {RemovedJob{"id1"}, NewJob{Job("id2", "alpha")}};

@@ -111,10 +111,15 @@ inline std::vector<BlockRange> AllBlocks(const JobStore& store, int fragment) {
   return {{0, (elements + kBlockElements - 1) / kBlockElements}};
 }
 
+// The values of blocks that are coded in fp32.
+inline std::vector<float> FloatsOf(const CodedBlocks& blocks) {
+  const auto* const values = reinterpret_cast<const float*>(blocks.payload.data());
+  return {values, values + blocks.payload.size() / sizeof(float)};
+}
+
 // The outer parameters of a whole fragment.
 inline std::vector<float> OuterOf(const JobStore& store, int fragment) {
-  const OuterBlocks outer = *store.ReadOuter(fragment, AllBlocks(store, fragment));
-  return {outer.values[0].begin(), outer.values[0].end()};
+  return FloatsOf(*store.ReadOuter(fragment, *store.Version(fragment), AllBlocks(store, fragment)));
 }
 
 }  // namespace longhaul

@@ -39,6 +39,18 @@ TEST(RoundPlanTest, ACycleIsARoundThatEveryFragmentHas) {
   EXPECT_EQ(Make().CycleStep(2), 7);
 }
 
+// Merges are a step after their pushes.
+TEST(RoundPlanTest, AVersionIsWholeWhereItsLastFragmentIsMerged) {
+  EXPECT_EQ(Make().MergeStep(1, 2), 8);
+  EXPECT_EQ(Make().MergeStep(1, 3), 10) << "the final round";
+  EXPECT_EQ(Make().WholeStep(0), 0);
+  EXPECT_EQ(Make().WholeStep(1), 4);
+  EXPECT_EQ(Make().WholeStep(2), 8);
+  EXPECT_EQ(Make().NewestVersion(), 4);
+  EXPECT_EQ(Make().WholeStep(4), 10);
+  EXPECT_EQ(Make(false).WholeStep(3), 10) << "fragment 0 is merged last";
+}
+
 TEST(RoundPlanTest, AFragmentWithoutRegularRoundsStillHasTheFinalOne) {
   const RoundPlan plan(MakeSchedule({.fragments = 1, .h = 30, .tau = 1, .steps = 5}), 5, true);
   EXPECT_EQ(plan.LastVersion(0), 1);

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "common/io/digest.h"
 #include "common/rpc/block_proto.h"
+#include "common/rpc/segment_limit.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
@@ -38,8 +39,8 @@ constexpr int64_t kSentElements = 300;  // Three blocks, the last one short.
 // succeed.
 class SyncServer : public v1::SyncService::Service {
  public:
-  // kSecond: the second chunk's payload.
-  enum class Damage { kNone, kPayload, kSecond, kDigest };
+  // kSecond: the second chunk's payload. kOvertaken: a commit comes after the first chunk.
+  enum class Damage { kNone, kPayload, kSecond, kDigest, kOvertaken };
 
   SyncServer() { server_ = *Server::Start({.address = "127.0.0.1:0"}, {this}); }
   ~SyncServer() override { server_.reset(); }
@@ -81,10 +82,14 @@ class SyncServer : public v1::SyncService::Service {
       damages.pop_front();
     }
     Send(*request, damage, *writer);
-    return grpc::Status::OK;
+    if (damage != Damage::kOvertaken) return grpc::Status::OK;
+    ++version;
+    return {grpc::StatusCode::UNAVAILABLE, "a newer version was committed"};
   }
 
   absl::Mutex mutex_;
+  // Of the outer parameters.
+  int64_t version ABSL_GUARDED_BY(mutex_) = 5;
   std::deque<grpc::Status> answers ABSL_GUARDED_BY(mutex_);
   std::deque<Damage> damages ABSL_GUARDED_BY(mutex_);
   // How many blocks more are here whenever somebody asks.
@@ -104,7 +109,8 @@ class SyncServer : public v1::SyncService::Service {
     return next;
   }
   void Send(const v1::PullRequest& request, Damage damage,
-            grpc::ServerWriter<v1::PullMessage>& writer) const {
+            grpc::ServerWriter<v1::PullMessage>& writer) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const int64_t elements = static_cast<int64_t>(values.size());
     const std::vector<BlockRange> blocks = BlocksFromProto(request.blocks());
     auto coded = std::make_shared<CodedBlocks>();
@@ -116,9 +122,10 @@ class SyncServer : public v1::SyncService::Service {
       std::memcpy(end, values.data() + range.first * kBlockElements, bytes);
       end += bytes;
     }
-    const Digest128 digest = DigestOf(BytesOf(values));
+    const Digest128 digest =
+        DigestOf({reinterpret_cast<const char*>(coded->payload.data()), coded->payload.size()});
     v1::PullMessage first;
-    first.mutable_header()->set_version(request.version() < 0 ? 5 : request.version());
+    first.mutable_header()->set_version(request.version() < 0 ? version : request.version());
     first.mutable_header()->set_codec(v1::FP32);
     first.mutable_header()->set_payload_bytes(static_cast<int64_t>(coded->payload.size()));
     first.mutable_header()->mutable_digest()->set_high(digest.high);
@@ -132,6 +139,7 @@ class SyncServer : public v1::SyncService::Service {
       const bool second = ++number == 2 && damage == Damage::kSecond;
       if (second || damage == Damage::kPayload) message.mutable_payload()->front() ^= 1;
       writer.Write(message);
+      if (damage == Damage::kOvertaken) return;
     }
   }
 
@@ -155,16 +163,17 @@ class TransfersTest : public ::testing::Test {
     coded->blocks = {map_.segments(), AlignedBuffer(4 * kSentElements)};
     return transfers.Push(fragment, 1, RoundKind::kOuter, *exact_, coded, 2, stop);
   }
-  absl::StatusOr<std::vector<float>> Pull(Transfers& transfers, int fragment = 0) const {
+  absl::StatusOr<std::vector<float>> Pull(Transfers& transfers, int fragment = 0) {
     return Pull(transfers, fragment, map_);
   }
   absl::StatusOr<std::vector<float>> Pull(Transfers& transfers, int fragment,
-                                          const FragmentMap& map) const {
+                                          const FragmentMap& map) {
     PulledParameters into({.map = &map, .codec = exact_.get()});
     const auto version = transfers.Pull(
         {.map = &map, .fragment = fragment, .whole = true, .codec = exact_.get()}, into, {});
     if (!version.ok()) return version.status();
-    EXPECT_EQ(*version, 5);
+    absl::MutexLock lock(&server_.mutex_);
+    EXPECT_EQ(*version, server_.version);
     return std::move(into).Release();
   }
 
@@ -193,7 +202,7 @@ class ManyStreamsTest : public TransfersTest {
     coded->blocks = {many_.segments(), AlignedBuffer(4 * kMany)};
     return transfers.Push(0, version, RoundKind::kOuter, *exact_, coded, 2, stop);
   }
-  absl::StatusOr<std::vector<float>> PullMany(Transfers& transfers) const {
+  absl::StatusOr<std::vector<float>> PullMany(Transfers& transfers) {
     return Pull(transfers, 0, many_);
   }
   // The next push is too slow. Then all of it is there.
@@ -320,6 +329,54 @@ TEST_F(ManyStreamsTest, DamageDoesNotEndATransferThatProgresses) {
     server_.answers.assign(7, grpc::Status(grpc::StatusCode::DATA_LOSS, "a hash differs"));
   }
   EXPECT_TRUE(PushMany(transfers, 1).ok());
+}
+
+// The coordinator keeps no version for a reader. A pull that commits overtake begins again at once,
+// as often as needed.
+TEST_F(ManyStreamsTest, APullThatCommitsOvertakeBeginsAgainAtOnce) {
+  for (const int channels : {1, 8}) {
+    Transfers::Options options = TransfersTest::Options(server_.address());
+    options.channels = channels;
+    options.backoff = {.initial = absl::Hours(100), .max = absl::Hours(100)};
+    Transfers transfers(options);
+    server_.values.assign(kMany, 3);
+    {
+      absl::MutexLock lock(&server_.mutex_);
+      server_.damages.assign(6, SyncServer::Damage::kOvertaken);
+    }
+    const auto pulled = PullMany(transfers);
+    ASSERT_TRUE(pulled.ok()) << pulled.status();
+    EXPECT_EQ(*pulled, server_.values);
+  }
+}
+
+// Headers and small calls pass, as well as every bulk byte in small segments.
+TEST_F(ManyStreamsTest, SmallSegmentsPassWhereLargePacketsVanish) {
+  server_.values.assign(kMany, 3);
+  for (const auto direction : {CuttingProxy::Direction::kUp, CuttingProxy::Direction::kDown}) {
+    const bool up = direction == CuttingProxy::Direction::kUp;
+    const CuttingProxy proxy({.target_port = server_.port(),
+                              .direction = direction,
+                              .bytes_each = 4000,
+                              .pause = absl::Milliseconds(100),
+                              .segment_bytes_max = kSmallSegmentBytes});
+    Transfers::Options options = TransfersTest::Options(proxy.address());
+    options.stood_still = absl::Milliseconds(50);
+    Transfers transfers(options);
+    if (up) {
+      EXPECT_TRUE(PushMany(transfers, 1).ok());
+    } else {
+      const auto pulled = PullMany(transfers);
+      ASSERT_TRUE(pulled.ok()) << pulled.status();
+      EXPECT_EQ(*pulled, server_.values);
+    }
+    EXPECT_EQ(proxy.cuts(), Transfers::kStandsMax);
+    EXPECT_THAT(log_.str(), HasSubstr("large packets seem to vanish on the way"));
+    log_.str("");
+    // Later ones begin so.
+    EXPECT_TRUE(up ? PushMany(transfers, 2).ok() : PullMany(transfers).ok());
+    EXPECT_EQ(proxy.cuts(), Transfers::kStandsMax);
+  }
 }
 
 // Several connections break before a chunk has passed. Then all is well, and to carry 8 MiB in

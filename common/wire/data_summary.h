@@ -1,0 +1,14 @@
+// Whether a pool's data is what it was. Pure.
+#pragma once
+
+#include <string>
+
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul {
+
+// How the data differs from what it was before, in words: "source 0 had 2000 tokens and has 100".
+// Empty: it does not, or one of the two is not known.
+std::string DifferenceOf(const v1::DataSummary& before, const v1::DataSummary& now);
+
+}  // namespace longhaul

@@ -1,0 +1,13 @@
+// What a rank tells the coordinator about its pool's data.
+#pragma once
+
+#include "absl/types/span.h"
+#include "common/base/named_value.h"
+#include "longhaul/v1/job.pb.h"
+
+namespace longhaul::session {
+
+// `phase`: Replica::InnerStatePhase. Empty if the replica has no data. Pure.
+v1::DataSummary DataSummaryOf(absl::Span<const NamedValue> phase);
+
+}  // namespace longhaul::session
