@@ -11,6 +11,9 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitRefused = 2;
 // A flag is wrong, or a file that a flag names.
 inline constexpr int kExitBadArguments = 4;
+// A daemon was asked to end and could not in time, since what it waits for stands still: a disk,
+// a pipe (common/command_line/stop_deadline.h). What it had made durable is durable.
+inline constexpr int kExitStuck = 6;
 
 // The exit code of a program that cannot start. A wrong command line stays wrong. Everything else
 // may pass (a folder that is not mounted yet, a port in use), so it makes sense to start it again.

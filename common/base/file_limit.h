@@ -1,6 +1,8 @@
-// How many files and connections a process may have open. Shells allow only 1,024.
+// The limits of a process for files: how many, and connections, may be open (shells allow only
+// 1,024), and how large one may be.
 #pragma once
 
+#include <signal.h>
 #include <sys/resource.h>
 
 namespace longhaul {
@@ -12,5 +14,9 @@ inline void RaiseFileLimit() {
   limit.rlim_cur = limit.rlim_max;
   (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
+
+// A write beyond the size that the system allows this process (ulimit -f) fails, as on a full disk.
+// Without this, the system ends the process. Programs that it starts inherit it.
+inline void IgnoreFileSizeSignal() { (void)signal(SIGXFSZ, SIG_IGN); }
 
 }  // namespace longhaul

@@ -1,5 +1,7 @@
 #include "common/base/program_beside.h"
 
+#include <sys/auxv.h>
+
 #include <filesystem>
 #include <system_error>
 
@@ -8,7 +10,10 @@ namespace longhaul {
 std::string FolderOfProgram() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::string() : self.parent_path().string();
+  if (!error) return self.parent_path().string();
+  // Without /proc: the path by which it was started.
+  const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  return started == nullptr ? std::string() : std::filesystem::path(started).parent_path().string();
 }
 
 std::string ProgramBeside(const std::string& name) {

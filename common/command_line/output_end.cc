@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "common/base/exit_code.h"
+#include "common/logging/standard_error.h"
 
 namespace longhaul {
 
@@ -20,6 +21,7 @@ int ExitAfterOutput(int exit, std::ostream& out, std::ostream& err) {
 void EndProgram(int exit) {
   std::cout.flush();
   std::fflush(nullptr);
+  FlushStandardError();
   _exit(exit);
 }
 

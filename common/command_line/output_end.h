@@ -14,7 +14,8 @@ int ExitAfterOutput(int exit, std::ostream& out, std::ostream& err);
 
 // Ends the process at once, after what was written has left the buffers. Threads that are detached,
 // and those of libraries (gRPC, torch), may still use static objects, so none is destroyed. What
-// the program itself has to give back must be given back before.
+// the program itself has to give back must be given back before. The last log lines are waited for,
+// but not without end (common/logging/standard_error.h).
 [[noreturn]] void EndProgram(int exit);
 
 }  // namespace longhaul

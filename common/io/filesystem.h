@@ -8,8 +8,9 @@
 // them. The caller must treat everything that it wrote since the last success as lost. The one
 // exception is UNAVAILABLE.
 //
-// Errors: NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space; the call may
-// have done nothing, and space that it requested is given back), UNAVAILABLE (no file descriptor is
+// Errors: NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, RESOURCE_EXHAUSTED (no space, or the file
+// would be larger than this process may make it; the call may have done nothing, and space that it
+// requested is given back), UNAVAILABLE (no file descriptor is
 // left for this call: nothing was tried, and it may succeed later), DATA_LOSS (the device failed),
 // others as in absl::ErrnoToStatus. Every message names the path. Every method may block.
 #pragma once

@@ -21,6 +21,11 @@ constexpr int kFileMode = 0644, kFolderMode = 0755;
 absl::Status ErrnoStatus(int error, absl::string_view action, const std::string& path) {
   const std::string message = absl::StrCat(action, " ", path);
   if (error == EIO) return absl::DataLossError(absl::StrCat(message, ": input/output error"));
+  // As a full disk: it may be over after a change of the limit, and nothing was damaged.
+  if (error == EFBIG) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        message, ": the file would exceed the limit of this process (ulimit -f) or file system"));
+  }
   return absl::ErrnoToStatus(error, message);
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/escaped_text.h"
 #include "common/logging/logging.h"
+#include "common/logging/standard_error.h"
 
 namespace longhaul {
 
@@ -31,6 +32,7 @@ void SayFlagError(const std::string& program, int argc, const char* const* argv,
   if (AsksForJsonLog(argc, argv)) {
     Logger({.program = program, .format = LogFormat::kJson})
         .Error(absl::StrCat(message, hint.empty() ? "" : "; ", hint));
+    FlushStandardError();
   } else {
     std::cerr << "error: " << EscapedLine(message) << "\n";
     if (!hint.empty()) std::cerr << "hint: " << EscapedLine(hint) << "\n";

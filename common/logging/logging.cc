@@ -2,13 +2,17 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <mutex>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/escaped_text.h"
+#include "common/logging/standard_error.h"
 #include "nlohmann/json.hpp"
+#include "spdlog/details/null_mutex.h"
 #include "spdlog/pattern_formatter.h"
 #include "spdlog/sinks/base_sink.h"
 #include "spdlog/sinks/ostream_sink.h"
@@ -59,11 +63,10 @@ std::string TextLine(absl::string_view message, const LogFields& fields) {
   return line;
 }
 
-// Writes a line with one call, so that lines of several processes on one terminal or in one file
-// are not mixed.
 class StandardErrorSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  explicit StandardErrorSink(bool coloured) : coloured_(coloured) {}
+  StandardErrorSink(bool coloured, std::function<void(absl::string_view)> on_line)
+      : coloured_(coloured), on_line_(std::move(on_line)) {}
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -71,17 +74,12 @@ class StandardErrorSink final : public spdlog::sinks::base_sink<std::mutex> {
     spdlog::memory_buf_t buffer;
     formatter_->format(message, buffer);
     std::string line(buffer.data(), buffer.size());
+    if (on_line_) on_line_(absl::StripSuffix(line, "\n"));
     if (coloured_ && message.color_range_end > message.color_range_start) {
       line.insert(message.color_range_end, "\x1b[0m");
       line.insert(message.color_range_start, ColourOf(message.level));
     }
-    for (absl::string_view rest = line; !rest.empty();) {
-      const ssize_t written = write(STDERR_FILENO, rest.data(), rest.size());
-      if (written < 0 && errno == EINTR) continue;
-      // Nobody reads the output, and there is no other place to report that.
-      if (written <= 0) return;
-      rest.remove_prefix(written);
-    }
+    WriteToStandardError(std::move(line), message.level >= spdlog::level::err);
   }
   void flush_() override {}
 
@@ -91,6 +89,21 @@ class StandardErrorSink final : public spdlog::sinks::base_sink<std::mutex> {
   }
 
   const bool coloured_;
+  const std::function<void(absl::string_view)> on_line_;
+};
+
+// Formats, for the notice alone, a line of the same form.
+class LineOf final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  std::string line;
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t buffer;
+    formatter_->format(message, buffer);
+    line.assign(buffer.data(), buffer.size());
+  }
+  void flush_() override {}
 };
 
 // A NO_COLOR that is not empty turns colours off (no-color.org).
@@ -99,9 +112,31 @@ bool WantsColour() {
   return isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0');
 }
 
-spdlog::sink_ptr MakeSink(std::ostream* stream) {
-  if (stream == nullptr) return std::make_shared<StandardErrorSink>(WantsColour());
-  return std::make_shared<spdlog::sinks::ostream_sink_mt>(*stream, /*force_flush=*/true);
+spdlog::sink_ptr MakeSink(const LogOptions& options) {
+  if (options.stream == nullptr)
+    return std::make_shared<StandardErrorSink>(WantsColour(), options.on_line);
+  return std::make_shared<spdlog::sinks::ostream_sink_mt>(*options.stream, /*force_flush=*/true);
+}
+
+void SetForm(spdlog::logger& logger, bool json) {
+  if (json) {
+    logger.set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","program":"%n",%v})",
+                       spdlog::pattern_time_type::utc);
+  } else {
+    logger.set_pattern("%H:%M:%S.%e %^%-7l%$ %v");
+  }
+}
+
+// The line in place of those that standard error did not take.
+std::string DroppedLine(const std::string& program, bool json, int64_t dropped) {
+  const auto made = std::make_shared<LineOf>();
+  spdlog::logger logger(program, made);
+  SetForm(logger, json);
+  const std::string message =
+      absl::StrCat(dropped, dropped == 1 ? " log line was" : " log lines were",
+                   " dropped here, since nobody read standard error for a while");
+  logger.warn(json ? JsonMembers(message, {}) : TextLine(message, {}));
+  return made->line;
 }
 
 }  // namespace
@@ -126,14 +161,13 @@ absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name) {
 Logger::Logger(const LogOptions& options) {
   const bool terminal = options.stream == nullptr && isatty(STDERR_FILENO) == 1;
   json_ = options.format == LogFormat::kJson || (options.format == LogFormat::kAuto && !terminal);
-  sink_ = std::make_shared<spdlog::logger>(options.program, MakeSink(options.stream));
+  sink_ = std::make_shared<spdlog::logger>(options.program, MakeSink(options));
   sink_->set_level(ToSpdlog(options.level));
-  if (json_) {
-    sink_->set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","program":"%n",%v})",
-                       spdlog::pattern_time_type::utc);
-  } else {
-    sink_->set_pattern("%H:%M:%S.%e %^%-7l%$ %v");
-  }
+  SetForm(*sink_, json_);
+  if (options.stream != nullptr || options.program.empty()) return;
+  SetStandardErrorNotice([program = options.program, json = json_](int64_t dropped) {
+    return DroppedLine(program, json, dropped);
+  });
 }
 
 Logger Logger::With(const LogFields& fields) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -46,10 +47,15 @@ struct LogOptions {
   LogFormat format = LogFormat::kAuto;
   // Null: standard error. It must outlive every Logger that uses it.
   std::ostream* stream = nullptr;
+  // Gets each line for standard error, without its end and colours, before it is written there. May
+  // be empty. Called under a lock: it must not log.
+  std::function<void(absl::string_view line)> on_line = nullptr;
 };
 
-// Thread-safe and cheap to copy. Copies write to the same stream, one line at a time. Blocks as
-// long as the stream does.
+// Thread-safe and cheap to copy. Copies write to the same stream, one line at a time. Standard
+// error is written by another thread (standard_error.h), so nobody waits for who reads it: lines
+// that it does not take are dropped and counted. The end of a program waits a little for the last
+// ones (EndProgram). Another stream is written at once.
 class Logger {
  public:
   explicit Logger(const LogOptions& options);

@@ -40,6 +40,22 @@ class ReadGauge : public prometheus::Collectable {
   const std::function<std::optional<double>()> read_;
 };
 
+class ReadCounter : public prometheus::Collectable {
+ public:
+  ReadCounter(std::string name, std::string help, std::function<double()> read)
+      : name_(std::move(name)), help_(std::move(help)), read_(std::move(read)) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    prometheus::ClientMetric metric;
+    metric.counter.value = read_();
+    return {{name_, help_, prometheus::MetricType::Counter, {metric}}};
+  }
+
+ private:
+  const std::string name_, help_;
+  const std::function<double()> read_;
+};
+
 }  // namespace
 
 CounterFamily& MetricRegistry::Counter(const std::string& name, const std::string& help) {
@@ -62,6 +78,12 @@ void MetricRegistry::Gauge(const std::string& name, const std::string& help,
                            std::function<std::optional<double>()> read) {
   LH_CHECK(IsMetricName(name) && !absl::EndsWith(name, "_total"), name.c_str());
   Add(std::make_unique<ReadGauge>(name, help, std::move(read)));
+}
+
+void MetricRegistry::Counter(const std::string& name, const std::string& help,
+                             std::function<double()> read) {
+  LH_CHECK(IsMetricName(name) && absl::EndsWith(name, "_total"), name.c_str());
+  Add(std::make_unique<ReadCounter>(name, help, std::move(read)));
 }
 
 HistogramFamily& MetricRegistry::Histogram(const std::string& name, const std::string& help,

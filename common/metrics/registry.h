@@ -111,6 +111,8 @@ class MetricRegistry {
   // `read` returns nothing.
   void Gauge(const std::string& name, const std::string& help,
              std::function<std::optional<double>()> read);
+  // Likewise a counter.
+  void Counter(const std::string& name, const std::string& help, std::function<double()> read);
   // Upper bounds of the buckets, ascending. A last bucket for all larger values is added.
   HistogramFamily& Histogram(const std::string& name, const std::string& help,
                              std::vector<double> buckets);

@@ -219,6 +219,12 @@ absl::Status Door::RefusalOf(const grpc::ServerContextBase& call) const {
   return found->second.refusal;
 }
 
+bool Door::IsRefused(const grpc::ServerContextBase& call) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = known_.find(&call);
+  return found != known_.end() && !found->second.refusal.ok();
+}
+
 // A call without an entry has no token: its caller is a pool, or the server has no tokens.
 Door::Caller Door::CallerOf(const grpc::ServerContextBase& call) const {
   {

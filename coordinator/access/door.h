@@ -76,6 +76,8 @@ class Door : public grpc::AuthMetadataProcessor {
   // Which jobs the caller may change.
   JobCaller JobCallerOf(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Whether the rules refuse the call. Unlike RefusalOf, for who answers nothing.
+  bool IsRefused(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Who makes the call: "token:NAME", "certificate:NAME" or "anonymous".
   std::string WhoCalls(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
 #include "common/command_line/output_end.h"
 #include "common/command_line/standard_files.h"
@@ -43,6 +44,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   longhaul::KeepStandardFiles();
+  longhaul::IgnoreFileSizeSignal();
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::EndProgram(Main(argc, argv));

@@ -6,9 +6,7 @@
 namespace longhaul::coordinator {
 
 EffectMetrics::EffectMetrics(MetricRegistry& registry)
-    : ready(registry.Gauge("longhaul_coordinator_ready",
-                           "1: decisions take effect; 0: they wait, for disk space.")),
-      live_pools(registry.Gauge("longhaul_coordinator_live_pools", "Pools that hold a lease.")),
+    : live_pools(registry.Gauge("longhaul_coordinator_live_pools", "Pools that hold a lease.")),
       jobs(registry.Gauge("longhaul_coordinator_jobs", "Jobs that are stored, by state.")),
       deleted_jobs(registry.Counter("longhaul_coordinator_deleted_jobs_total",
                                     "Jobs that were deleted: by a user, or since they had ended "
@@ -34,7 +32,6 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
                                           "L2 norm of the outer parameters.")),
       downlink_nmse(registry.Gauge("longhaul_coordinator_downlink_nmse_ratio",
                                    "Normalised mean squared error of the newest downlink.")) {
-  ready.With().Set(1);
   // Zeros, so that the first deletion is seen as a change.
   for (const char* by : {"user", "age"}) deleted_jobs.With({{"by", by}});
 }

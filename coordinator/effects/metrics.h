@@ -13,7 +13,6 @@ namespace longhaul::coordinator {
 struct EffectMetrics {
   explicit EffectMetrics(MetricRegistry& registry);
 
-  GaugeFamily& ready;
   GaugeFamily& live_pools;
   // state
   GaugeFamily& jobs;

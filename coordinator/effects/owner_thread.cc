@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <vector>
 
 namespace longhaul::coordinator {
 OwnerThread::OwnerThread(Options options, const Clock* clock, std::function<void()> tick)
@@ -14,18 +15,22 @@ OwnerThread::OwnerThread(Options options, const Clock* clock, std::function<void
 
 OwnerThread::~OwnerThread() { Stop(); }
 
-bool OwnerThread::Post(Task task) { return Push(tasks_, std::move(task), options_.queue_max); }
-
-bool OwnerThread::PostRead(Task task) { return Push(reads_, std::move(task), options_.reads_max); }
-
-bool OwnerThread::Submit(Task task) {
-  return Push(tasks_, std::move(task), std::numeric_limits<size_t>::max());
+bool OwnerThread::Post(Task task, Refusal refusal) {
+  return Push(tasks_, std::move(task), std::move(refusal), options_.queue_max);
 }
 
-bool OwnerThread::Push(Queue& queue, Task task, size_t queue_max) {
+bool OwnerThread::PostRead(Task task, Refusal refusal) {
+  return Push(reads_, std::move(task), std::move(refusal), options_.reads_max);
+}
+
+bool OwnerThread::Submit(Task task) {
+  return Push(tasks_, std::move(task), nullptr, std::numeric_limits<size_t>::max());
+}
+
+bool OwnerThread::Push(Queue& queue, Task task, Refusal refusal, size_t queue_max) {
   absl::MutexLock lock(&mutex_);
   if (stopping_ || queue.entries.size() >= queue_max) return false;
-  queue.entries.push_back({clock_->Now(), std::move(task)});
+  queue.entries.push_back({clock_->Now(), std::move(task), std::move(refusal)});
   return true;
 }
 
@@ -39,6 +44,31 @@ OwnerThread::Queue& OwnerThread::Next() {
   const bool read = !reads_.empty() && (tasks_.empty() || before_read_ >= kBeforeRead);
   before_read_ = read ? 0 : before_read_ + 1;
   return read ? reads_ : tasks_;
+}
+
+absl::Duration OwnerThread::standing() const {
+  absl::MutexLock lock(&mutex_);
+  if (running_since_ == absl::InfinitePast()) return absl::ZeroDuration();
+  return SteadyTime() - running_since_;
+}
+
+void OwnerThread::RefuseWaiting(const absl::Status& status) {
+  std::vector<Entry> refused;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (Queue* queue : {&tasks_, &reads_}) {
+      std::deque<Entry> kept;
+      for (Entry& entry : queue->entries) {
+        if (entry.refusal) {
+          refused.push_back(std::move(entry));
+        } else {
+          kept.push_back(std::move(entry));
+        }
+      }
+      queue->entries = std::move(kept);
+    }
+  }
+  for (Entry& entry : refused) std::move(entry.refusal)(status);
 }
 
 void OwnerThread::Stop() {
@@ -60,6 +90,7 @@ void OwnerThread::Run() {
     Entry entry;
     {
       absl::MutexLock lock(&mutex_);
+      running_since_ = absl::InfinitePast();
       const absl::Duration left = std::max(next_tick - SteadyTime(), absl::ZeroDuration());
       mutex_.AwaitWithTimeout(absl::Condition(&something_to_do), left);
       const bool none = tasks_.empty() && reads_.empty();
@@ -75,6 +106,7 @@ void OwnerThread::Run() {
         // backwards.
         entry.arrived = tasks_.empty() ? clock_->Now() : tasks_.entries.front().arrived;
       }
+      running_since_ = SteadyTime();
     }
     now_ = std::max(now_, entry.arrived);
     if (entry.task) {

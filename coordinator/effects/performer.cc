@@ -476,7 +476,6 @@ void Performer::ShowGauges() {
     parts_.metrics->pools.With({{"state", state}})
         .Set(pools.by_standing[static_cast<PoolStanding>(number)]);
   }
-  parts_.metrics->ready.With().Set(health().ok() && parts_.fragments->Health().ok());
   std::map<JobState, int64_t> states = jobs_by_state_;
   for (const auto& [id, job] : jobs_) {
     --states[job->record.state];

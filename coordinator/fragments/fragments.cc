@@ -58,6 +58,7 @@ void Fragments::Retire(const std::string& id) {
   const std::shared_ptr<JobFragments> job = Find(id);
   const std::shared_ptr<SharedStore> store = job ? job->store() : nullptr;
   if (store == nullptr) return;
+  job->set_full(JobFragments::Storing::kFinalCheckpoint, "");
   // If the task is refused or fails, the space stays in use until the next start.
   (void)parts_.background->Submit([this, job, store] { Note(*job, (*store)->Retire()); });
 }
@@ -119,6 +120,8 @@ void Fragments::Open(const std::string& id, bool create, Done<StoreContents> don
   if (!job) return done(NoJob(id));
   RunThen(*parts_.opening, std::move(done), [this, job, create] {
     absl::StatusOr<StoreContents> opened = OpenNow(*job, create);
+    if (opened.ok() || Passes(opened.status()))
+      job->set_full(JobFragments::Storing::kOpening, opened.status().message());
     Note(*job, opened.status());
     return opened;
   });
@@ -170,7 +173,8 @@ void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> don
 void Fragments::SnapshotLater(const std::shared_ptr<JobFragments>& job,
                               const std::shared_ptr<SharedStore>& store) {
   if (store->snapshot_asked.exchange(true)) return;
-  const bool accepted = parts_.background->Submit([this, job, store] {
+  TaskRunner* const runner = parts_.snapshots == nullptr ? parts_.background : parts_.snapshots;
+  const bool accepted = runner->Submit([this, job, store] {
     // Commits from here on ask again.
     store->snapshot_asked = false;
     const absl::Status status = (*store)->MaybeSnapshot();

@@ -85,12 +85,14 @@ class Fragments {
   };
   // All outlive the object. The runners have run all their tasks before the object ends. `opening`
   // opens stores, so that a new job does not wait for the checkpoints of others in `background`.
+  // Likewise `snapshots`, since logs grow until there are new ones. Null: `background`.
   struct Parts {
     FileSystem* fs = nullptr;
     Arbiter* arbiter = nullptr;
     TaskRunner* apply = nullptr;
     TaskRunner* opening = nullptr;
     TaskRunner* background = nullptr;
+    TaskRunner* snapshots = nullptr;
     FragmentMetrics* metrics = nullptr;
     const Logger* log = nullptr;
   };
@@ -161,8 +163,9 @@ class Fragments {
   std::shared_ptr<JobFragments> Find(absl::string_view job) const;
   std::string JobDir(absl::string_view job) const;
   const Parts& parts() const { return parts_; }
-  // RESOURCE_EXHAUSTED: contributions to some job cannot be logged, or a round of it cannot be
-  // applied, since the disk is full.
+  // RESOURCE_EXHAUSTED: the store of some job cannot be opened, contributions to it not be logged,
+  // a round of it not be applied, or its final checkpoint not be written, since the disk is full
+  // or does not answer.
   absl::Status Health() const;
   // Reports a fatal error to the arbiter, once for each job.
   void Note(JobFragments& job, const absl::Status& status);

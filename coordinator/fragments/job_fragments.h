@@ -84,13 +84,15 @@ class JobFragments {
   const WireCounter& bytes_up() const { return bytes_up_; }
   const WireCounter& bytes_down() const { return bytes_down_; }
 
-  // Why contributions cannot be logged, or a round not be applied, now (the disk is full), as a
-  // text. Empty: they can, or nobody has tried for kFullFor: a pool that is told of it comes again
-  // every few seconds, and a round is tried again every second.
+  // Why the store cannot be opened, contributions not be logged, a round not be applied, or the
+  // final checkpoint not be written, now (the disk is full or does not answer), as a text. Empty:
+  // they can, or nobody has tried to log or apply for kFullFor: a pool that is told of it comes
+  // again every few seconds, and a round is tried again every second.
   static constexpr absl::Duration kFullFor = absl::Seconds(30);
   std::string full() const;
-  // `why`: empty if it was stored.
-  enum class Storing { kPart, kRound };
+  // `why`: empty if it was stored. kAnswer: an operation of the disk, for which the job waits, has
+  // not returned.
+  enum class Storing { kPart, kRound, kOpening, kFinalCheckpoint, kAnswer };
   void set_full(Storing what, absl::string_view why);
 
   // Calls `show`, which makes series of metrics with the job's name. Returns false and does not
@@ -118,7 +120,7 @@ class JobFragments {
     absl::Time at;
   };
   // By Storing.
-  std::array<Full, 2> full_ ABSL_GUARDED_BY(mutex_);
+  std::array<Full, 5> full_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul::coordinator

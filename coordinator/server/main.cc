@@ -4,10 +4,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <optional>
-#include <thread>
+#include <string>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/escaped_text.h"
 #include "common/base/exit_code.h"
 #include "common/base/file_limit.h"
@@ -16,8 +21,10 @@
 #include "common/base/stop_signals.h"
 #include "common/command_line/output_end.h"
 #include "common/command_line/standard_files.h"
+#include "common/command_line/stop_deadline.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
+#include "common/io/slow_operations.h"
 #include "common/logging/flag_error.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/grpc_library.h"
@@ -35,10 +42,42 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(5);
+// The end of the whole program. Service managers wait for 30 s, some for 15.
+constexpr absl::Duration kEndPatience = absl::Seconds(25), kStuckPatience = absl::Seconds(12);
+// Something that has lasted for so long when the end is late holds it up.
+constexpr absl::Duration kStands = absl::Seconds(5);
 
-void WaitForSignal(const sigset_t& signals) {
-  int signal = 0;
-  sigwait(&signals, &signal);
+// What the thread of the signals, and the one that looks at the disk, need. They live as long as
+// the process.
+struct Watched {
+  absl::Notification asked_to_stop;
+  absl::Mutex mutex;
+  const CoordinatorServer* server ABSL_GUARDED_BY(mutex) = nullptr;
+  std::shared_ptr<SlowOperations> operations;
+
+  std::string Stands() ABSL_LOCKS_EXCLUDED(mutex) {
+    absl::MutexLock lock(&mutex);
+    if (server != nullptr) return server->Stands(kStands);
+    return operations->Oldest(kStands, [](absl::string_view) { return true; });
+  }
+  void SetServer(const CoordinatorServer* now) ABSL_LOCKS_EXCLUDED(mutex) {
+    absl::MutexLock lock(&mutex);
+    server = now;
+  }
+};
+
+Watched& Watch(const sigset_t& signals, const Logger& log) {
+  auto& watched = *new Watched;
+  watched.operations = std::make_shared<SlowOperations>(
+      SlowOperations::Options{.tell = [log](const std::string& line) { log.Warning(line); }});
+  watched.operations->Watch();
+  StopDeadline::Start(signals, {.patience = kEndPatience,
+                                .stuck_patience = kStuckPatience,
+                                .stands = [&watched] { return watched.Stands(); },
+                                .on_stop = [&watched] { watched.asked_to_stop.Notify(); },
+                                .second_exit = kExitFailed,
+                                .log = log});
+  return watched;
 }
 
 // Prints a line for each finding. Returns the exit code of the program.
@@ -91,6 +130,8 @@ int Run(Flags flags) {
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
   KeepGrpcLibrary();
+  Watched& watched = Watch(signals, log);
+  flags.server.operations = watched.operations;
   if (!flags.ready_file.empty()) {
     if (const absl::Status ready = CheckReadyFile(flags.ready_file); !ready.ok())
       return Refuse(log, ready);
@@ -109,7 +150,11 @@ int Run(Flags flags) {
   absl::StatusOr<std::unique_ptr<CoordinatorServer>> server =
       CoordinatorServer::Start(flags.server);
   if (!server.ok()) return Refuse(log, server.status());
-  const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
+  watched.SetServer(server->get());
+  const absl::Cleanup forget = [&watched] { watched.SetServer(nullptr); };
+  const std::unique_ptr<FileSystem> posix = MakePosixFileSystem();
+  const std::unique_ptr<FileSystem> fs =
+      MakeWatchedFileSystem(posix.get(), watched.operations.get());
   if (!flags.ready_file.empty()) {
     const absl::Status written = WriteFileAtomically(
         *fs, flags.ready_file,
@@ -117,12 +162,7 @@ int Run(Flags flags) {
     if (!written.ok()) return Refuse(log, OfFlag("--ready-file", written));
   }
   log.Info(absl::StrCat("serving at ", (*server)->address()));
-  WaitForSignal(signals);
-  std::thread([signals] {
-    // After a second signal the program does not wait for streams.
-    WaitForSignal(signals);
-    std::_Exit(1);
-  }).detach();
+  watched.asked_to_stop.WaitForNotification();
   if (!flags.ready_file.empty()) (void)fs->Remove(flags.ready_file);
   (*server)->Shutdown(kGrace);
   return 0;
@@ -141,6 +181,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   longhaul::KeepStandardFiles();
+  longhaul::IgnoreFileSizeSignal();
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::EndProgram(

@@ -5,20 +5,24 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
 #include "common/http/server.h"
 #include "common/io/available_memory.h"
 #include "common/io/posix_filesystem.h"
 #include "common/logging/flag_error.h"
+#include "common/logging/standard_error.h"
 #include "common/metrics/process_metrics.h"
 #include "common/metrics/registry.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/server.h"
+#include "common/rpc/status_details.h"
 #include "common/rpc/user_tokens.h"
 #include "common/track/tracker.h"
 #include "coordinator/access/audit_log.h"
@@ -37,6 +41,7 @@
 #include "coordinator/service/stream_publisher.h"
 #include "coordinator/service/sync_service.h"
 #include "coordinator/service/upload_service.h"
+#include "coordinator/store/job_folder.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -52,8 +57,12 @@ constexpr int kBulkQueueMax = 4096;
 constexpr int kApplyThreads = 2, kBulkThreads = 16;
 // How many points of curves may wait for the disk.
 constexpr int kTrackQueueMax = 1 << 14;
+constexpr absl::Duration kWatchEach = absl::Milliseconds(500);
 
-void ExitAtOnce(const absl::Status& status) { std::_Exit(1); }
+void ExitAtOnce(const absl::Status& status) {
+  FlushStandardError();
+  std::_Exit(1);
+}
 
 // The rest is for streams, the database and other programs.
 int64_t DefaultMemory() {
@@ -69,9 +78,14 @@ class CoordinatorServer::Impl {
   explicit Impl(const CoordinatorServerOptions& options)
       : own_clock_(options.clock == nullptr ? MakeSystemClock() : nullptr),
         clock_(options.clock == nullptr ? own_clock_.get() : options.clock),
-        own_fs_(options.fs == nullptr ? MakePosixFileSystem() : nullptr),
-        fs_(options.fs == nullptr ? own_fs_.get() : options.fs),
         log_(options.log),
+        operations_(options.operations),
+        slow_(options.slow),
+        data_dir_(options.data_dir),
+        own_fs_(options.fs == nullptr ? MakePosixFileSystem() : nullptr),
+        watched_fs_(MakeWatchedFileSystem(options.fs == nullptr ? own_fs_.get() : options.fs,
+                                          operations_.get())),
+        fs_(watched_fs_.get()),
         track_(std::make_unique<Executor>(
             Executor::Options{.threads = 1, .queue_max = kTrackQueueMax})),
         tracker_(fs_, track_.get(), log_),
@@ -87,7 +101,8 @@ class CoordinatorServer::Impl {
   absl::Status Start(const CoordinatorServerOptions& options) {
     LH_RETURN_IF_ERROR(CheckOptions(options, log_));
     LH_RETURN_IF_ERROR(OpenAccess(options));
-    LH_ASSIGN_OR_RETURN(meta_, OpenDatabase(*fs_, options.data_dir, log_));
+    LH_ASSIGN_OR_RETURN(meta_, OpenDatabase(*fs_, options.data_dir, log_, operations_.get()));
+    LookForSpace();
     std::vector<std::string> troubles;
     LH_ASSIGN_OR_RETURN(uploads_, Uploads::Open(fs_, clock_,
                                                 {.data_dir = options.data_dir,
@@ -120,6 +135,7 @@ class CoordinatorServer::Impl {
     apply_.reset();
     opening_.reset();
     background_.reset();
+    snapshots_.reset();
     tracker_.Close("");
     track_.reset();
     log_.Info("state is persisted");
@@ -128,12 +144,26 @@ class CoordinatorServer::Impl {
   const std::string& address() const { return server_->address(); }
   std::string http_address() const { return http_server_ ? http_server_->address() : ""; }
 
+  std::string Stands(absl::Duration at_least) const {
+    const std::string disk = operations_->OldestBelow(data_dir_, at_least);
+    if (const absl::Duration turn = watched_owner_ ? owner_->standing() : absl::ZeroDuration();
+        turn >= at_least) {
+      return absl::StrCat("nothing has been decided for ",
+                          absl::FormatDuration(absl::Trunc(turn, absl::Seconds(1))),
+                          disk.empty() ? "" : ": ", disk);
+    }
+    if (!disk.empty()) return absl::StrCat("the coordinator's disk: ", disk);
+    return audit_ && audit_->standing() >= at_least ? std::string(audit_->Health().message()) : "";
+  }
+
  private:
   void StartWork(const CoordinatorServerOptions& options, RecoveredState recovered) {
     apply_ = std::make_unique<Executor>(
         Executor::Options{.threads = kApplyThreads, .queue_max = kQueueMax});
     opening_ = std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
     background_ =
+        std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
+    snapshots_ =
         std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = kQueueMax});
     bulk_ = std::make_unique<Executor>(
         Executor::Options{.threads = kBulkThreads, .queue_max = kBulkQueueMax});
@@ -145,6 +175,7 @@ class CoordinatorServer::Impl {
                                                               .apply = apply_.get(),
                                                               .opening = opening_.get(),
                                                               .background = background_.get(),
+                                                              .snapshots = snapshots_.get(),
                                                               .metrics = &fragment_metrics_,
                                                               .log = &log_});
     owner_ = std::make_unique<OwnerThread>(OwnerThread::Options(), clock_, [this] { Tick(); });
@@ -165,6 +196,8 @@ class CoordinatorServer::Impl {
                        .ballast = ballast_.get(),
                        .log = &log_},
         std::move(recovered));
+    watched_owner_ = true;
+    watchdog_ = std::jthread([this](const std::stop_token& stop) { WatchOwner(stop); });
     publisher_.Connect(performer_.get());
     arbiter_.Connect(performer_.get(), owner_.get());
     (void)owner_->Submit([this] {
@@ -185,6 +218,50 @@ class CoordinatorServer::Impl {
     // Not here, since it reads a file. If there is no room, the next second does it.
     if (tokens_) (void)beside_->Submit([this] { door_->EndWithdrawn(); });
     SweepUploads();
+    NoteHangs();
+    if (audit_) audit_->Retry();
+    if (!looking_for_space_.exchange(true) && !beside_->Submit([this] { LookForSpace(); }))
+      looking_for_space_ = false;
+  }
+
+  // Users hear why they get no answer. Whoever waits for a turn of the owner thread cannot say it.
+  void WatchOwner(const std::stop_token& stop) {
+    absl::Mutex mutex;
+    const std::stop_callback wake(stop, [&mutex] { absl::MutexLock lock(&mutex); });
+    const auto stopped = [&stop] { return stop.stop_requested(); };
+    absl::MutexLock lock(&mutex);
+    while (!mutex.AwaitWithTimeout(absl::Condition(&stopped), kWatchEach)) {
+      if (owner_->standing() < slow_) continue;
+      owner_->RefuseWaiting(
+          WithRetryDelay(absl::UnavailableError(Stands(slow_)), absl::Seconds(5)));
+    }
+  }
+
+  // Owner thread. A job that waits for an operation of the disk says so, and blames no pool.
+  // Checkpoints hold it up only at its end, or before a pause.
+  void NoteHangs() {
+    for (const std::shared_ptr<LiveJob>& job : performer_->All()) {
+      if (!job->fragments) continue;
+      const std::string dir = fragments_->JobDir(job->id());
+      const bool awaits_checkpoint =
+          job->state() == JobState::kFinishing || job->state() == JobState::kPausing;
+      job->fragments->set_full(
+          JobFragments::Storing::kAnswer, operations_->Oldest(slow_, [&](absl::string_view path) {
+            return IsBelow(path, dir) && !IsBelow(path, TrackFolder(dir)) &&
+                   !IsBelow(path, SnapshotFolder(dir)) &&
+                   (awaits_checkpoint || !IsBelow(path, CheckpointFolder(dir)));
+          }));
+    }
+  }
+
+  // The system may wait for a disk here, too, so whoever shows the numbers does not ask it.
+  void LookForSpace() {
+    const SlowOperations::Operation operation(operations_.get(), "statvfs", data_dir_);
+    std::error_code error;
+    const std::filesystem::space_info found = std::filesystem::space(data_dir_, error);
+    space_free_ = error ? -1 : static_cast<int64_t>(found.available);
+    space_size_ = error ? -1 : static_cast<int64_t>(found.capacity);
+    looking_for_space_ = false;
   }
 
   // Owner thread. Beside it what no job needs any more is removed.
@@ -203,11 +280,11 @@ class CoordinatorServer::Impl {
   // The one deletion that no call makes.
   void AuditExpiry(const std::string& job) {
     if (!audit_) return;
-    audit_->Write({.who = "coordinator",
-                   .method = "longhaul.v1.JobService/DeleteJob",
-                   .job = job,
-                   .result = "OK",
-                   .message = "it ended long ago (--ended-job-keep)"});
+    audit_->Note({.who = "coordinator",
+                  .method = "longhaul.v1.JobService/DeleteJob",
+                  .job = job,
+                  .result = "OK",
+                  .message = "it ended long ago (--ended-job-keep)"});
   }
 
   // Those that would wait for something other than their clients.
@@ -223,8 +300,11 @@ class CoordinatorServer::Impl {
   }
 
   absl::Status Health() const {
+    if (const std::string stands = Stands(slow_); !stands.empty())
+      return absl::UnavailableError(stands);
     LH_RETURN_IF_ERROR(performer_->health());
-    return fragments_->Health();
+    LH_RETURN_IF_ERROR(fragments_->Health());
+    return audit_ ? audit_->Health() : absl::OkStatus();
   }
 
   absl::Status OpenAccess(const CoordinatorServerOptions& options) {
@@ -250,11 +330,14 @@ class CoordinatorServer::Impl {
     if (tokens_) rpc.client_certificates = ClientCertificates::kOptional;
     rpc.interceptors = [this, guarded = options.tls != nullptr] {
       ServerOptions::Interceptors interceptors;
-      if (guarded) interceptors.push_back(door_->MakeGuard());
+      // gRPC asks the last one first about what was received. So the log knows who calls, and what
+      // the guard refused.
       if (audit_) {
         interceptors.push_back(audit_->MakeObserver(
-            [this](const grpc::ServerContextBase& call) { return door_->WhoCalls(call); }));
+            {.who = [this](const auto& call) { return door_->WhoCalls(call); },
+             .refused = [this](const auto& call) { return door_->IsRefused(call); }}));
       }
+      if (guarded) interceptors.push_back(door_->MakeGuard());
       return interceptors;
     };
     return rpc;
@@ -286,7 +369,7 @@ class CoordinatorServer::Impl {
     server_service_ = std::make_unique<ServerService>(ServerFacts{
         .clock = clock_,
         .started = clock_->Now(),
-        .data_dir = options.data_dir,
+        .disk_free_bytes = [this] { return space_free_.load(); },
         .ready = [this] { return Health(); },
         .http_address = [this] { return shows_pages_ ? http_address() : std::string(); },
         .door = service.door});
@@ -323,22 +406,31 @@ class CoordinatorServer::Impl {
     return absl::OkStatus();
   }
 
-  // What ends one day: the room on the disk, and the certificate.
+  // What stands still or is lost, and what ends one day: the room on the disk, and the certificate.
   void AddSystemMetrics(const CoordinatorServerOptions& options) {
-    const auto space = [folder =
-                            options.data_dir](std::uintmax_t std::filesystem::space_info::*of) {
-      return [folder, of]() -> std::optional<double> {
-        std::error_code error;
-        const std::filesystem::space_info found = std::filesystem::space(folder, error);
-        return error ? std::nullopt : std::optional(static_cast<double>(found.*of));
+    registry_.Gauge("longhaul_coordinator_ready",
+                    "1: decisions take effect; 0: they wait for a disk, or an operation of it does "
+                    "not return, or the audit log cannot be written. /readyz says which.",
+                    [this] { return Health().ok() ? 1. : 0.; });
+    registry_.Gauge("longhaul_coordinator_slow_disk_operation_seconds",
+                    "How long the oldest operation of a disk has not returned; 0 below 10 s.",
+                    [this] { return absl::ToDoubleSeconds(operations_->Longest()); });
+    registry_.Counter("longhaul_coordinator_log_lines_dropped_total",
+                      "Log lines that standard error did not take, since nobody read it.",
+                      [] { return static_cast<double>(StandardErrorLinesDropped()); });
+    registry_.Counter("longhaul_coordinator_audit_lines_dropped_total",
+                      "Lines that --audit-log lacks, since they could not be written.",
+                      [this] { return audit_ ? static_cast<double>(audit_->dropped()) : 0.; });
+    const auto space = [](const std::atomic<int64_t>& bytes) {
+      return [&bytes]() -> std::optional<double> {
+        const int64_t known = bytes;
+        return known < 0 ? std::nullopt : std::optional(static_cast<double>(known));
       };
     };
     registry_.Gauge("longhaul_coordinator_data_free_bytes",
-                    "Free on the file system of --data-dir.",
-                    space(&std::filesystem::space_info::available));
+                    "Free on the file system of --data-dir.", space(space_free_));
     registry_.Gauge("longhaul_coordinator_data_size_bytes",
-                    "Size of the file system of --data-dir.",
-                    space(&std::filesystem::space_info::capacity));
+                    "Size of the file system of --data-dir.", space(space_size_));
     if (options.tls == nullptr) return;
     registry_.Gauge("longhaul_coordinator_certificate_expiry_timestamp_seconds",
                     "When the certificate in use, of --tls-certificate, ends, since 1970.",
@@ -351,9 +443,15 @@ class CoordinatorServer::Impl {
 
   const std::unique_ptr<Clock> own_clock_;
   Clock* const clock_;
-  const std::unique_ptr<FileSystem> own_fs_;
-  FileSystem* const fs_;
   const Logger log_;
+  const std::shared_ptr<SlowOperations> operations_;
+  const absl::Duration slow_;
+  const std::string data_dir_;
+  const std::unique_ptr<FileSystem> own_fs_, watched_fs_;
+  FileSystem* const fs_;
+  // -1: not known.
+  std::atomic<int64_t> space_free_ = -1, space_size_ = -1;
+  std::atomic<bool> looking_for_space_ = false;
   std::unique_ptr<Executor> track_;
   Tracker tracker_;
   JobTracks tracks_;
@@ -377,9 +475,12 @@ class CoordinatorServer::Impl {
   std::atomic<bool> sweeping_ = false;  // A removal of uploads is queued or runs.
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
-  std::unique_ptr<Executor> apply_, opening_, background_, bulk_, beside_, reader_;
+  std::unique_ptr<Executor> apply_, opening_, background_, snapshots_, bulk_, beside_, reader_;
   std::unique_ptr<Ballast> ballast_;
   std::unique_ptr<OwnerThread> owner_;
+  // True once owner_ exists.
+  std::atomic<bool> watched_owner_ = false;
+  std::jthread watchdog_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<UploadService> upload_service_;
   std::unique_ptr<PoolService> pool_service_;
@@ -399,6 +500,8 @@ class CoordinatorServer::Impl {
 absl::StatusOr<std::unique_ptr<CoordinatorServer>> CoordinatorServer::Start(
     CoordinatorServerOptions options) {
   if (options.core.memory == 0) options.core.memory = DefaultMemory();
+  if (options.operations == nullptr)
+    options.operations = std::make_shared<SlowOperations>(SlowOperations::Options());
   auto impl = std::make_unique<Impl>(options);
   const absl::Status started = impl->Start(options);
   std::unique_ptr<CoordinatorServer> server(new CoordinatorServer(std::move(impl)));
@@ -412,6 +515,10 @@ CoordinatorServer::~CoordinatorServer() { Shutdown(absl::ZeroDuration()); }
 
 const std::string& CoordinatorServer::address() const { return impl_->address(); }
 std::string CoordinatorServer::http_address() const { return impl_->http_address(); }
+
+std::string CoordinatorServer::Stands(absl::Duration at_least) const {
+  return impl_->Stands(at_least);
+}
 
 void CoordinatorServer::Shutdown(absl::Duration grace) { impl_->Shutdown(grace); }
 

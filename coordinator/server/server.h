@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/io/filesystem.h"
+#include "common/io/slow_operations.h"
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
 #include "coordinator/effects/performer.h"
@@ -56,6 +57,11 @@ struct CoordinatorServerOptions {
   Clock* clock = nullptr;
   // The file system of the jobs' stores. Null: the machine's. Otherwise it outlives the server.
   FileSystem* fs = nullptr;
+  // Knows the operations of the disk that are in progress. Null: the server has its own.
+  std::shared_ptr<SlowOperations> operations;
+  // How long an operation of the disk, or a turn of the owner thread, may last before it counts as
+  // hanging.
+  absl::Duration slow = kSlowOperation;
   // Called once, on any thread, when the durable state can guarantee nothing more. Nothing is
   // published after it. Empty: the process exits with status 1.
   std::function<void(const absl::Status&)> on_fatal;
@@ -79,6 +85,11 @@ class CoordinatorServer {
   const std::string& address() const;
   // Empty if it is not served.
   std::string http_address() const;
+
+  // What stands still for at least so long, and holds up the coordinator or its end: an operation
+  // of the disk, a decision, a line of the audit log. In words; empty: nothing. Any thread, and
+  // while Shutdown runs, too. Does not block.
+  std::string Stands(absl::Duration at_least) const;
 
   // Ends the service: health becomes NOT_SERVING, streams end with UNAVAILABLE, calls in progress
   // get `grace`, and state is persisted. Blocks. Later calls return at once.

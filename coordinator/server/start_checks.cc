@@ -53,14 +53,16 @@ absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir) {
+absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir,
+                                                    SlowOperations* operations) {
   const auto unusable = [&](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat("--data-dir ", data_dir, ": ", status.message(),
                                                     ": name a folder that this user may write to"));
   };
   if (const absl::Status made = CreateDirs(fs, JobsFolder(data_dir)); !made.ok())
     return unusable(made);
-  absl::StatusOr<std::unique_ptr<MetaStore>> meta = MetaStore::Open(DatabasePath(data_dir));
+  absl::StatusOr<std::unique_ptr<MetaStore>> meta =
+      MetaStore::Open(DatabasePath(data_dir), operations);
   if (absl::IsPermissionDenied(meta.status())) return unusable(meta.status());
   if (!absl::IsUnavailable(meta.status())) return meta;
   return absl::UnavailableError(absl::StrCat("another coordinator uses the data folder ", data_dir,
@@ -130,8 +132,9 @@ absl::Status CheckReadyFile(const std::string& path) {
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenDatabase(FileSystem& fs, const std::string& data_dir,
-                                                        const Logger& log) {
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<MetaStore> meta, OpenMeta(fs, data_dir));
+                                                        const Logger& log,
+                                                        SlowOperations* operations) {
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<MetaStore> meta, OpenMeta(fs, data_dir, operations));
   LH_RETURN_IF_ERROR(CheckFolders(fs, data_dir, *meta, log));
   return meta;
 }

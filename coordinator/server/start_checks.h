@@ -29,7 +29,9 @@ absl::Status CheckReadyFile(const std::string& path);
 // not know, or lacks. Blocks on the disk. PERMISSION_DENIED or another error of the folder;
 // UNAVAILABLE: another coordinator uses it; DATA_LOSS: the database belongs to another data folder,
 // or is damaged.
+// `operations`: as of SqliteDatabase.
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenDatabase(FileSystem& fs, const std::string& data_dir,
-                                                        const Logger& log);
+                                                        const Logger& log,
+                                                        SlowOperations* operations);
 
 }  // namespace longhaul::coordinator

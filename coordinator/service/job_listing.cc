@@ -35,8 +35,10 @@ void JobListing::Read() {
       ReadListed(service_.performer->meta(), before_, wanted_);
   if (!rows.ok()) return End(rows.status());
   read_ = *std::move(rows);
-  if (!service_.owner->PostRead([self = shared_from_this()] { self->Complete(); }))
-    End(Overloaded());
+  const bool posted = service_.owner->PostRead(
+      [self = shared_from_this()] { self->Complete(); },
+      [self = shared_from_this()](const absl::Status& status) { self->End(status); });
+  if (!posted) End(Overloaded());
 }
 
 void JobListing::Complete() {

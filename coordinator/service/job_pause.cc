@@ -28,7 +28,7 @@ grpc::ServerUnaryReactor* JobService::PauseJob(grpc::CallbackServerContext* cont
                     .job = record.id, .by = caller, .reason = BoundedFaultText(request->reason())},
                 response->mutable_job());
   };
-  return OnOwner(context, service_, ToChange(*context, request->job(), std::move(pause)));
+  return OnOwnerInTime(context, service_, ToChange(*context, request->job(), std::move(pause)));
 }
 
 grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* context,
@@ -42,7 +42,7 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
                              request->job(), "`, with another name"),
                 coordinator::ResumeJob{.job = record.id, .by = caller}, response->mutable_job());
   };
-  return OnOwner(context, service_, ToChange(*context, request->job(), std::move(resume)));
+  return OnOwnerInTime(context, service_, ToChange(*context, request->job(), std::move(resume)));
 }
 
 }  // namespace longhaul::coordinator

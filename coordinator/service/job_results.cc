@@ -68,7 +68,7 @@ grpc::ServerUnaryReactor* JobService::CreateCheckpoint(grpc::CallbackServerConte
                     return absl::OkStatus();
                   });
   };
-  return OnOwner(context, service_, ToChange(*context, request->job(), std::move(ask)));
+  return OnOwnerInTime(context, service_, ToChange(*context, request->job(), std::move(ask)));
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* JobService::DownloadCheckpoint(
@@ -86,7 +86,7 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
                                                 const v1::DeleteJobRequest* request,
                                                 v1::DeleteJobResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  return OnOwner(
+  return OnOwnerInTime(
       context, service_,
       [this, request, response,
        caller = service_.JobCallerOf(*context)](grpc::ServerUnaryReactor* reactor) {

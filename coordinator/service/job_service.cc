@@ -73,7 +73,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
   }
   // Not on a thread of gRPC, since the disk may block.
   return AnswerElsewhere(
-      context, [&](auto task) { return service_.beside->Submit(std::move(task)); },
+      context, [&](auto task, auto*) { return service_.beside->Submit(std::move(task)); },
       [=, this](grpc::ServerUnaryReactor* reactor) {
         absl::StatusOr<ResolvedJob> resolved = ResolveBeginning(service_, *request);
         if (!resolved.ok()) return reactor->Finish(ToGrpcStatus(resolved.status()));
@@ -97,7 +97,8 @@ void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRe
     return Get(submitted.job, response->mutable_job());
   };
   const bool posted = service_.owner->Post(
-      [reactor, submit = std::move(submit)]() mutable { reactor->Finish(ToGrpcStatus(submit())); });
+      [reactor, submit = std::move(submit)]() mutable { reactor->Finish(ToGrpcStatus(submit())); },
+      RefusalOf(reactor));
   if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
 }
 
@@ -151,14 +152,16 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
   LH_RETURN_IF_REFUSED(service_.door, context);
   std::shared_ptr<JobWatchStream> stream =
       JobWatchStream::Open(2);  // The newest state, and the one that ends it.
-  const bool posted = service_.owner->PostRead([this, stream, request = *request] {
+  auto watch = [this, stream, request = *request] {
     v1::Job job;
     if (const absl::Status found = Get(request.job(), &job); !found.ok()) return stream->End(found);
     JobWatcher watcher{.stream = stream};
     if (request.has_events_after()) watcher.events_after = request.events_after();
     service_.watchers->Add(std::move(watcher), job, request.cursor(), service_.performer->now(),
                            EventSourceOf(*service_.performer));
-  });
+  };
+  const bool posted = service_.owner->PostRead(
+      std::move(watch), [stream](const absl::Status& status) { stream->End(status); });
   if (!posted) stream->End(Overloaded());
   return stream.get();
 }
@@ -180,7 +183,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
           reactor->Finish(ToGrpcStatus(Get(id, response->mutable_job())));
         });
   };
-  return OnOwner(context, service_, ToChange(*context, request->job(), std::move(cancel)));
+  return OnOwnerInTime(context, service_, ToChange(*context, request->job(), std::move(cancel)));
 }
 
 grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContext* context,

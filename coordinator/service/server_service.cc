@@ -1,8 +1,5 @@
 #include "coordinator/service/server_service.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "absl/strings/str_cat.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/service/messages.h"
@@ -10,15 +7,6 @@
 #include "coordinator/service/unary.h"
 
 namespace longhaul::coordinator {
-namespace {
-
-int64_t FreeBytes(const std::string& folder) {
-  std::error_code error;
-  const std::filesystem::space_info space = std::filesystem::space(folder, error);
-  return error ? -1 : static_cast<int64_t>(space.available);
-}
-
-}  // namespace
 
 grpc::ServerUnaryReactor* ServerService::Describe(grpc::CallbackServerContext* context,
                                                   const v1::DescribeRequest*,
@@ -28,7 +16,7 @@ grpc::ServerUnaryReactor* ServerService::Describe(grpc::CallbackServerContext* c
   *response->mutable_now() = ToProto(facts_.clock->Wall());
   *response->mutable_started_at() = ToProto(facts_.started);
   response->set_not_ready(std::string(facts_.ready().message()));
-  response->set_disk_free_bytes(FreeBytes(facts_.data_dir));
+  response->set_disk_free_bytes(facts_.disk_free_bytes());
   response->set_http_address(facts_.http_address());
   return Answered(context, absl::OkStatus());
 }

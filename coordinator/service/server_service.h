@@ -1,6 +1,7 @@
 // ServerService: what the coordinator says about itself.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -19,7 +20,8 @@ inline constexpr int kProbeBytesMax = 1 << 20;
 struct ServerFacts {
   Clock* clock = nullptr;  // Outlives the service.
   absl::Time started;
-  std::string data_dir;
+  // Of the data folder; -1: not known. Thread-safe; does not block.
+  std::function<int64_t()> disk_free_bytes;
   std::function<absl::Status()> ready;        // Thread-safe.
   std::function<std::string()> http_address;  // Thread-safe.
   const Door* door = nullptr;                 // Null without TLS.

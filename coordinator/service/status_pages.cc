@@ -34,17 +34,21 @@ struct Asked {
 };
 
 // `make` runs on the thread to which `post` gives it. The caller may have given up before that:
-// then the answer is UNAVAILABLE.
+// then the answer is UNAVAILABLE, with what stands still if that is known.
 template <typename Message>
-absl::StatusOr<Message> AnswerOf(absl::FunctionRef<bool(TaskRunner::Task)> post,
+absl::StatusOr<Message> AnswerOf(const StatusSource& source,
+                                 absl::FunctionRef<bool(TaskRunner::Task)> post,
                                  std::function<absl::StatusOr<Message>()> make) {
   const auto asked = std::make_shared<Asked<Message>>();
   const bool posted = post([asked, make = std::move(make)] {
     asked->answer = make();
     asked->done.Notify();
   });
-  if (!posted || !asked->done.WaitForNotificationWithTimeout(kPatience))
-    return absl::UnavailableError("the coordinator is busy, or going down: try again");
+  if (!posted || !asked->done.WaitForNotificationWithTimeout(kPatience)) {
+    const absl::Status ready = source.ready();
+    return absl::UnavailableError(ready.ok() ? "the coordinator is busy, or going down: try again"
+                                             : ready.message());
+  }
   return std::move(asked->answer);
 }
 
@@ -52,7 +56,10 @@ template <typename Message>
 absl::StatusOr<Message> FromOwner(const StatusSource& source,
                                   std::function<absl::StatusOr<Message>()> make) {
   return AnswerOf<Message>(
-      [&](TaskRunner::Task task) { return source.service.owner->PostRead(std::move(task)); },
+      source,
+      [&](TaskRunner::Task task) {
+        return source.service.owner->PostRead(std::move(task), [](const absl::Status&) {});
+      },
       std::move(make));
 }
 
@@ -60,7 +67,7 @@ template <typename Message>
 absl::StatusOr<Message> FromReader(const StatusSource& source,
                                    std::function<absl::StatusOr<Message>()> make) {
   return AnswerOf<Message>(
-      [&](TaskRunner::Task task) { return source.service.reader->Submit(std::move(task)); },
+      source, [&](TaskRunner::Task task) { return source.service.reader->Submit(std::move(task)); },
       std::move(make));
 }
 

@@ -97,7 +97,9 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
   if (!valid.ok()) return Answered(context, valid);
   return AnswerElsewhere(
       context,
-      [&](auto task) { return service_.bulk.executor->Submit(request->pool(), std::move(task)); },
+      [&](auto task, auto*) {
+        return service_.bulk.executor->Submit(request->pool(), std::move(task));
+      },
       FinishWith([=, this] {
         absl::StatusOr<v1::GetContributionResponse> found =
             service_.performer->fragments().FindContribution(*request);

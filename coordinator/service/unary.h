@@ -1,6 +1,7 @@
 // How unary calls work here. A call is checked on gRPC's thread and decided on the owner thread,
 // which also answers it: at once, or when the decision is durable. What only reads files is
-// answered by another thread. A call for which there is no room is refused (Overloaded).
+// answered by another thread. A call for which there is no room is refused (Overloaded), and so is
+// a user's call for which the owner thread does not come (UNAVAILABLE, with what stands still).
 #pragma once
 
 #include <memory>
@@ -21,13 +22,18 @@ inline grpc::ServerUnaryReactor* Answered(grpc::CallbackServerContext* context,
   return reactor;
 }
 
-// Gives `work(reactor)`, which ends the call now or later, to another thread: post(task) -> whether
-// that has room.
+// Ends a call whose turn does not come, since the owner thread stands still.
+inline OwnerThread::Refusal RefusalOf(grpc::ServerUnaryReactor* reactor) {
+  return [reactor](const absl::Status& status) { reactor->Finish(ToGrpcStatus(status)); };
+}
+
+// Gives `work(reactor)`, which ends the call now or later, to another thread: post(task, reactor)
+// -> whether that has room.
 template <typename Post, typename Work>
 grpc::ServerUnaryReactor* AnswerElsewhere(grpc::CallbackServerContext* context, Post post,
                                           Work work) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  if (!post([reactor, work = std::move(work)]() mutable { work(reactor); }))
+  if (!post([reactor, work = std::move(work)]() mutable { work(reactor); }, reactor))
     reactor->Finish(ToGrpcStatus(Overloaded()));
   return reactor;
 }
@@ -44,23 +50,42 @@ template <typename Make>
 grpc::ServerUnaryReactor* AnswerFrom(grpc::CallbackServerContext* context, TaskRunner& runner,
                                      Make make) {
   return AnswerElsewhere(
-      context, [&](auto task) { return runner.Submit(std::move(task)); },
+      context, [&](auto task, auto*) { return runner.Submit(std::move(task)); },
       FinishWith(std::move(make)));
 }
 
+// Waits for the owner thread for as long as it takes: for calls of pools, whose leases hold from
+// the time of the call's arrival, also when a disk stood still meanwhile.
 template <typename Work>
 grpc::ServerUnaryReactor* OnOwner(grpc::CallbackServerContext* context,
                                   const ServiceContext& service, Work work) {
   return AnswerElsewhere(
-      context, [&](auto task) { return service.owner->Post(std::move(task)); }, std::move(work));
+      context, [&](auto task, auto*) { return service.owner->Post(std::move(task)); },
+      std::move(work));
 }
 
-// On the owner thread, for calls that only read.
+// For calls of users, who hear what stands still (OwnerThread::RefuseWaiting). Then nothing was
+// changed.
+template <typename Work>
+grpc::ServerUnaryReactor* OnOwnerInTime(grpc::CallbackServerContext* context,
+                                        const ServiceContext& service, Work work) {
+  return AnswerElsewhere(
+      context,
+      [&](auto task, auto* reactor) {
+        return service.owner->Post(std::move(task), RefusalOf(reactor));
+      },
+      std::move(work));
+}
+
+// As OnOwnerInTime, for calls that only read.
 template <typename Decide>
 grpc::ServerUnaryReactor* AnswerFromOwner(grpc::CallbackServerContext* context,
                                           const ServiceContext& service, Decide decide) {
   return AnswerElsewhere(
-      context, [&](auto task) { return service.owner->PostRead(std::move(task)); },
+      context,
+      [&](auto task, auto* reactor) {
+        return service.owner->PostRead(std::move(task), RefusalOf(reactor));
+      },
       FinishWith(std::move(decide)));
 }
 

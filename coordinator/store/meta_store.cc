@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/meta_tables.h"
 #include "coordinator/store/sqlite_database.h"
@@ -185,13 +187,32 @@ absl::Status Write(SqliteDatabase& database, const RemovedJob& job) {
 
 }  // namespace
 
-MetaStore::MetaStore(std::unique_ptr<SqliteDatabase> database) : database_(std::move(database)) {}
+MetaStore::MetaStore(std::unique_ptr<SqliteDatabase> database, std::string path)
+    : path_(std::move(path)), database_(std::move(database)) {}
+
+absl::Status MetaStore::TakeTurn(absl::Duration patience) {
+  absl::MutexLock lock(&turn_mutex_);
+  const auto free = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turn_mutex_) { return !taken_; };
+  if (!turn_mutex_.AwaitWithTimeout(absl::Condition(&free), patience)) {
+    return absl::UnavailableError(
+        absl::StrCat("query of ", path_, " has not returned for ", absl::FormatDuration(patience)));
+  }
+  taken_ = true;
+  return absl::OkStatus();
+}
+
+void MetaStore::EndTurn() {
+  absl::MutexLock lock(&turn_mutex_);
+  taken_ = false;
+}
 MetaStore::~MetaStore() = default;
 
-absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database, SqliteDatabase::Open(path));
+absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::Open(const std::string& path,
+                                                           SlowOperations* operations) {
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
+                      SqliteDatabase::Open(path, operations));
   LH_RETURN_IF_ERROR(PrepareTables(*database, path));
-  return absl::WrapUnique(new MetaStore(std::move(database)));
+  return absl::WrapUnique(new MetaStore(std::move(database), path));
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::OpenImage(absl::string_view image,
@@ -199,7 +220,7 @@ absl::StatusOr<std::unique_ptr<MetaStore>> MetaStore::OpenImage(absl::string_vie
   LH_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> database,
                       SqliteDatabase::OpenImage(image, path));
   LH_RETURN_IF_ERROR(PrepareToRead(*database, path));
-  return absl::WrapUnique(new MetaStore(std::move(database)));
+  return absl::WrapUnique(new MetaStore(std::move(database), path));
 }
 
 absl::Status MetaStore::WriteAll(absl::Span<const MetaRecord> records) {
@@ -214,6 +235,8 @@ absl::Status MetaStore::WriteAll(absl::Span<const MetaRecord> records) {
 
 absl::Status MetaStore::Commit(absl::Span<const MetaRecord> records) {
   if (records.empty()) return absl::OkStatus();
+  LH_RETURN_IF_ERROR(TakeTurn(absl::InfiniteDuration()));
+  const absl::Cleanup end = [this] { EndTurn(); };
   absl::MutexLock lock(&mutex_);
   LH_RETURN_IF_ERROR(database_->Query("BEGIN IMMEDIATE", {}).status());
   absl::Status written = WriteAll(records);

@@ -4,7 +4,7 @@
 // it is open, so two coordinators cannot share a data folder. Errors of every call:
 // RESOURCE_EXHAUSTED (the disk is full; nothing changed), DATA_LOSS marked fatal (input or output
 // error, or a damaged file; fatal.h says what the caller must do), UNAVAILABLE (another process has
-// the file).
+// the file; of a read: another call has not returned for kSlowOperation, as the disk hangs).
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,9 @@ class MetaStore : public MetaLog {
   // Opens or makes the file; its folder exists. Verifies an existing file (SqliteDatabase::Open).
   // ":memory:": nothing is kept. A file that an earlier version wrote gets the tables that it
   // lacks; that version can still use it. FAILED_PRECONDITION: the file has another schema.
-  static absl::StatusOr<std::unique_ptr<MetaStore>> Open(const std::string& path);
+  // `operations`: as of SqliteDatabase.
+  static absl::StatusOr<std::unique_ptr<MetaStore>> Open(const std::string& path,
+                                                         SlowOperations* operations = nullptr);
   // Opens the bytes of a file, to read only. `path` is for messages. An earlier version may have
   // written them. FAILED_PRECONDITION: another schema.
   static absl::StatusOr<std::unique_ptr<MetaStore>> OpenImage(absl::string_view image,
@@ -96,11 +98,19 @@ class MetaStore : public MetaLog {
   absl::StatusOr<std::vector<std::string>> ListUnremoved();
 
  private:
-  explicit MetaStore(std::unique_ptr<SqliteDatabase> database);
+  MetaStore(std::unique_ptr<SqliteDatabase> database, std::string path);
   absl::StatusOr<std::vector<SqlRow>> Query(absl::string_view sql,
                                             const std::vector<SqlValue>& parameters);
   absl::Status WriteAll(absl::Span<const MetaRecord> records) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // Waits until no other call uses the database. UNAVAILABLE: `patience` was not enough.
+  absl::Status TakeTurn(absl::Duration patience) ABSL_LOCKS_EXCLUDED(turn_mutex_);
+  void EndTurn() ABSL_LOCKS_EXCLUDED(turn_mutex_);
+
+  const std::string path_;
+  absl::Mutex turn_mutex_;
+  bool taken_ ABSL_GUARDED_BY(turn_mutex_) = false;
+  // Held by who has the turn.
   absl::Mutex mutex_;
   const std::unique_ptr<SqliteDatabase> database_ ABSL_PT_GUARDED_BY(mutex_);
 };

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/meta_store.h"
@@ -86,6 +87,8 @@ absl::StatusOr<JobRecord> OneJob(const absl::StatusOr<std::vector<SqlRow>>& rows
 
 absl::StatusOr<std::vector<SqlRow>> MetaStore::Query(absl::string_view sql,
                                                      const std::vector<SqlValue>& parameters) {
+  LH_RETURN_IF_ERROR(TakeTurn(kSlowOperation));
+  const absl::Cleanup end = [this] { EndTurn(); };
   absl::MutexLock lock(&mutex_);
   return database_->Query(sql, parameters);
 }

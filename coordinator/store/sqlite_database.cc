@@ -108,28 +108,35 @@ SqlValue Column(sqlite3_stmt* statement, int index) {
 
 }  // namespace
 
-SqliteDatabase::SqliteDatabase(sqlite3* connection, std::string path)
-    : connection_(connection), path_(std::move(path)) {}
+SqliteDatabase::SqliteDatabase(sqlite3* connection, std::string path, SlowOperations* operations)
+    : connection_(connection), path_(std::move(path)), operations_(operations) {}
 
 SqliteDatabase::~SqliteDatabase() {
+  const SlowOperations::Operation operation(operations_, "close", path_);
   for (const auto& [sql, statement] : statements_) sqlite3_finalize(statement);
   sqlite3_close(connection_);
 }
 
 std::unique_ptr<SqliteDatabase> SqliteDatabase::Connect(const std::string& name,
-                                                        const std::string& path, int* code) {
+                                                        const std::string& path,
+                                                        SlowOperations* operations, int* code) {
   sqlite3* connection = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   *code = sqlite3_open_v2(name.c_str(), &connection, flags, nullptr);
   LH_CHECK(connection != nullptr, "out of memory");
   sqlite3_extended_result_codes(connection, 1);
-  return absl::WrapUnique(new SqliteDatabase(connection, path));
+  return absl::WrapUnique(new SqliteDatabase(connection, path, operations));
 }
 
-absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path) {
-  if (path != kInMemory) LH_RETURN_IF_ERROR(CheckFiles(path));
+absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::string& path,
+                                                                     SlowOperations* operations) {
+  std::unique_ptr<SqliteDatabase> database;
   int code = SQLITE_OK;
-  std::unique_ptr<SqliteDatabase> database = Connect(path, path, &code);
+  {
+    const SlowOperations::Operation operation(operations, "open", path);
+    if (path != kInMemory) LH_RETURN_IF_ERROR(CheckFiles(path));
+    database = Connect(path, path, operations, &code);
+  }
   if (code != SQLITE_OK) return database->Error();
   LH_RETURN_IF_ERROR(database->Execute(kPragmas));
   LH_RETURN_IF_ERROR(database->CheckIntegrity());
@@ -140,7 +147,7 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::OpenImage(absl::string_view image,
                                                                           const std::string& path) {
   int code = SQLITE_OK;
-  std::unique_ptr<SqliteDatabase> database = Connect(std::string(kInMemory), path, &code);
+  std::unique_ptr<SqliteDatabase> database = Connect(std::string(kInMemory), path, nullptr, &code);
   if (code != SQLITE_OK) return database->Error();
   auto* const copy = static_cast<unsigned char*>(sqlite3_malloc64(image.size() + 1));
   LH_CHECK(copy != nullptr, "out of memory");
@@ -167,10 +174,15 @@ absl::Status SqliteDatabase::Error() {
   const int code = sqlite3_extended_errcode(connection_);
   std::string message = absl::StrCat(path_, ": ", sqlite3_errmsg(connection_));
   if (code == SQLITE_CONSTRAINT_FOREIGNKEY) return absl::NotFoundError(message);
-  // SQLite calls only ENOSPC full. After either it rolls the transaction back, and may go on.
-  if (code == SQLITE_IOERR_WRITE && LogErrno(connection_) == EDQUOT) {
-    absl::StrAppend(&message, ": the disk quota is exceeded");
-    return absl::ResourceExhaustedError(message);
+  // SQLite calls only ENOSPC full. After any of them it rolls the transaction back, and may go on.
+  if (code == SQLITE_IOERR_WRITE) {
+    const int error = LogErrno(connection_);
+    if (error == EDQUOT || error == EFBIG) {
+      absl::StrAppend(&message, error == EDQUOT ? ": the disk quota is exceeded"
+                                                : ": the file would exceed the limit of this "
+                                                  "process (ulimit -f) or file system");
+      return absl::ResourceExhaustedError(message);
+    }
   }
   switch (code & 0xff) {
     case SQLITE_CONSTRAINT:
@@ -195,6 +207,7 @@ absl::Status SqliteDatabase::Error() {
 
 absl::Status SqliteDatabase::Execute(const std::string& script) {
   LH_RETURN_IF_ERROR(failed_);
+  const SlowOperations::Operation operation(operations_, "query", path_);
   if (sqlite3_exec(connection_, script.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) {
     return absl::OkStatus();
   }
@@ -206,12 +219,14 @@ absl::Status SqliteDatabase::Execute(const std::string& script) {
 
 void SqliteDatabase::Rollback() {
   if (sqlite3_get_autocommit(connection_)) return;
+  const SlowOperations::Operation operation(operations_, "query", path_);
   sqlite3_exec(connection_, "ROLLBACK", nullptr, nullptr, nullptr);
 }
 
 absl::StatusOr<std::vector<SqlRow>> SqliteDatabase::Query(absl::string_view sql,
                                                           const std::vector<SqlValue>& parameters) {
   LH_RETURN_IF_ERROR(failed_);
+  const SlowOperations::Operation operation(operations_, "query", path_);
   LH_ASSIGN_OR_RETURN(sqlite3_stmt * statement, Prepare(sql));
   int index = 0;
   for (const SqlValue& value : parameters) {

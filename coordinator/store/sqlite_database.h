@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/io/slow_operations.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -30,8 +31,10 @@ class SqliteDatabase {
   // Opens or makes the file. It is locked while it is open, has a write-ahead log, makes every
   // commit durable, and checks foreign keys. An existing file is verified (wal_check.h, PRAGMA
   // quick_check); DATA_LOSS names the file. Afterwards the file itself contains what its
-  // write-ahead log held. ":memory:": no file.
-  static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path);
+  // write-ahead log held. ":memory:": no file. `operations`, which may be null, knows what the
+  // database does on the disk, and outlives it.
+  static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(const std::string& path,
+                                                              SlowOperations* operations = nullptr);
   // Opens the bytes of a file, to read only. `path` is for messages.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> OpenImage(absl::string_view image,
                                                                    const std::string& path);
@@ -50,9 +53,9 @@ class SqliteDatabase {
   int64_t Changes() const;
 
  private:
-  SqliteDatabase(sqlite3* connection, std::string path);
+  SqliteDatabase(sqlite3* connection, std::string path, SlowOperations* operations);
   static std::unique_ptr<SqliteDatabase> Connect(const std::string& name, const std::string& path,
-                                                 int* code);
+                                                 SlowOperations* operations, int* code);
   absl::Status CheckIntegrity();
   absl::StatusOr<sqlite3_stmt*> Prepare(absl::string_view sql);
   absl::StatusOr<std::vector<SqlRow>> Step(sqlite3_stmt* statement);
@@ -61,6 +64,7 @@ class SqliteDatabase {
 
   sqlite3* const connection_;
   const std::string path_;
+  SlowOperations* const operations_;
   // The fatal error, if any.
   absl::Status failed_;
   std::map<std::string, sqlite3_stmt*, std::less<>> statements_;

@@ -12,7 +12,7 @@ import sys
 ALLOWED = {
     "common/base": [],
     "common/command_line": ["common/base", "common/config/violation_list.h", "common/config/yaml_document.h", "common/config/yaml_settings.h",
-                            "common/io", "common/logging/flag_error.h"],
+                            "common/io", "common/logging"],
     "common/layout": ["common/base"],
     "common/blocks": ["common/base", "common/layout"],
     "common/safetensors": ["common/base", "common/io"],
@@ -62,7 +62,7 @@ ALLOWED = {
     "worker/kernels": ["common/base"],
     "worker/kernels/cuda": ["common/base", "common/device"],
     "worker/model": ["common/base", "common/layout", "worker/kernels", "worker/kernels/cuda"],
-    "worker/engine": ["common/base", "common/codec", "common/codec/cuda", "common/device", "common/io", "common/layout", "common/partition",
+    "worker/engine": ["common/base", "common/codec", "common/codec/cuda", "common/device", "common/io", "common/layout", "common/logging/line_queue.h", "common/partition",
                       "worker/collective", "worker/model", "worker/movement", "worker/movement/cuda", "worker/offload", "worker/optim"],
     "worker/trainer": ["common/base", "common/io", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine",
                        "worker/kernels/cuda", "worker/model", "worker/offload", "worker/optim", "worker/replica"],

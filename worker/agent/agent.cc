@@ -2,10 +2,12 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "common/base/clock.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
@@ -23,6 +25,8 @@ constexpr absl::Duration kTick = absl::Milliseconds(250);
 // How many events may wait. Further reports of ranks are dropped, since newer ones follow.
 constexpr size_t kEventsMax = 10'000;
 constexpr absl::Duration kProbeTimeout = absl::Seconds(5);
+// How long a heartbeat waits for the list of what is kept in --state-dir.
+constexpr absl::Duration kListPatience = absl::Seconds(1);
 
 Logger OfJob(const Logger& log, const v1::Assignment& assignment) {
   return log.With({.job = assignment.spec().name(), .job_id = assignment.job_id()});
@@ -102,8 +106,14 @@ Agent::Agent(AgentOptions options)
                    .drain = options_.drain,
                    .nodes = options_.nodes},
                   SteadyTime()),
-      fs_(MakePosixFileSystem()),
-      tracks_(options_.track_dir, options_.pool, options_.log) {
+      operations_(options_.operations != nullptr
+                      ? options_.operations
+                      : std::make_shared<SlowOperations>(SlowOperations::Options())),
+      posix_(MakePosixFileSystem()),
+      fs_(MakeWatchedFileSystem(posix_.get(), operations_.get())),
+      tracks_(options_.track_dir, options_.pool, fs_.get(), options_.log) {
+  metrics_.WatchDisk([this] { return Stands(kSlowOperation); },
+                     [this] { return operations_->Longest(); });
   place_.set_ranks(options_.ranks);
   place_.add_ranks_of_node(options_.ranks);
 }
@@ -112,8 +122,10 @@ Agent::Agent(AgentOptions options)
 void Agent::OpenRecord() {
   const absl::StatusOr<std::string> boot = BootId();
   if (!boot.ok() || options_.work_dir.empty()) return;
-  absl::StatusOr<IncarnationRecord> record = IncarnationRecord::Open(
-      options_.work_dir + "/agents", options_.pool, options_.coordinator, *boot);
+  const std::string folder = options_.work_dir + "/agents";
+  const SlowOperations::Operation operation(operations_.get(), "open", folder);
+  absl::StatusOr<IncarnationRecord> record =
+      IncarnationRecord::Open(folder, options_.pool, options_.coordinator, *boot);
   if (record.ok()) {
     record_ = *std::move(record);
   } else {
@@ -128,20 +140,33 @@ void Agent::Join() {
                                        .tls = options_.tls,
                                        .tls_files = options_.tls_files,
                                        .join = MakeJoinRequest(options_, *ranks_),
-                                       .heartbeat = options_.heartbeat};
+                                       .heartbeat = options_.heartbeat,
+                                       .standing = [this] { return standing(); }};
   if (record_.has_value()) {
     membership.before = record_->before();
     membership.on_incarnation = [this](const std::string& incarnation) {
+      const SlowOperations::Operation operation(operations_.get(), "write", options_.work_dir);
       const absl::Status written = record_->Write(incarnation);
       if (!written.ok()) options_.log.Warning(written.message());
     };
   }
   if (!options_.state_dir.empty()) {
     membership.kept_jobs = [this] {
-      const std::string folder = PoolStateFolder(options_.state_dir, options_.pool);
-      std::vector<std::string> jobs = KeptJobs(*fs_, folder);
-      Post(JobsUnwritten{unwritten_.Look(*fs_, folder, jobs, SteadyTime())});
-      return jobs;
+      struct Kept {
+        absl::Notification known;
+        std::vector<std::string> jobs;
+      };
+      const auto kept = std::make_shared<Kept>();
+      const bool posted = chores_.Submit([this, kept] {
+        const std::string folder = PoolStateFolder(options_.state_dir, options_.pool);
+        kept->jobs = KeptJobs(*fs_, folder);
+        Post(JobsUnwritten{unwritten_.Look(*fs_, folder, kept->jobs, SteadyTime())});
+        kept->known.Notify();
+      });
+      // A disk that hangs must not cost the lease. They are asked about next time.
+      if (!posted || !kept->known.WaitForNotificationWithTimeout(kListPatience))
+        return std::vector<std::string>();
+      return kept->jobs;
     };
     membership.on_ended_jobs = [this](const auto& jobs) { Post(JobsEnded{jobs}); };
   }
@@ -177,8 +202,29 @@ std::optional<Agent::Event> Agent::Next() {
 
 void Agent::Drain() { Post(DrainAsked{}); }
 
+absl::Duration Agent::standing() const {
+  absl::MutexLock lock(&mutex_);
+  return std::max(SteadyTime() - turned_, absl::ZeroDuration());
+}
+
+void Agent::Turned(absl::Time turned) {
+  absl::MutexLock lock(&mutex_);
+  turned_ = turned;
+}
+
+std::string Agent::Stands(absl::Duration at_least) const {
+  const std::string disk = operations_->Oldest(at_least, [](absl::string_view) { return true; });
+  if (const absl::Duration turn = standing(); turn >= at_least) {
+    return absl::StrCat("this agent has done nothing for ",
+                        absl::FormatDuration(absl::Trunc(turn, absl::Seconds(1))),
+                        disk.empty() ? "" : ": ", disk);
+  }
+  return disk.empty() ? "" : absl::StrCat("a disk of this worker: ", disk);
+}
+
 absl::Status Agent::Run() {
   for (absl::Time tick = SteadyTime() + kTick; !done_;) {
+    Turned(SteadyTime());
     if (const std::optional<Event> event = Next()) {
       std::visit([this](const auto& e) { On(e); }, *event);
     }
@@ -192,6 +238,7 @@ absl::Status Agent::Run() {
     RemoveEndedJobs();
   }
   Do(PoolSupervisor::KillRanks{});
+  Turned(absl::InfiniteFuture());
   // Leaves the coordinator.
   membership_.reset();
   if (refused_.ok()) options_.log.Info("ended");
@@ -303,14 +350,17 @@ void Agent::On(const JobsUnwritten& event) {
 }
 
 void Agent::RemoveState(const std::string& job, absl::string_view why) {
-  const absl::Status removed =
-      RemoveKeptJob(*fs_, PoolStateFolder(options_.state_dir, options_.pool), job);
-  const Logger log = options_.log.With({.job_id = job});
-  if (removed.ok()) {
-    log.Info(absl::StrCat("removed the inner state of this job, ", why));
-  } else if (!absl::IsFailedPrecondition(removed)) {  // Else another node has removed it.
-    log.Warning(absl::StrCat("its inner state is not removed: ", removed.message()));
-  }
+  // If too many wait for the disk, the next answer of the coordinator names it again.
+  (void)chores_.Submit([this, job, why = std::string(why)] {
+    const absl::Status removed =
+        RemoveKeptJob(*fs_, PoolStateFolder(options_.state_dir, options_.pool), job);
+    const Logger log = options_.log.With({.job_id = job});
+    if (removed.ok()) {
+      log.Info(absl::StrCat("removed the inner state of this job, ", why));
+    } else if (!absl::IsFailedPrecondition(removed)) {  // Else another node has removed it.
+      log.Warning(absl::StrCat("its inner state is not removed: ", removed.message()));
+    }
+  });
 }
 
 void Agent::RemoveEndedJobs() {

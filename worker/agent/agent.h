@@ -19,7 +19,9 @@
 #include "absl/time/time.h"
 #include "common/http/server.h"
 #include "common/io/filesystem.h"
+#include "common/io/slow_operations.h"
 #include "common/logging/logging.h"
+#include "common/rpc/executor.h"
 #include "common/rpc/user_tokens.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/agent_metrics.h"
@@ -51,6 +53,9 @@ class Agent {
   // Run gives the lease back and returns. Thread-safe. Must not be called in a signal handler, but
   // in a thread that waits for signals.
   void Drain();
+  // What stands still for at least so long, in words: this agent, or an operation of its disks.
+  // Empty: nothing. Any thread; does not block.
+  std::string Stands(absl::Duration at_least) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   explicit Agent(AgentOptions options);
@@ -88,6 +93,10 @@ class Agent {
       std::variant<Assigned, Reported, Exited, Refused, DrainAsked, JobsEnded, JobsUnwritten>;
 
   void Post(Event event) ABSL_LOCKS_EXCLUDED(mutex_);
+  // How long Run has not turned. Zero before and after it.
+  absl::Duration standing() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // `turned`: InfiniteFuture, Run has ended.
+  void Turned(absl::Time turned) ABSL_LOCKS_EXCLUDED(mutex_);
   // Empty: it is time for a tick.
   std::optional<Event> Next() ABSL_LOCKS_EXCLUDED(mutex_);
   void On(const Assigned& event);
@@ -125,12 +134,14 @@ class Agent {
   PoolSupervisor supervisor_;
   bool done_ = false;
   absl::Status refused_;
-  const std::unique_ptr<FileSystem> fs_;
+  const std::shared_ptr<SlowOperations> operations_;
+  const std::unique_ptr<FileSystem> posix_, fs_;
   // Jobs that have ended, whose inner state is to be removed.
   std::vector<std::string> ended_jobs_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
+  absl::Time turned_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 
   // Main thread only.
   std::unique_ptr<NodeRanks> ranks_;
@@ -140,8 +151,10 @@ class Agent {
   std::unique_ptr<HttpServer> http_;
   // The thread of membership_ writes it.
   std::optional<IncarnationRecord> record_;
-  // Only that thread uses it.
+  // Only `chores_` use it.
   UnwrittenJobs unwritten_;
+  // What is done in --state-dir, where the disk may hang.
+  Executor chores_{{.threads = 1, .queue_max = 64}};
   std::unique_ptr<MembershipClient> membership_;
   std::unique_ptr<LogServer> log_server_;
 };

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/logging/standard_error.h"
 #include "common/metrics/process_metrics.h"
 #include "worker/agent/pool_supervisor.h"
 
@@ -58,6 +59,10 @@ AgentMetrics::AgentMetrics()
           "Attempts to pull whose bytes were damaged on the way. They are tried again.")),
       pool_(registry_, "longhaul_worker_pool") {
   AddProcessMetrics(registry_, "longhaul_worker_build_info", LONGHAUL_VERSION);
+  registry_.Counter("longhaul_worker_log_lines_dropped_total",
+                    "Log lines, of the ranks as well, that standard error did not take, since "
+                    "nobody read it.",
+                    [] { return static_cast<double>(StandardErrorLinesDropped()); });
   // The series exists before the first event, so that rates begin at 0.
   last_answer_.With().Set(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
   ranks_.With().Set(0);
@@ -85,6 +90,15 @@ void AgentMetrics::WatchTls(std::shared_ptr<const Tls> tls) {
       [tls] { return tls->files().refused() ? 1. : 0.; });
 }
 
+void AgentMetrics::WatchDisk(std::function<std::string()> stands,
+                             std::function<absl::Duration()> slowest) {
+  stands_ = std::move(stands);
+  registry_.Gauge("longhaul_worker_slow_disk_operation_seconds",
+                  "How long the oldest operation of the agent on a disk has not returned; 0 below "
+                  "10 s.",
+                  [slowest = std::move(slowest)] { return absl::ToDoubleSeconds(slowest()); });
+}
+
 void AgentMetrics::CoordinatorAnswered(absl::Time now, absl::Duration lease) {
   last_answer_.With().Set(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
   absl::MutexLock lock(&mutex_);
@@ -93,6 +107,8 @@ void AgentMetrics::CoordinatorAnswered(absl::Time now, absl::Duration lease) {
 }
 
 absl::Status AgentMetrics::Ready(absl::Time now) const {
+  if (const std::string stands = stands_ ? stands_() : ""; !stands.empty())
+    return absl::UnavailableError(stands);
   absl::MutexLock lock(&mutex_);
   if (answered_ == absl::InfinitePast())
     return absl::UnavailableError("the coordinator has not answered yet");

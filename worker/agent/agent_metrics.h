@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,11 @@ class AgentMetrics {
   // served.
   void WatchTls(std::shared_ptr<const Tls> tls);
 
+  // Makes Ready, and a series, say what stands still. `stands`: in words, or empty; `slowest`: how
+  // long the oldest operation of a disk has not returned. Both are called on any thread. Called
+  // before the pages are served.
+  void WatchDisk(std::function<std::string()> stands, std::function<absl::Duration()> slowest);
+
   // `now` is of SteadyTime. `lease`: the lease that the coordinator granted.
   void CoordinatorAnswered(absl::Time now, absl::Duration lease) ABSL_LOCKS_EXCLUDED(mutex_);
   void RanksStarted(int ranks);
@@ -47,8 +53,8 @@ class AgentMetrics {
   // Ends the series of a job on which no rank has worked for a minute. Called often.
   void Tick(absl::Time now);
 
-  // UNAVAILABLE: the coordinator has not answered for longer than its lease, so it considers the
-  // pool lost. `now` is of SteadyTime.
+  // UNAVAILABLE: the agent, or an operation of its disk, stands still; or the coordinator has not
+  // answered for longer than its lease, so it considers the pool lost. `now` is of SteadyTime.
   absl::Status Ready(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -66,6 +72,7 @@ class AgentMetrics {
   CounterFamily& rank_cpu_;
   CounterFamily& rank_damaged_pulls_;
   PoolMetrics pool_;
+  std::function<std::string()> stands_;
   ShownSeries shown_ranks_, shown_pool_;
   // The job of shown_pool_, and when it was shown last.
   std::string job_;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/io/slow_operations.h"
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
 #include "longhaul/v1/pool.pb.h"
@@ -84,6 +85,8 @@ struct AgentOptions {
   // readers that the coordinator admits. Null: lines are not kept. Must outlive the agent.
   LogRing* log_ring = nullptr;
   Logger log = Logger({});
+  // Knows what the agent does on its disks. Null: the agent has its own.
+  std::shared_ptr<SlowOperations> operations;
   absl::Duration heartbeat = absl::Milliseconds(500);
   ProgressLimits progress;
   // After Drain: how long pushes in progress may take.

@@ -184,7 +184,9 @@ void Convert(const Words& words, WorkerFlags& flags) {
   agent.state_every = CheckedTime(words.state_every);
   agent.device = words.device == "cuda" ? v1::CUDA : v1::CPU;
   if (agent.rank_program.empty()) agent.rank_program = ProgramBeside("longhaul-rank");
-  if (agent.data_dir.empty()) agent.data_dir = std::filesystem::current_path().string();
+  // Empty, which is a mistake of later: the folder was removed, or may not be read.
+  std::error_code error;
+  if (agent.data_dir.empty()) agent.data_dir = std::filesystem::current_path(error).string();
   if (agent.work_dir.empty()) ChooseWorkFolder(flags);
 }
 

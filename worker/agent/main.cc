@@ -3,23 +3,28 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <memory>
 #include <optional>
-#include <thread>
+#include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "common/base/exit_code.h"
 #include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/stop_signals.h"
 #include "common/command_line/output_end.h"
 #include "common/command_line/standard_files.h"
+#include "common/command_line/stop_deadline.h"
+#include "common/io/slow_operations.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/grpc_library.h"
 #include "common/rpc/grpc_log.h"
 #include "common/rpc/protobuf_log.h"
 #include "worker/agent/agent.h"
 #include "worker/agent/flags.h"
-#include "worker/agent/log_stream.h"
+#include "worker/agent/log_ring.h"
 #include "worker/agent/site.h"
 
 namespace longhaul {
@@ -32,22 +37,56 @@ void StartLog(const WorkerFlags& flags, AgentOptions& options) {
                     (flags.log_format == LogFormat::kAuto && isatty(STDERR_FILENO) == 1);
   options.log_ring = new LogRing;
   options.log_format = text ? "text" : "json";
-  options.log = Logger({.program = "longhaul-worker",
-                        .level = flags.log_level,
-                        .format = text ? LogFormat::kText : LogFormat::kJson,
-                        .stream = new LogStream(options.log_ring)})
-                    .With({.pool = options.pool});
+  options.log =
+      Logger({.program = "longhaul-worker",
+              .level = flags.log_level,
+              .format = text ? LogFormat::kText : LogFormat::kJson,
+              .on_line = [ring = options.log_ring](absl::string_view line) { ring->Add(line); }})
+          .With({.pool = options.pool});
 }
 
+// After the ranks have had their time to drain: for killing what is left of them and for leaving,
+// and for an end that a disk holds up. Service managers wait for 15 s.
+constexpr absl::Duration kEndPatience = absl::Seconds(13), kStuckPatience = absl::Seconds(3);
+// Once the agent has left.
+constexpr absl::Duration kRestPatience = absl::Seconds(3);
+// Something that has lasted for so long when the end is late holds it up.
+constexpr absl::Duration kStands = absl::Seconds(2);
+
+// What the thread of the signals, and the one that looks at the disk, need. They live as long as
+// the process.
+struct Watched {
+  absl::Mutex mutex;
+  Agent* agent ABSL_GUARDED_BY(mutex) = nullptr;
+  bool asked_to_stop ABSL_GUARDED_BY(mutex) = false;
+  std::shared_ptr<SlowOperations> operations;
+
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex) {
+    absl::MutexLock lock(&mutex);
+    asked_to_stop = true;
+    if (agent != nullptr) agent->Drain();
+  }
+  // Null: it has ended.
+  void SetAgent(Agent* now) ABSL_LOCKS_EXCLUDED(mutex) {
+    absl::MutexLock lock(&mutex);
+    agent = now;
+    if (agent != nullptr && asked_to_stop) agent->Drain();
+  }
+  std::string Stands() ABSL_LOCKS_EXCLUDED(mutex) {
+    absl::MutexLock lock(&mutex);
+    if (agent != nullptr) return agent->Stands(kStands);
+    return operations->Oldest(kStands, [](absl::string_view) { return true; });
+  }
+};
+
 // SIGTERM and SIGINT drain. A second signal ends the program at once.
-std::thread HandleSignals(Agent& agent, const sigset_t& signals) {
-  return std::thread([&agent, signals] {
-    int signal;
-    sigwait(&signals, &signal);
-    agent.Drain();
-    sigwait(&signals, &signal);
-    _exit(128 + signal);
-  });
+StopDeadline& HandleSignals(Watched& watched, const sigset_t& signals,
+                            const AgentOptions& options) {
+  return StopDeadline::Start(signals, {.patience = options.drain + kEndPatience,
+                                       .stuck_patience = options.drain + kStuckPatience,
+                                       .stands = [&watched] { return watched.Stands(); },
+                                       .on_stop = [&watched] { watched.Stop(); },
+                                       .log = options.log});
 }
 
 // Returns the exit code of the program.
@@ -63,6 +102,12 @@ int RunWorker(WorkerFlags flags) {
   // For the ranks: each file of their data stays open.
   RaiseFileLimit();
   const sigset_t signals = BlockStopSignals();
+  auto& watched = *new Watched;
+  watched.operations = std::make_shared<SlowOperations>(SlowOperations::Options{
+      .tell = [log = options.log](const std::string& line) { log.Warning(line); }});
+  watched.operations->Watch();
+  options.operations = watched.operations;
+  StopDeadline& deadline = HandleSignals(watched, signals, options);
   KeepGrpcLibrary();
   const auto tls = LoadTlsIfGiven(options.tls_files, options.log);
   if (!tls.ok()) {
@@ -79,8 +124,11 @@ int RunWorker(WorkerFlags flags) {
     options.log.Error(agent.status().message());
     return StartExitCode(agent.status());
   }
-  HandleSignals(**agent, signals).detach();
+  watched.SetAgent(agent->get());
   const absl::Status refused = (*agent)->Run();
+  watched.SetAgent(nullptr);
+  // Curves may still be written.
+  deadline.EndWithin(kRestPatience);
   if (refused.ok()) return 0;
   options.log.Error(refused.message());
   return kExitRefused;
@@ -91,6 +139,7 @@ int RunWorker(WorkerFlags flags) {
 
 int main(int argc, char** argv) {
   longhaul::KeepStandardFiles();
+  longhaul::IgnoreFileSizeSignal();
   int exit_code = 0;
   std::optional<longhaul::WorkerFlags> flags = longhaul::ParseWorkerFlags(argc, argv, &exit_code);
   if (!flags.has_value()) return longhaul::ExitAfterOutput(exit_code, std::cout, std::cerr);

@@ -88,6 +88,10 @@ void MembershipClient::Run(const std::stop_token& stop) {
       WaitUnlessStopped(rejoin->delay, stop);
       continue;
     }
+    if (Stands()) {
+      WaitUnlessStopped(Period(), stop);
+      continue;
+    }
     const absl::StatusOr<absl::Duration> lease = joined() ? Beat() : Join(stop);
     if (lease.ok()) {
       if (!trouble_.empty()) options_.log.Info("the coordinator answers again");
@@ -407,6 +411,22 @@ void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePla
     standing.incarnation = membership_.of_ranks();
   }
   on_standing_(standing);
+}
+
+bool MembershipClient::Stands() {
+  if (!options_.standing) return false;
+  const absl::Duration standing = options_.standing();
+  const bool stands = standing >= std::max(lease_, kStandsAtLeast);
+  if (std::exchange(stands_, stands) == stands) return stands;
+  if (stands) {
+    options_.log.Error(absl::StrCat("this agent has done nothing for ",
+                                    absl::FormatDuration(absl::Trunc(standing, absl::Seconds(1))),
+                                    ": it does not renew its lease until it goes on, so that other "
+                                    "pools need not wait for it"));
+  } else {
+    options_.log.Warning("this agent goes on, and renews its lease");
+  }
+  return stands;
 }
 
 absl::Duration MembershipClient::Period() const {

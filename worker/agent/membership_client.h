@@ -29,6 +29,10 @@ namespace longhaul {
 // job at most this much later.
 inline constexpr absl::Duration kIdleHeartbeat = absl::Milliseconds(1500);
 
+// An agent that has done nothing for less is not taken for one that stands still: it may wait for
+// a rank's end.
+inline constexpr absl::Duration kStandsAtLeast = absl::Seconds(20);
+
 class MembershipClient {
  public:
   struct Options {
@@ -56,6 +60,10 @@ class MembershipClient {
     absl::Duration kept_jobs_every = absl::Minutes(10);
     std::function<std::vector<std::string>()> kept_jobs;
     std::function<void(const std::vector<std::string>& jobs)> on_ended_jobs;
+    // How long the agent has stood still. While that is at least the lease, and kStandsAtLeast, the
+    // lease is not renewed: else the job's other pools would wait for an agent that does nothing.
+    // Null: it never does.
+    std::function<absl::Duration()> standing;
     // The time between two log lines about a name that is taken.
     absl::Duration complaints = absl::Seconds(10);
   };
@@ -165,6 +173,8 @@ class MembershipClient {
   std::optional<RejoinRequest> TakeRejoin() ABSL_LOCKS_EXCLUDED(mutex_);
   void Pause(absl::Duration duration, const std::stop_token& stop) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Duration Period() const;
+  // Whether the agent stands still. Logs when that begins and ends.
+  bool Stands();
 
   const Options options_;
   const OnStanding on_standing_;
@@ -187,6 +197,7 @@ class MembershipClient {
   absl::Time missing_told_;
   // The coordinator's version, if it is not this program's.
   std::string other_version_;
+  bool stands_ = false;
   // The current problem.
   std::string trouble_;
   absl::Time troubled_since_, complained_at_;

@@ -20,11 +20,11 @@
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
 #include "common/io/digest.h"
+#include "common/logging/standard_error.h"
 #include "common/rpc/channel_count.h"
 #include "common/rpc/tls_files.h"
 #include "google/protobuf/util/json_util.h"
 #include "worker/agent/log_ring.h"
-#include "worker/agent/log_stream.h"
 #include "worker/cores/processor_list.h"
 #include "worker/rank/rendezvous_token.h"
 #include "worker/rendezvous/rendezvous_server.h"
@@ -139,8 +139,8 @@ std::function<void(absl::string_view)> NodeRanks::KeepLine(int rank_of_pool) con
   return [ring = options_.log_ring,
           log = options_.log.With({.rank = rank_of_pool})](absl::string_view line) {
     if (!IsLogLine(line)) return log.Warning(absl::StrCat("the rank's libraries say: ", line));
-    WriteToStandardError(absl::StrCat(line, "\n"));
     ring->Add(line);
+    WriteToStandardError(absl::StrCat(line, "\n"));
   };
 }
 

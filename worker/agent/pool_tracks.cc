@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/io/file_util.h"
-#include "common/io/posix_filesystem.h"
 #include "common/track/pool_scalars.h"
 #include "common/wire/proto_values.h"
 
@@ -20,12 +19,13 @@ constexpr size_t kFolderNameMax = 200;
 
 }  // namespace
 
-PoolTracks::PoolTracks(const std::string& folder, const std::string& pool, const Logger& log)
-    : folder_(folder), run_(absl::StrCat("pool-", pool)), fs_(MakePosixFileSystem()) {
+PoolTracks::PoolTracks(const std::string& folder, const std::string& pool, FileSystem* fs,
+                       const Logger& log)
+    : folder_(folder), run_(absl::StrCat("pool-", pool)) {
   if (folder_.empty()) return;
   runner_ =
       std::make_unique<Executor>(Executor::Options{.threads = 1, .queue_max = kTracksQueueMax});
-  tracker_ = std::make_unique<Tracker>(fs_.get(), runner_.get(), log);
+  tracker_ = std::make_unique<Tracker>(fs, runner_.get(), log);
 }
 
 PoolTracks::~PoolTracks() = default;

@@ -17,8 +17,8 @@ namespace longhaul {
 // For one thread. Only the destructor blocks: it writes what waits.
 class PoolTracks {
  public:
-  // `folder` exists. Empty: nothing is written.
-  PoolTracks(const std::string& folder, const std::string& pool, const Logger& log);
+  // `folder` exists. Empty: nothing is written. `fs` outlives the object.
+  PoolTracks(const std::string& folder, const std::string& pool, FileSystem* fs, const Logger& log);
   ~PoolTracks();
 
   // `session` names the start of the ranks.
@@ -32,7 +32,6 @@ class PoolTracks {
   std::string RunFolder(const v1::Assignment& job, const std::string& run) const;
 
   const std::string folder_, run_;
-  const std::unique_ptr<FileSystem> fs_;
   // The runner is destroyed first, and finishes what waits.
   std::unique_ptr<Tracker> tracker_;
   std::unique_ptr<Executor> runner_;

@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -34,31 +36,38 @@ std::string HostName() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
-// `flag` names an optional folder.
-absl::Status CheckWritable(absl::string_view flag, const std::string& folder) {
+// `flag` names an optional folder. `making`: the error that an attempt to make it had, if any.
+absl::Status CheckWritable(absl::string_view flag, const std::string& folder,
+                           const std::error_code& making = {}) {
   std::error_code error;
-  if (folder.empty() ||
-      (std::filesystem::is_directory(folder, error) && access(folder.c_str(), W_OK) == 0)) {
-    return absl::OkStatus();
-  }
+  if (folder.empty()) return absl::OkStatus();
+  const bool is_folder = std::filesystem::is_directory(folder, error);
+  if (is_folder && access(folder.c_str(), W_OK) == 0) return absl::OkStatus();
+  const int reason = is_folder ? errno : making ? making.value() : error.value();
   return absl::NotFoundError(
-      absl::StrCat(flag, ": ", folder, " is no folder that can be written on this machine"));
+      absl::StrCat(flag, ": ", folder, " is no folder that can be written on this machine",
+                   reason == 0 ? "" : ": ", reason == 0 ? "" : std::strerror(reason)));
 }
 
 // Likewise. It is made if it is not there, as the coordinator's --data-dir.
 absl::Status MakeWritable(absl::string_view flag, const std::string& folder) {
-  std::error_code reported_below;
-  if (!folder.empty()) std::filesystem::create_directories(folder, reported_below);
-  return CheckWritable(flag, folder);
+  std::error_code error;
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
+  return CheckWritable(flag, folder, error);
 }
 
 // Who makes it before us could put links in it, or the tokens of another text.
 absl::Status CheckOwn(const std::string& folder) {
-  (void)mkdir(folder.c_str(), 0700);
+  const int making = mkdir(folder.c_str(), 0700) == 0 ? 0 : errno;
   struct stat info;
-  if (lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+  const bool there = lstat(folder.c_str(), &info) == 0;
+  if (there && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
       (info.st_mode & (S_IWGRP | S_IWOTH)) == 0)
     return absl::OkStatus();
+  if (!there && making != 0) {
+    return absl::NotFoundError(absl::StrCat(
+        "--work-dir: ", folder, " cannot be made: ", std::strerror(making), ": give another one"));
+  }
   return absl::FailedPreconditionError(
       absl::StrCat("--work-dir: ", folder,
                    " is no folder of this user's alone: remove it, or give another one"));
@@ -73,6 +82,11 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
     return absl::InvalidArgumentError(absl::StrCat("--coordinator: ", address.message()));
   }
   std::error_code error;
+  if (options.data_dir.empty()) {
+    return absl::NotFoundError(
+        "--data-dir: it is the current folder, which was removed or may not be read: start this "
+        "program in another one, or give a folder");
+  }
   if (!std::filesystem::is_directory(options.data_dir, error)) {
     return absl::NotFoundError(
         absl::StrCat("--data-dir: ", options.data_dir, " is no folder on this machine"));
@@ -90,10 +104,12 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
     const std::string folder = std::filesystem::path(options.trace).parent_path().string();
     LH_RETURN_IF_ERROR(CheckWritable("--trace", folder.empty() ? "." : folder));
   }
-  if (!std::filesystem::is_regular_file(options.rank_program, error) ||
-      access(options.rank_program.c_str(), X_OK) != 0) {
+  const bool is_file = std::filesystem::is_regular_file(options.rank_program, error);
+  if (!is_file || access(options.rank_program.c_str(), X_OK) != 0) {
+    const int reason = is_file ? errno : error.value();
     return absl::NotFoundError(
-        absl::StrCat("--rank-program: ", options.rank_program, " is no program that can be run"));
+        absl::StrCat("--rank-program: ", options.rank_program, " is no program that can be run",
+                     reason == 0 ? "" : ": ", reason == 0 ? "" : std::strerror(reason)));
   }
   if (options.device != v1::CUDA) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const int devices, OfFlag("--device cuda", CudaDeviceCount()));

@@ -122,6 +122,7 @@ bool Run(const char* model) {
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   if (argc != 2) {
     static constexpr char kUsage[] =
         "usage: longhaul-sentencepiece MODEL; other programs start it\n";

@@ -1,13 +1,13 @@
 // A timeline of a rank's work, in the Trace Event Format that chrome://tracing and Perfetto read.
 // Each rank has a file, and each thread of the engine a track.
 //
-// Thread-safe. Blocks only to write the file. Writes the first kEventsMax events, so that a file
-// stays below 100 MB. Events that cannot be written are dropped. The file of a process that was
-// killed ends behind a whole event; these programs do not need the closing bracket.
+// Thread-safe. A thread of its own writes the file: no step waits for the disk. Writes the first
+// kEventsMax events, so that a file stays below 100 MB. Events that cannot be written are dropped.
+// The file of a process that was killed ends behind a whole event; these programs do not need the
+// closing bracket.
 #pragma once
 
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "common/logging/line_queue.h"
 
 namespace longhaul {
 
@@ -25,7 +26,7 @@ class Trace {
 
   // Makes a new file at `path`. INTERNAL: it cannot be written; the message names it.
   static absl::StatusOr<std::unique_ptr<Trace>> Create(const std::string& path, int rank);
-  // Ends the file, so that it is valid.
+  // Ends the file, so that it is valid. Waits for the disk, but not for long.
   ~Trace();
   Trace(const Trace&) = delete;
 
@@ -45,17 +46,17 @@ class Trace {
   };
 
  private:
-  Trace(FILE* file, int rank) : rank_(rank), file_(file) {}
-  void Write() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Trace(LineQueue::Write write, int rank);
+  void Write(bool important) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(Track track, absl::string_view name, std::chrono::steady_clock::time_point begin,
            std::chrono::steady_clock::time_point end) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const int rank_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   absl::Mutex mutex_;
-  // Unbuffered.
-  FILE* const file_ ABSL_PT_GUARDED_BY(mutex_);
-  // Whole events that are not written yet.
+  // Of many events each.
+  LineQueue blocks_;
+  // Whole events that are in no block yet.
   std::string pending_ ABSL_GUARDED_BY(mutex_);
   int events_ ABSL_GUARDED_BY(mutex_) = 0;
 };

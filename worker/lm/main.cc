@@ -280,6 +280,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   longhaul::KeepStandardFiles();
   longhaul::EndOnStopSignals();
+  longhaul::IgnoreFileSizeSignal();
   // Each file of its data stays open.
   longhaul::RaiseFileLimit();
   longhaul::EndProgram(longhaul::ExitAfterOutput(longhaul::Main(argc, argv), std::cout, std::cerr));

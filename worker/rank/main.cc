@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
@@ -28,6 +29,7 @@
 #include "common/device/cuda_module.h"
 #include "common/io/digest.h"
 #include "common/logging/logging.h"
+#include "common/logging/standard_error.h"
 #include "common/rpc/allocator.h"
 #include "common/rpc/grpc_library.h"
 #include "common/rpc/grpc_log.h"
@@ -76,7 +78,10 @@ class DrainOnSignal {
       {
         absl::MutexLock lock(&mutex_);
         // The rank has not trained yet.
-        if (session_ == nullptr) _exit(kRankFinished);
+        if (session_ == nullptr) {
+          FlushStandardError();
+          _exit(kRankFinished);
+        }
         session_->Drain();
       }
       absl::SleepFor(patience);
@@ -330,6 +335,7 @@ int main(int argc, char** argv) {
   // The system ends the rank when its agent ends.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
+  longhaul::IgnoreFileSizeSignal();
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

@@ -17,6 +17,7 @@
 #include "common/base/status_marks.h"
 #include "common/io/digest.h"
 #include "common/io/posix_filesystem.h"
+#include "common/io/slow_operations.h"
 #include "common/rpc/status_conversion.h"
 #include "worker/session/core/session.h"
 #include "worker/session/data_summary_of.h"
@@ -80,6 +81,7 @@ class RankSession::Impl {
         evaluations_(*replica, exchange_.fragments(), *clock_, options_.evaluation_steps_max,
                      options_.observer.on_evaluation),
         keeper_(KeeperOptions(options_, log_), replica, clock_.get(), files_.get()) {
+    if (!options_.inner_state.folder.empty()) operations_.Watch();
     keeper_.KeepBeside(UplinkState(exchange_.fragments(), [this] { return HeldVersions(); }));
   }
 
@@ -161,7 +163,11 @@ class RankSession::Impl {
   ProgressMeter meter_;
   StepAgreement agreement_;
   Evaluations evaluations_;
-  const std::unique_ptr<FileSystem> files_ = MakePosixFileSystem();
+  // Names, in the log, an operation of the disk that does not return.
+  SlowOperations operations_{SlowOperations::Options{
+      .tell = [log = log_](const std::string& line) { log.Warning(line); }}};
+  const std::unique_ptr<FileSystem> posix_ = MakePosixFileSystem();
+  const std::unique_ptr<FileSystem> files_ = MakeWatchedFileSystem(posix_.get(), &operations_);
   StateKeeper keeper_;
   // Another rank has stopped: all foreground actions are skipped, except the one that ends Run.
   bool peers_stopped_ = false;

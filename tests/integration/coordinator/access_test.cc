@@ -133,6 +133,15 @@ class AccessTest : public CoordinatorFixture {
     return text.str();
   }
 
+  // The lines of calls that began, and of those that ended.
+  std::pair<std::vector<std::string>, std::vector<std::string>> BegunAndEnded() const {
+    std::pair<std::vector<std::string>, std::vector<std::string>> lines;
+    const std::string text = Audited();
+    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty()))
+      (absl::StrContains(line, "\"BEGUN\"") ? lines.first : lines.second).emplace_back(line);
+    return lines;
+  }
+
   const TestAuthority authority_{"ours"};
   const TempDir files_;
   const std::string tokens_ = files_.Join("tokens"), audit_ = files_.Join("audit.jsonl");
@@ -338,7 +347,7 @@ TEST_F(AccessTest, WhatChangesSomethingIsAudited) {
   (void)CallAny(site_a, "/longhaul.v1.PoolService/Join",
                 RequestNaming("/longhaul.v1.PoolService/Join", "site-b"), "");
   (void)CallAny(anybody, "/longhaul.v1.JobService/ListJobs", "", kViewerToken);
-  const std::vector<std::string> lines = absl::StrSplit(Audited(), '\n', absl::SkipEmpty());
+  const auto [begun, lines] = BegunAndEnded();
   ASSERT_EQ(lines.size(), 3u) << Audited();
   EXPECT_THAT(lines[0], HasSubstr(R"("who":"token:bob")"));
   EXPECT_THAT(lines[0], HasSubstr(R"("method":"longhaul.v1.JobService/SubmitJob","job":"told")"));
@@ -349,6 +358,10 @@ TEST_F(AccessTest, WhatChangesSomethingIsAudited) {
   EXPECT_THAT(lines[1], HasSubstr(R"("peer":"ipv4:127.0.0.1:)"));
   EXPECT_THAT(lines[2], HasSubstr(R"("who":"certificate:site-a")"));
   EXPECT_THAT(lines[2], HasSubstr(R"("pool":"site-b","result":"PERMISSION_DENIED")"));
+  // The call that the rules refuse does not begin, and a pool's has one line.
+  ASSERT_EQ(begun.size(), 1u) << Audited();
+  EXPECT_THAT(begun[0], HasSubstr(R"("who":"token:bob")"));
+  EXPECT_THAT(begun[0], HasSubstr(R"("job":"told")"));
   for (const char* token : {kViewerToken, kSubmitterToken}) {
     EXPECT_THAT(Audited(), Not(HasSubstr(token)));
     EXPECT_THAT(log_.str(), Not(HasSubstr(token)));
@@ -365,12 +378,14 @@ TEST_F(AccessTest, AnUploadIsAuditedWithItsName) {
   EXPECT_TRUE(
       absl::IsNotFound(CallAny(anybody, method, first.SerializeAsString(), kSubmitterToken)));
   EXPECT_TRUE(absl::IsInvalidArgument(CallAny(anybody, method, "\xff", kSubmitterToken)));
-  const std::vector<std::string> lines = absl::StrSplit(Audited(), '\n', absl::SkipEmpty());
+  const auto [begun, lines] = BegunAndEnded();
   ASSERT_EQ(lines.size(), 2u) << Audited();
   EXPECT_THAT(lines[0], HasSubstr(R"("result":"NOT_FOUND")"));
   EXPECT_THAT(lines[0], HasSubstr(R"("upload":"not-prepared")"));
   EXPECT_THAT(lines[1], HasSubstr(R"("result":"INVALID_ARGUMENT")"));
   EXPECT_THAT(lines[1], Not(HasSubstr("\"upload\"")));
+  ASSERT_EQ(begun.size(), 2u) << Audited();
+  EXPECT_THAT(begun[0], HasSubstr(R"("upload":"not-prepared")"));
 }
 
 TEST_F(AccessTest, AJobIsChangedByItsOwnerAndByAdmins) {

@@ -1,6 +1,10 @@
 // What the coordinator does when its disk is full, and when it can guarantee nothing more.
 #include <atomic>
+#include <thread>
+#include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/io/posix_filesystem.h"
 #include "tests/integration/coordinator/exchange_fixture.h"
@@ -144,6 +148,95 @@ TEST_F(StoreFaultsTest, AFailedSyncPublishesNothingQuarantinesTheJobAndTheNextSt
   if (job->fragments(1).rounds_committed() == 0) Round(members_, 1, 1, v1::OUTER);
   Round(members_, 0, 1, v1::OUTER);
   Complete(1);
+}
+
+// A disk on which writes of files with a part of a path stand still for a while.
+class HangingFileSystem : public DelegatingFileSystem {
+ public:
+  HangingFileSystem(FileSystem* base, std::string part)
+      : DelegatingFileSystem(base), base_(base), part_(std::move(part)) {}
+  ~HangingFileSystem() override { SetHangs(false); }
+
+  void SetHangs(bool hangs) {
+    absl::MutexLock lock(&mutex_);
+    goes_on_ = !hangs;
+  }
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path) override {
+    return Hanging(base_->Open(path), path);
+  }
+  absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
+    return Hanging(base_->Create(path), path);
+  }
+
+ private:
+  class HangingFile : public DelegatingFile {
+   public:
+    HangingFile(std::unique_ptr<File> base, HangingFileSystem* of)
+        : DelegatingFile(std::move(base)), of_(of) {}
+    absl::Status WriteAt(int64_t offset, absl::string_view data) override {
+      {
+        absl::MutexLock lock(&of_->mutex_);
+        of_->mutex_.Await(absl::Condition(&of_->goes_on_));
+      }
+      return DelegatingFile::WriteAt(offset, data);
+    }
+
+   private:
+    HangingFileSystem* const of_;
+  };
+  absl::StatusOr<std::unique_ptr<File>> Hanging(absl::StatusOr<std::unique_ptr<File>> file,
+                                                const std::string& path) {
+    if (!file.ok() || !absl::StrContains(path, part_)) return file;
+    return std::make_unique<HangingFile>(*std::move(file), this);
+  }
+
+  FileSystem* const base_;
+  const std::string part_;
+  absl::Mutex mutex_;
+  bool goes_on_ ABSL_GUARDED_BY(mutex_) = true;
+};
+
+class HangingDiskTest : public PagesFixture {
+ protected:
+  coordinator::CoordinatorServerOptions Options() override {
+    coordinator::CoordinatorServerOptions options = PagesFixture::Options();
+    options.fs = &fs_;
+    options.slow = absl::Milliseconds(100);
+    return options;
+  }
+  void TearDown() override {
+    fs_.SetHangs(false);
+    server_.reset();
+  }
+  std::string Readiness() { return Get("/readyz"); }
+
+  const std::unique_ptr<FileSystem> disk_ = MakePosixFileSystem();
+  HangingFileSystem fs_{disk_.get(), "/log/"};
+};
+
+TEST_F(HangingDiskTest, AJobThatWaitsForItNamesTheFileAndBlamesNoPool) {
+  Members members = MakeMembers({"site-a", "site-b"});
+  SubmitAndBegin(Spec("job"), members);
+  if (HasFatalFailure()) return;
+  fs_.SetHangs(true);
+  std::thread push(
+      [&] { EXPECT_TRUE(members[0]->pool.Push(1, 1, v1::OUTER, CodecKind::kFp32, Ramp(1)).ok()); });
+  std::string waiting, ready;
+  for (int tries = 0; tries < 1000; ++tries) {
+    const auto job = CoordinatorFixture::Get("job");
+    if (job.ok()) waiting = job->waiting_for();
+    ready = Readiness();
+    if (absl::StrContains(waiting, "/log/") && absl::StrContains(ready, "/log/")) break;
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_TRUE(absl::StartsWith(waiting, "the coordinator's disk: write of ")) << waiting;
+  EXPECT_TRUE(absl::StrContains(waiting, "/log/")) << waiting;
+  EXPECT_TRUE(absl::StrContains(ready, "503") && absl::StrContains(ready, "/log/")) << ready;
+  fs_.SetHangs(false);
+  push.join();
+  for (int tries = 0; tries < 1000 && !absl::StrContains(Readiness(), "200 OK"); ++tries)
+    absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_TRUE(absl::StrContains(Readiness(), "200 OK")) << Readiness();
 }
 
 }  // namespace

@@ -70,6 +70,8 @@ class Cluster:
         self.bytes_per_second = None
         # By process name: the command that runs it, for example ["ip", "netns", "exec", "a"].
         self.prefix = {}
+        # By process name: variables of its environment.
+        self.environment = {}
         # The ends of all logs, once it is closed.
         self.last_words = ""
 
@@ -84,7 +86,7 @@ class Cluster:
     def _start(self, name, arguments):
         log = open(self.folder / f"{name}.log", "ab")
         self.logs.add(name)
-        environment = {**os.environ, **slow_link(self.bytes_per_second, self.bin.get(name, BIN) / "longhaul-rank")}
+        environment = {**os.environ, **slow_link(self.bytes_per_second, self.bin.get(name, BIN) / "longhaul-rank"), **self.environment.get(name, {})}
         process = subprocess.Popen([*self.prefix.get(name, []), *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
         log.close()
         return process

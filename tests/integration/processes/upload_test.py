@@ -321,7 +321,8 @@ class UploadTest(ClusterTest):
         lines = [json.loads(line) for line in audit.read_text().splitlines()]
         sent = [line for line in lines if line["method"].startswith("longhaul.v1.UploadService/") and line["who"] == "token:submitter"]
         self.assertEqual({line["method"].split("/")[1] for line in sent}, {"PrepareUpload", "UploadFile"})
-        self.assertEqual({line["result"] for line in sent}, {"OK"})
+        self.assertEqual({line["result"] for line in sent}, {"BEGUN", "OK"})
+        self.assertEqual({line["call"] for line in sent if line["result"] == "BEGUN"}, {line["call"] for line in sent if line["result"] == "OK"})
         self.assertEqual({line["upload"] for line in sent}, {self.uploads()[0].name})
 
 

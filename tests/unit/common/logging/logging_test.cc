@@ -1,8 +1,11 @@
 #include "common/logging/logging.h"
 
+#include <unistd.h>
+
 #include <sstream>
 #include <thread>
 
+#include "common/logging/standard_error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -68,12 +71,59 @@ TEST(LoggingTest, StandardErrorGetsTheSameLines) {
   Logger({.program = "worker", .format = LogFormat::kJson})
       .With({.job = "a", .job_id = "j-1"})
       .Info("in time");
+  FlushStandardError();
   const std::string text = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(text, HasSubstr(" warning late\n"));
   const auto line = nlohmann::json::parse(text.substr(text.find('\n') + 1));
   EXPECT_EQ(line["message"], "in time");
   EXPECT_EQ(line["job"], "a");
   EXPECT_EQ(line["job_id"], "j-1");
+}
+
+// A pipe that nobody reads. Nothing waits for it, not even when it and the queue are full.
+TEST(LoggingTest, StandardErrorThatNobodyReadsHoldsUpNobody) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const int before = dup(STDERR_FILENO);
+  FlushStandardError();
+  ASSERT_GE(dup2(pipe_ends[1], STDERR_FILENO), 0);
+  std::string newest;
+  const Logger logger(
+      {.program = "worker",
+       .format = LogFormat::kJson,
+       .on_line = [&newest](absl::string_view line) { newest.assign(line.data(), line.size()); }});
+  const std::string kilobyte(1000, 'x');
+  int lines = 0;
+  while (StandardErrorLinesDropped() == 0 && lines < 100'000) {
+    logger.Info(kilobyte);
+    ++lines;
+  }
+  EXPECT_GT(StandardErrorLinesDropped(), 0);
+  // Who keeps lines elsewhere has all of them.
+  logger.Error("the last one");
+  EXPECT_EQ(nlohmann::json::parse(newest)["message"], "the last one");
+  // Somebody reads again: no line is torn, and the gap is told in the same form.
+  std::string text;
+  std::thread reader([&] {
+    char buffer[4096];
+    for (ssize_t n; (n = read(pipe_ends[0], buffer, sizeof(buffer))) > 0;) text.append(buffer, n);
+  });
+  FlushStandardError(absl::Seconds(30));
+  ASSERT_GE(dup2(before, STDERR_FILENO), 0);
+  close(before);
+  close(pipe_ends[1]);
+  reader.join();
+  close(pipe_ends[0]);
+  int told = 0;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    const auto json = nlohmann::json::parse(line);
+    EXPECT_EQ(json["program"], "worker");
+    told += json["message"].get<std::string>() ==
+            "1 log line was dropped here, since nobody read standard error for a while";
+  }
+  EXPECT_EQ(told, 1);
+  EXPECT_THAT(text, HasSubstr("the last one"));
 }
 
 TEST(LoggingTest, DropsLinesBelowTheLevel) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -85,6 +86,40 @@ TEST(OwnerThreadTest, WhatOnlyReadsWaitsForOtherTasks) {
   EXPECT_EQ(last, start);
   // The first task counts, too.
   EXPECT_EQ(order, std::string(OwnerThread::kBeforeRead - 1, 't') + "rttrr");
+}
+
+// A task may wait for a disk that does not answer.
+TEST(OwnerThreadTest, WhoWatchesItSeesThatATaskDoesNotReturnAndRefusesThoseThatWait) {
+  ManualClock clock;
+  OwnerThread owner({.tick_period = kLong}, &clock, [] {});
+  EXPECT_EQ(owner.standing(), absl::ZeroDuration());
+  absl::Notification running, go;
+  ASSERT_TRUE(owner.Post(
+      [&] {
+        running.Notify();
+        go.WaitForNotification();
+      },
+      [](const absl::Status&) { ADD_FAILURE() << "it has begun"; }));
+  running.WaitForNotification();
+  while (owner.standing() == absl::ZeroDuration()) absl::SleepFor(absl::Milliseconds(1));
+  std::string order;
+  const auto refused = [&](const char* who) {
+    return [&order, who](const absl::Status& status) {
+      EXPECT_EQ(status.message(), "the disk");
+      order += who;
+    };
+  };
+  const auto never = [] { ADD_FAILURE() << "it was refused"; };
+  EXPECT_TRUE(owner.Post([&order] { order += "kept "; }));
+  EXPECT_TRUE(owner.Post(never, refused("call ")));
+  EXPECT_TRUE(owner.PostRead(never, refused("read ")));
+  EXPECT_TRUE(owner.Submit([&order] { order += "fact "; }));
+  owner.RefuseWaiting(absl::UnavailableError("the disk"));
+  EXPECT_EQ(order, "call read ");
+  go.Notify();
+  owner.Stop();
+  EXPECT_EQ(order, "call read kept fact ");
+  EXPECT_EQ(owner.standing(), absl::ZeroDuration());
 }
 
 TEST(OwnerThreadTest, TicksWhileNothingElseHappensAndTheClockStandsStill) {

@@ -1,8 +1,10 @@
 #include "worker/agent/log_ring.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/logging/logging.h"
+#include "common/logging/standard_error.h"
 #include "gtest/gtest.h"
-#include "worker/agent/log_stream.h"
 
 namespace longhaul {
 namespace {
@@ -67,15 +69,18 @@ TEST(LogRingTest, LinesBelongToTheCurrentJob) {
   EXPECT_EQ(ring.Read(0, "j-3", 100).next, 3);
 }
 
-TEST(LogStreamTest, KeepsWholeLines) {
+TEST(LogRingTest, HasWhatTheLogGotBeforeStandardErrorHasIt) {
   LogRing ring;
-  LogStream stream(&ring);
+  const Logger log({.program = "longhaul-worker",
+                    .format = LogFormat::kText,
+                    .on_line = [&ring](absl::string_view line) { ring.Add(line); }});
   ::testing::internal::CaptureStderr();
-  stream << "half ";
-  EXPECT_EQ(ring.Read(0, "", 100).text, "");
-  stream << "a line\nanother\n" << std::flush;
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "half a line\nanother\n");
-  EXPECT_EQ(ring.Read(0, "", 100).text, "half a line\nanother\n");
+  log.Info("a line");
+  log.Info("another");
+  const std::string kept = ring.Read(0, "", 200).text;
+  FlushStandardError();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), kept);
+  EXPECT_TRUE(absl::EndsWith(kept, "another\n")) << kept;
 }
 
 }  // namespace

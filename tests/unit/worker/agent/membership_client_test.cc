@@ -9,6 +9,7 @@
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "common/rpc/status_details.h"
@@ -48,6 +49,11 @@ class MembershipClientTest : public testing::Test {
                                         absl::MutexLock lock(&mutex_);
                                         kept_ended_ = jobs;
                                       },
+                                  .standing =
+                                      [this] {
+                                        absl::MutexLock lock(&mutex_);
+                                        return standing_;
+                                      },
                                   .complaints = absl::Milliseconds(100)},
         [this](const MembershipClient::Standing& standing) {
           absl::MutexLock lock(&mutex_);
@@ -85,6 +91,8 @@ class MembershipClientTest : public testing::Test {
   MembershipClient::Subject subject_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> kept_ ABSL_GUARDED_BY(mutex_) = {"a", "b"};
   std::vector<std::string> kept_ended_ ABSL_GUARDED_BY(mutex_);
+  // How long the agent has done nothing.
+  absl::Duration standing_ ABSL_GUARDED_BY(mutex_);
   absl::Status refused_;
   absl::Notification ended_;
   std::unique_ptr<MembershipClient> client_;
@@ -102,6 +110,31 @@ TEST_F(MembershipClientTest, AnIdlePoolSendsFewHeartbeatsUntilItHasAJob) {
   server_.Assign("job");
   client_->SetDraining(Now());
   AwaitTold("job", 3);
+}
+
+// The other pools would wait for it without end.
+TEST_F(MembershipClientTest, AnAgentThatStandsStillDoesNotRenewItsLease) {
+  Start();
+  AwaitTold("", 1);
+  {
+    absl::MutexLock lock(&mutex_);
+    standing_ = kStandsAtLeast;
+  }
+  // The one that is on its way may still come.
+  while (!absl::StrContains(log_.str(), "it does not renew its lease"))
+    absl::SleepFor(absl::Milliseconds(1));
+  const auto beats = [this] {
+    absl::MutexLock lock(&server_.mutex_);
+    return server_.beats.size();
+  };
+  const size_t before = beats();
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(beats(), before);
+  {
+    absl::MutexLock lock(&mutex_);
+    standing_ = absl::ZeroDuration();
+  }
+  server_.Until([&] { return server_.beats.size() > before; });
 }
 
 TEST_F(MembershipClientTest, PassesOnEveryAnswer) {

@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <set>
 
+#include "common/io/posix_filesystem.h"
 #include "gtest/gtest.h"
 #include "tests/testing/temp_dir.h"
 
@@ -33,11 +35,12 @@ class PoolTracksTest : public testing::Test {
   }
 
   TempDir folder_;
+  const std::unique_ptr<FileSystem> fs_ = MakePosixFileSystem();
 };
 
 TEST_F(PoolTracksTest, WritesWhatThePoolReports) {
   {
-    PoolTracks tracks(folder_.path(), "west", Logger({}));
+    PoolTracks tracks(folder_.path(), "west", fs_.get(), Logger({}));
     v1::PoolProgress progress;
     progress.set_inner_step(3);
     progress.set_learning_rate(0.5);
@@ -59,7 +62,7 @@ TEST_F(PoolTracksTest, WritesWhatThePoolReports) {
 
 TEST_F(PoolTracksTest, ACoordinatorCannotNameAPath) {
   {
-    PoolTracks tracks(folder_.path(), "west", Logger({}));
+    PoolTracks tracks(folder_.path(), "west", fs_.get(), Logger({}));
     v1::PoolProgress progress;
     progress.set_inner_step(1);
     tracks.Progressed(Job("/../../x"), "1", progress);
@@ -70,7 +73,7 @@ TEST_F(PoolTracksTest, ACoordinatorCannotNameAPath) {
 }
 
 TEST_F(PoolTracksTest, WithoutAFolderNothingIsWritten) {
-  PoolTracks tracks("", "west", Logger({}));
+  PoolTracks tracks("", "west", fs_.get(), Logger({}));
   v1::PoolProgress progress;
   progress.set_inner_step(1);
   tracks.Progressed(Job("1"), "1", progress);

@@ -44,6 +44,26 @@ TEST(SiteTest, AFolderForTokensThatOthersMayHaveMadeIsNotUsed) {
 }
 
 // As the coordinator makes its --data-dir.
+TEST(SiteTest, WhyAFolderOrAProgramCannotBeUsedIsNamed) {
+  const TempDir folder;
+  std::ofstream(folder.Join("file")) << "x";
+  const absl::Status work = Prepared(folder.Join("file/work"));
+  EXPECT_THAT(std::string(work.message()), testing::HasSubstr("/work cannot be made: Not a dir"));
+  const absl::Status program = Prepared(folder.Join("work"));
+  EXPECT_THAT(
+      std::string(program.message()),
+      testing::HasSubstr("--rank-program: /nowhere is no program that can be run: No such"));
+}
+
+TEST(SiteTest, ACurrentFolderThatIsNotThereIsNamed) {
+  AgentOptions options;
+  options.pool = "site-a";
+  options.coordinator = "localhost:7070";
+  const absl::Status status = PrepareSite({}, options);
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("current folder"));
+}
+
 TEST(SiteTest, FoldersForStateAndCurvesAreMade) {
   const TempDir temp;
   const auto prepared = [&](const std::string& state, const std::string& track) {
