@@ -209,7 +209,8 @@ void PoolService::Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatReq
 absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& request,
                                                 coordinator::Heartbeat& event) {
   int64_t taken = 0;
-  for (const v1::Evaluation& e : request.evaluations()) taken = std::max(taken, e.step());
+  const int count = EvaluationsTaken(request);
+  for (int i = 0; i < count; ++i) taken = std::max(taken, request.evaluations(i).step());
   const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
   if (!job || !job->resolved.has_value()) return taken;
   const std::optional<ParticipantView> place = service_.performer->Place(job->id(), request.pool());
