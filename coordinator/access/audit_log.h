@@ -7,8 +7,8 @@
 //    "upload": its name, where a call is about one,
 //    "left_out": how many calls before this one got no line, if any}
 // Of calls that fail only kFailedCallsLogged a second get a line, since callers whom nobody knows
-// could fill the disk; and of a pool's calls only kPoolCallsLogged a minute, since an agent may join
-// as often as it likes.
+// could fill the disk; and of a pool's calls only kPoolCallsLogged a minute, since an agent may
+// join as often as it likes.
 // No line has a secret. The line of a refused call has the job and pool that its request names.
 #pragma once
 
