@@ -18,6 +18,7 @@
 #include "common/logging/flag_error.h"
 #include "common/metrics/process_metrics.h"
 #include "common/metrics/registry.h"
+#include "common/rpc/allocator.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/server.h"
 #include "common/rpc/user_tokens.h"
@@ -43,6 +44,10 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr int kTicksPerSecond = 5;
+// Once a minute freed memory is given back if there is so much: that of many jobs that have ended
+// does not become free by itself. What streams need again and again is less.
+constexpr int kTicksBetweenReturns = 60 * kTicksPerSecond;
+constexpr size_t kFreeBytesMax = size_t{512} << 20;
 // A large limit: the submitted jobs bound the tasks. Each fragment of a job has a round, and each
 // job has a snapshot and some checkpoints.
 constexpr int kQueueMax = 1 << 20;
@@ -202,6 +207,8 @@ class CoordinatorServer::Impl {
     // Not here, since it reads a file. If there is no room, the next second does it.
     if (tokens_) (void)beside_->Submit([this] { door_->EndWithdrawn(); });
     SweepUploads();
+    if (ticks_ % kTicksBetweenReturns == 0)
+      (void)background_->Submit([] { ReturnFreeMemory(kFreeBytesMax); });
   }
 
   // Owner thread. Beside it what no job needs any more is removed.
