@@ -17,4 +17,8 @@ bool TuneAllocatorForBulk() {
   return threshold && trim && pad && arenas;
 }
 
+bool ReturnFreeMemory(size_t bytes_min) {
+  return mallinfo2().fordblks >= bytes_min && malloc_trim(0) == 1;
+}
+
 }  // namespace longhaul

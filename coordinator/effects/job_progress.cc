@@ -67,18 +67,6 @@ void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
   AddBytes(from.refresh(), to->mutable_refresh());
 }
 
-v1::PoolProgress Cleaned(v1::PoolProgress progress) {
-  // Their size has no bound but the message's, and every report of the job would have them.
-  progress.DiscardUnknownFields();
-  BoundNumbers(&progress);
-  // The coordinator sets the evaluation itself.
-  progress.clear_evaluation();
-  progress.clear_evaluation_step();
-  progress.clear_data();
-  progress.clear_data_change();
-  return progress;
-}
-
 }  // namespace
 
 int64_t PoolHistory::steps() const {
@@ -93,8 +81,20 @@ v1::PoolProgress PoolHistory::Total() const {
   return total;
 }
 
-void JobProgress::Report(const std::string& pool, const std::string& incarnation,
-                         int64_t start_step, v1::PoolProgress progress) {
+v1::PoolProgress JobProgress::Cleaned(v1::PoolProgress progress) {
+  // Their size has no bound but the message's, and every report of the job would have them.
+  progress.DiscardUnknownFields();
+  BoundNumbers(&progress);
+  // The coordinator sets the evaluation itself.
+  progress.clear_evaluation();
+  progress.clear_evaluation_step();
+  progress.clear_data();
+  progress.clear_data_change();
+  return progress;
+}
+
+void JobProgress::ReportCleaned(const std::string& pool, const std::string& incarnation,
+                                int64_t start_step, v1::PoolProgress progress) {
   PoolHistory& history = pools_[pool];
   // If the pool began again, the commit was of its stay before.
   const bool counts = uncounted_.erase(pool) > 0 &&
@@ -108,7 +108,7 @@ void JobProgress::Report(const std::string& pool, const std::string& incarnation
   }
   history.start_step = start_step;
   progress.set_contributed_tokens(history.current.contributed_tokens());
-  history.current = Cleaned(std::move(progress));
+  history.current = std::move(progress);
   history.current.set_pool(pool);
   if (counts) history.current.set_contributed_tokens(history.current.tokens());
 }

@@ -41,10 +41,16 @@ class JobProgress {
  public:
   explicit JobProgress(size_t fragments) : commits_(fragments) {}
 
-  // Takes the report of a heartbeat. Impossible numbers become zero, and counts beyond 2^50 become
-  // 2^50.
+  // A report of a heartbeat with what may be in one: impossible numbers become zero, and counts
+  // beyond 2^50 become 2^50; what the coordinator sets itself is removed. Pure.
+  static v1::PoolProgress Cleaned(v1::PoolProgress progress);
+  // Takes the report of a heartbeat; the second one is Cleaned already.
   void Report(const std::string& pool, const std::string& incarnation, int64_t start_step,
-              v1::PoolProgress progress);
+              v1::PoolProgress progress) {
+    ReportCleaned(pool, incarnation, start_step, Cleaned(std::move(progress)));
+  }
+  void ReportCleaned(const std::string& pool, const std::string& incarnation, int64_t start_step,
+                     v1::PoolProgress progress);
   const std::map<std::string, PoolHistory>& pools() const { return pools_; }
   // A round to which these pools contributed was committed: their reports until now count.
   void Contributed(const std::vector<std::string>& pools);
@@ -54,9 +60,9 @@ class JobProgress {
 
   // Whether a commit is known. After a restart none is until the job's store is open.
   bool HasCommits() const;
-  // The pool begins, or begins again, with this data. Returns how it differs from what it began with
-  // before, in words, and compares later starts with this one. Empty: it does not, or that is not
-  // known.
+  // The pool begins, or begins again, with this data. Returns in words how it differs from what the
+  // pool began with before; later starts are compared with this one. Empty: it does not differ, or
+  // that is not known.
   std::string BeginWithData(const std::string& pool, const v1::DataSummary& data);
   // The data with which the pool began. Empty: not known.
   v1::DataSummary DataOf(const std::string& pool) const;

@@ -20,6 +20,7 @@
 #include "common/logging/standard_error.h"
 #include "common/metrics/process_metrics.h"
 #include "common/metrics/registry.h"
+#include "common/rpc/allocator.h"
 #include "common/rpc/executor.h"
 #include "common/rpc/server.h"
 #include "common/rpc/status_details.h"
@@ -47,6 +48,10 @@ namespace longhaul::coordinator {
 namespace {
 
 constexpr int kTicksPerSecond = 5;
+// Once a minute freed memory is given back if there is so much: that of many jobs that have ended
+// does not become free by itself. What streams need again and again is less.
+constexpr int kTicksBetweenReturns = 60 * kTicksPerSecond;
+constexpr size_t kFreeBytesMax = size_t{512} << 20;
 // A large limit: the submitted jobs bound the tasks. Each fragment of a job has a round, and each
 // job has a snapshot and some checkpoints.
 constexpr int kQueueMax = 1 << 20;
@@ -222,6 +227,8 @@ class CoordinatorServer::Impl {
     if (audit_) audit_->Retry();
     if (!looking_for_space_.exchange(true) && !beside_->Submit([this] { LookForSpace(); }))
       looking_for_space_ = false;
+    if (ticks_ % kTicksBetweenReturns == 0)
+      (void)background_->Submit([] { ReturnFreeMemory(kFreeBytesMax); });
   }
 
   // Users hear why they get no answer. Whoever waits for a turn of the owner thread cannot say it.

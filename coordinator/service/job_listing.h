@@ -1,6 +1,6 @@
-// The pages of ListJobs. A page is made on two threads in turn, some rows at a time: a thread beside
-// the owner thread reads them, and the owner thread completes them with what it alone knows. So
-// neither other calls nor the commits of jobs wait for a long list.
+// The pages of ListJobs. A page is made on two threads in turn, some rows at a time: a thread
+// beside the owner thread reads them, and the owner thread completes them with what it alone knows.
+// So neither other calls nor the commits of jobs wait for a long list.
 #pragma once
 
 #include <cstdint>

@@ -20,6 +20,8 @@ namespace {
 
 // Limits of one heartbeat.
 constexpr int kEvaluationsMax = 1024, kMetricsMax = 32;
+// Of those, how many are taken at once: the owner thread looks at each.
+constexpr int kEvaluationsTaken = 64;
 constexpr size_t kMetricNameMax = 64;
 // Limits of what pools tell about themselves.
 constexpr int kCapabilitiesMax = 256;
@@ -113,7 +115,9 @@ absl::Status CheckHeartbeat(const PoolCaller& caller, const v1::HeartbeatRequest
 }
 
 absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps) {
-  for (const v1::Evaluation& evaluation : request.evaluations()) {
+  const int taken = EvaluationsTaken(request);
+  for (int i = 0; i < taken; ++i) {
+    const v1::Evaluation& evaluation = request.evaluations(i);
     if (evaluation.step() < 0 || evaluation.step() > steps) {
       return BadRequestError({{"evaluations", absl::StrCat("step ", evaluation.step(),
                                                            " is not within 0 to ", steps)}});
@@ -143,6 +147,16 @@ JoinPool EventOf(const v1::JoinRequest& request) {
   return event;
 }
 
+// They are acknowledged by their step, so those of one step are taken together.
+int EvaluationsTaken(const v1::HeartbeatRequest& request) {
+  const int all = request.evaluations_size();
+  if (all <= kEvaluationsTaken) return all;
+  int taken = kEvaluationsTaken;
+  while (taken > 0 && request.evaluations(taken).step() <= request.evaluations(taken - 1).step())
+    --taken;
+  return taken > 0 ? taken : kEvaluationsTaken;
+}
+
 Heartbeat EventOf(const v1::HeartbeatRequest& request) {
   Heartbeat event{.pool = request.pool(),
                   .incarnation = request.incarnation(),
@@ -154,7 +168,9 @@ Heartbeat EventOf(const v1::HeartbeatRequest& request) {
                   .stopping = request.stopping(),
                   .stopped = request.stopped(),
                   .running = request.running()};
-  for (const v1::Evaluation& e : request.evaluations()) {
+  const int taken = EvaluationsTaken(request);
+  for (int i = 0; i < taken; ++i) {
+    const v1::Evaluation& e = request.evaluations(i);
     event.evaluations.push_back({e.step(), e.version(), e.loss(), e.tokens(), e.final(),
                                  e.of_pool(), MetricsFromProto(e.metrics())});
   }

@@ -19,7 +19,9 @@ inline constexpr size_t kPoolTextBytesMax = 255;
 // INVALID_ARGUMENT with BadRequest, or the refusal of a caller that is not this pool.
 absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request);
 absl::Status CheckHeartbeat(const PoolCaller& caller, const v1::HeartbeatRequest& request);
-// Of a job of `steps` inner steps. INVALID_ARGUMENT with BadRequest.
+// How many of a heartbeat's evaluations are taken, from the first on. The pool repeats the others.
+int EvaluationsTaken(const v1::HeartbeatRequest& request);
+// Of those that are taken, in a job of `steps` inner steps. INVALID_ARGUMENT with BadRequest.
 absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps);
 
 // The requests must have passed their checks.

@@ -170,15 +170,18 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
   const absl::Status valid = CheckHeartbeat(service_.CallerOf(*context), *request);
   if (!valid.ok()) return Answered(context, valid);
   // What a request carries is unpacked here, since the owner thread serves all pools.
-  return OnOwner(
-      context, service_,
-      [this, request, response, event = EventOf(*request)](
-          grpc::ServerUnaryReactor* reactor) mutable { Beat(reactor, *request, response, event); });
+  return OnOwner(context, service_,
+                 [this, request, response, event = EventOf(*request),
+                  progress = JobProgress::Cleaned(request->progress())](
+                     grpc::ServerUnaryReactor* reactor) mutable {
+                   Beat(reactor, *request, response, event, std::move(progress));
+                 });
 }
 
 void PoolService::Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatRequest& request,
-                       v1::HeartbeatResponse* response, coordinator::Heartbeat& event) {
-  const absl::StatusOr<int64_t> taken = TakeReport(request, event);
+                       v1::HeartbeatResponse* response, coordinator::Heartbeat& event,
+                       v1::PoolProgress progress) {
+  const absl::StatusOr<int64_t> taken = TakeReport(request, event, std::move(progress));
   if (!taken.ok()) return reactor->Finish(ToGrpcStatus(taken.status()));
   std::vector<int64_t> evaluated;
   for (const coordinator::Evaluation& e : event.evaluations)
@@ -207,9 +210,11 @@ void PoolService::Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatReq
 // What a heartbeat reports of the job that the pool works on. A report of a pool without a place
 // there goes only to the core, which assigns it something else.
 absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& request,
-                                                coordinator::Heartbeat& event) {
+                                                coordinator::Heartbeat& event,
+                                                v1::PoolProgress progress) {
   int64_t taken = 0;
-  for (const v1::Evaluation& e : request.evaluations()) taken = std::max(taken, e.step());
+  const int count = EvaluationsTaken(request);
+  for (int i = 0; i < count; ++i) taken = std::max(taken, request.evaluations(i).step());
   const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
   if (!job || !job->resolved.has_value()) return taken;
   const std::optional<ParticipantView> place = service_.performer->Place(job->id(), request.pool());
@@ -219,8 +224,8 @@ absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& requ
   LH_RETURN_IF_ERROR(TakeEvaluations(*job, request, event));
   if (!job->progress.HasCommits()) taken = 0;
   if (!request.has_progress()) return taken;
-  job->progress.Report(request.pool(), incarnation, place->start_step.value_or(0),
-                       request.progress());
+  job->progress.ReportCleaned(request.pool(), incarnation, place->start_step.value_or(0),
+                              std::move(progress));
   job->history.Reported(job->progress.pools().at(request.pool()).Total(),
                         service_.performer->now());
   if (JobTracks* tracks = service_.performer->tracks(); tracks != nullptr)

@@ -47,7 +47,7 @@ class PoolService final : public v1::PoolService::CallbackService {
   // Leaves in the event the evaluations that are to be stored. Returns the step up to which the
   // pool need not repeat its evaluations.
   absl::StatusOr<int64_t> TakeReport(const v1::HeartbeatRequest& request,
-                                     coordinator::Heartbeat& event);
+                                     coordinator::Heartbeat& event, v1::PoolProgress progress);
   absl::Status TakeEvaluations(const LiveJob& job, const v1::HeartbeatRequest& request,
                                coordinator::Heartbeat& event);
   // Leaves out the spec of the job `has_spec_of`. Returns the spec if it is large: Finish adds it.
@@ -59,7 +59,8 @@ class PoolService final : public v1::PoolService::CallbackService {
   std::shared_ptr<const v1::JobSpec> Joined(const GrantLease& grant, const v1::JoinRequest& request,
                                             v1::JoinResponse* response);
   void Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatRequest& request,
-            v1::HeartbeatResponse* response, coordinator::Heartbeat& event);
+            v1::HeartbeatResponse* response, coordinator::Heartbeat& event,
+            v1::PoolProgress progress);
   // Ends the call. First another thread copies `spec`, if any, and looks up which of kept_jobs have
   // ended, but not more often than a node needs it. Then ended_jobs stays empty.
   template <typename Request, typename Response>

@@ -64,7 +64,8 @@ grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
                                request->rank()};
   const bool posted =
       service_.owner->Post([service = service_, stream, rank, data = request->data()] {
-        // The stream is registered and the plan is sent before the notices that follow the admission.
+        // The stream is registered and the plan is sent before the notices that follow the
+        // admission.
         service.performer->Step(
             RankReady{rank.job, rank.pool, rank.incarnation, rank.rank},
             [service, stream, rank, data](const std::optional<Answer>& answer) {

@@ -31,8 +31,8 @@ class CuttingProxy {
     // How long a connection stands still before its cut. Without that the receiver may lose all
     // that it has not read yet.
     absl::Duration pause;
-    // Above 0: only connections whose segments may be larger are cut, and all of those: large packets
-    // vanish, and small ones pass.
+    // Above 0: only connections whose segments may be larger are cut, and all of those: large
+    // packets vanish, and small ones pass.
     int segment_bytes_max = 0;
   };
   explicit CuttingProxy(Options options);

@@ -132,7 +132,7 @@ class Client:
         return self._call(self._jobs.GetJob, job_pb2.GetJobRequest(job=job)).job
 
     def list(self, limit: int = 1000) -> list[job_pb2.Job]:
-        """Newest first."""
+        """Newest first. Large parts of their specs are left out (`spec_shortened`); `get` has them."""
         jobs: list[job_pb2.Job] = []
         request = job_pb2.ListJobsRequest()
         while len(jobs) < limit:

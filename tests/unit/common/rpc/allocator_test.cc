@@ -18,5 +18,20 @@ TEST(AllocatorTest, TakesTheSettingsWhereItCan) {
   EXPECT_EQ(std::vector<char>(1 << 20).size(), size_t{1} << 20);
 }
 
+// Every second piece lives on, so that the heap's end does not become free.
+TEST(AllocatorTest, MemoryThatWasFreedIsGivenBack) {
+  if (!kTakesSettings) GTEST_SKIP() << "another allocator";
+  constexpr size_t kPieces = 2000, kPieceBytes = 50'000;
+  std::vector<std::vector<char>> kept, freed;
+  for (size_t i = 0; i < kPieces; ++i) {
+    freed.emplace_back(kPieceBytes, 'x');
+    kept.emplace_back(100, 'x');
+  }
+  EXPECT_FALSE(ReturnFreeMemory(kPieces * kPieceBytes));
+  freed.clear();
+  EXPECT_TRUE(ReturnFreeMemory(kPieces * kPieceBytes / 2));
+  EXPECT_EQ(kept[kPieces / 2][0], 'x');
+}
+
 }  // namespace
 }  // namespace longhaul

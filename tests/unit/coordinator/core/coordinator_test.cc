@@ -557,5 +557,26 @@ TEST_F(CoordinatorTest, EndsOfUnknownWorksChangeNothing) {
   EXPECT_EQ(View().fragments[0].version, 0);
 }
 
+// A join that changes nothing causes no placement. These do.
+TEST_F(CoordinatorTest, APoolThatJoinsAgainAndCanDoMoreGetsWork) {
+  JobOptions options = Options();
+  options.needs = {"x"};
+  Do(SubmitJob{"j", options});
+  JoinPool join{"a", "1", 2};
+  EXPECT_FALSE(Answered<GrantLease>(join).assignment.has_value());
+  EXPECT_FALSE(Answered<GrantLease>(join).assignment.has_value());
+  join.capabilities = {"x"};
+  EXPECT_TRUE(Answered<GrantLease>(join).assignment.has_value());
+}
+
+TEST_F(CoordinatorTest, APoolThatWasDrainingAndJoinsAgainGetsWork) {
+  Do(JoinPool{"a", "1", 2});
+  Do(Heartbeat{.pool = "a", .incarnation = "1", .draining = true});
+  Do(SubmitJob{"j", Options()});
+  EXPECT_FALSE(
+      Answered<GrantLease>(Heartbeat{.pool = "a", .incarnation = "1"}).assignment.has_value());
+  EXPECT_TRUE(Answered<GrantLease>(JoinPool{"a", "1", 2}).assignment.has_value());
+}
+
 }  // namespace
 }  // namespace longhaul::coordinator

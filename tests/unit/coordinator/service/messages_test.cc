@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "coordinator/service/pool_messages.h"
+
 namespace longhaul::coordinator {
 namespace {
 
@@ -86,6 +88,19 @@ TEST(MessagesTest, TimesBelowASecondAndBeforeTheEpoch) {
   const google::protobuf::Duration duration = ToProto(absl::Milliseconds(1500));
   EXPECT_EQ(duration.seconds(), 1);
   EXPECT_EQ(duration.nanos(), 500000000);
+}
+
+// A pool that was away repeats what is not acknowledged: all up to a step.
+TEST(MessagesTest, ManyEvaluationsAreTakenAFewAtATimeAndThoseOfAStepTogether) {
+  v1::HeartbeatRequest request;
+  for (int i = 0; i < 64; ++i) request.add_evaluations()->set_step(i);
+  EXPECT_EQ(EvaluationsTaken(request), 64);
+  request.add_evaluations()->set_step(64);
+  EXPECT_EQ(EventOf(request).evaluations.size(), 64u);
+  request.mutable_evaluations(64)->set_step(63);
+  EXPECT_EQ(EventOf(request).evaluations.size(), 63u);
+  for (v1::Evaluation& evaluation : *request.mutable_evaluations()) evaluation.set_step(7);
+  EXPECT_EQ(EvaluationsTaken(request), 64) << "no pool has so many of one step";
 }
 
 // Its comments have these numbers.
