@@ -1,5 +1,6 @@
 #include "coordinator/store/job_store.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -68,6 +69,20 @@ absl::Status RemoveJobStore(FileSystem& fs, const std::string& dir) {
   for (const std::string& folder : {dir, absl::StrCat(dir, ".tmp")})
     LH_RETURN_IF_ERROR(RemoveJobFolder(fs, folder));
   return fs.SyncDir(ParentOf(dir));
+}
+
+int64_t JobStoreBytes(const JobStoreOptions& options) {
+  constexpr int64_t kStateBytes = 3 * sizeof(float);
+  int64_t elements = 0, largest = 0;
+  for (const int64_t of_fragment : options.fragment_elements) {
+    elements += of_fragment;
+    largest = std::max(largest, of_fragment);
+  }
+  // A job with a codec that this build lacks is refused elsewhere.
+  const absl::StatusOr<std::unique_ptr<Codec>> down = MakeCodec(options.down);
+  const int64_t coded =
+      down.ok() ? (*down)->FragmentBytes(largest) : largest * static_cast<int64_t>(sizeof(float));
+  return kStateBytes * (elements + largest) + coded;
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const std::string& dir,

@@ -107,11 +107,9 @@ absl::StatusOr<RoundSums> Replay::ApplyAgain(const LoggedCommit& commit,
   }
   LH_ASSIGN_OR_RETURN(const ContributionReader reader,
                       ContributionReader::Create(log_, state.elements(), contributions));
-  DownlinkBytes downlink(rules_.down->FragmentBytes(state.elements()));
   const RoundWork work = {
       .contributions = &reader,
       .noise_key = NoiseKeyOf(options_, commit.record.fragment, commit.record.version),
-      .downlink = downlink.span(),
       // The downlink is in the log already.
       .sink = [](const SegmentRef&, absl::Span<const uint8_t>) { return absl::OkStatus(); },
       .threads = threads_};
