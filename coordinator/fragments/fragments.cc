@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "coordinator/store/damaged_part.h"
 #include "coordinator/store/data_folder.h"
 #include "coordinator/store/fatal.h"
 #include "coordinator/store/job_log_removal.h"
@@ -154,6 +155,15 @@ void Fragments::Open(const std::string& id, bool create, Done<OpenedStore> done)
   });
 }
 
+absl::Status Fragments::Withdraw(JobFragments& job, const absl::Status& failed) {
+  const std::optional<DamagedPart> part = DamagedPartOf(failed);
+  if (!part.has_value()) return failed;
+  job.contributions().Withdraw({part->fragment, part->version, part->pool, part->incarnation},
+                               part->sequence);
+  // The next attempt reads them from the checkpoint again.
+  return part->pool == kCheckpointPool ? absl::UnavailableError(failed.message()) : failed;
+}
+
 absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragments>& job,
                                                  const Round& round) {
   const absl::Time begun = SteadyTime();
@@ -176,7 +186,8 @@ absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragme
       contribution.weight = i == 0 ? weight : std::min(contribution.weight, weight);
     }
   }
-  LH_ASSIGN_OR_RETURN(CommitRecord commit, job->store()->Apply(input));
+  absl::StatusOr<CommitRecord> commit = job->store()->Apply(input);
+  if (!commit.ok()) return Withdraw(*job, commit.status());
   parts_.metrics->apply_seconds.With().Observe(absl::ToDoubleSeconds(SteadyTime() - begun));
   job->contributions().Forget(round.fragment, round.version);
   SnapshotLater(job);

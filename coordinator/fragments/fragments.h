@@ -110,7 +110,9 @@ class Fragments {
   // snapshots again. `create`: makes the store if it was never made. Other errors: those of
   // JobStore, and IsBadSeed.
   void Open(const std::string& job, bool create, Done<OpenedStore> done);
-  // Performs a round. OK: it is durable. Other errors: those of JobStore, and IsBadSeed.
+  // Performs a round. OK: it is durable. Other errors: those of JobStore, and IsBadSeed. After
+  // DamagedPartOf the contribution that it names is no longer complete: its pool may push what is
+  // missing.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);
   // Writes a checkpoint of these versions (JobStore::WriteCheckpoint). The manifest has job_id,
   // job_name, step, final, created_at and tensors.
@@ -172,6 +174,8 @@ class Fragments {
   absl::StatusOr<OpenedStore> OpenNow(JobFragments& job, bool create);
   absl::StatusOr<CommitRecord> ApplyNow(const std::shared_ptr<JobFragments>& job,
                                         const Round& round);
+  // Returns why a round failed. If a part is damaged, its blocks have not arrived from here on.
+  static absl::Status Withdraw(JobFragments& job, const absl::Status& failed);
   void SnapshotLater(const std::shared_ptr<JobFragments>& job);
   std::set<int64_t> Pinned(const std::string& job) const;
   // Whether works or streams still hold what was closed.

@@ -63,6 +63,7 @@
 #include "coordinator/store/fragment_state.h"
 #include "coordinator/store/job_manifest.h"
 #include "coordinator/store/log.h"
+#include "coordinator/store/log_recovery.h"
 #include "coordinator/store/ordered_tiles.h"
 #include "coordinator/store/replay.h"
 #include "coordinator/store/round_records.h"
@@ -108,6 +109,8 @@ struct RecoveryReport {
   int64_t torn_bytes_dropped = 0;
   // Damaged snapshots; the disk should be examined. An earlier generation was used instead.
   int64_t snapshots_rejected = 0;
+  // Damaged parts of rounds that are not committed; likewise. They count as not there.
+  int64_t parts_rejected = 0;
 };
 
 class JobStore {
@@ -145,7 +148,9 @@ class JobStore {
 
   // Performs a round and returns when it is durable; then it may be published. FAILED_PRECONDITION:
   // the version is not the next one. INVALID_ARGUMENT: the contributions do not hold every block
-  // exactly once, a weight is out of range, or a part belongs to another round.
+  // exactly once, a weight is out of range, or a part belongs to another round. DATA_LOSS that is
+  // not fatal: the disk changed a part (DamagedPartOf, damaged_part.h). Nothing was applied; the
+  // round may be performed without the part, or when its blocks were appended again.
   absl::StatusOr<CommitRecord> Apply(const RoundInput& round);
 
   // The committed version of a fragment, or -1 before the seed. Never waits for an Apply.
@@ -212,7 +217,9 @@ class JobStore {
                                                         int apply_threads);
   absl::StatusOr<Fragment*> FindFragment(int fragment) const;
 
-  // The steps of Apply.
+  // The steps of Apply. The parts are read before any state changes, since the outer step works in
+  // place.
+  absl::Status VerifyContributions(const RoundInput& round);
   absl::StatusOr<CommitRecord> Perform(LoggedCommit commit, const ContributionReader& contributions,
                                        Log::Reservation& reservation, Fragment& fragment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(fragment.mutex);
@@ -224,7 +231,7 @@ class JobStore {
   // The steps of Recover. They take no locks, since no other thread has the store yet.
   absl::Status Load() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   absl::Status LoadSnapshots(SnapshotList* list) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  absl::Status ReplayAll(const std::vector<LogFrame>& frames) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  absl::Status ReplayAll(const ScannedLog& log) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   absl::Status ReplayCommit(const LogFrame& frame, const LoggedCommit& commit,
                             const Replay& replay) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
@@ -259,9 +266,9 @@ class JobStore {
   std::vector<std::unique_ptr<Fragment>> fragments_;
   // Frames of smaller sequences were durable when the snapshots were written. Used by recovery.
   uint64_t durable_upto_ = 0;
-  // Mutexes are taken in this order: snapshot_mutex_, checkpoint_mutex_ or round_mutex_, then
-  // files_mutex_, then a fragment's mutex, then newest_mutex_ or mutex_. Each of the first three is
-  // held by one writer; round_mutex_ while a round with a downlink is applied.
+  // Mutexes are taken in this order: snapshot_mutex_, checkpoint_mutex_ or round_mutex_, then a turn
+  // of workspace_, then files_mutex_, then a fragment's mutex, then newest_mutex_ or mutex_. Each of
+  // the first three is held by one writer; round_mutex_ while a round with a downlink is applied.
   absl::Mutex snapshot_mutex_, checkpoint_mutex_, round_mutex_;
   Workspace workspace_;
   // Held while the lists of snapshots or the names of their files change.

@@ -148,7 +148,11 @@ absl::StatusOr<FloatArray> JobStore::RebuildParameters(const Cut& cut, int fragm
   Replay replay(log_.get(), &options(), &rules_, kThreads);
   for (const LogFrame& frame : frames) {
     if (state.version == version) break;
-    LH_ASSIGN_OR_RETURN(const std::optional<LoggedCommit> commit, replay.Take(frame));
+    const absl::StatusOr<std::optional<LoggedCommit>> taken = replay.Take(frame);
+    // The disk may have changed a part. If a commit of the cut needs it, it is missed there.
+    if (frame.type == FrameType::kPart && absl::IsDataLoss(taken.status())) continue;
+    LH_RETURN_IF_ERROR(taken.status());
+    const std::optional<LoggedCommit>& commit = *taken;
     if (!commit.has_value()) continue;
     if (commit->record.fragment == fragment && commit->record.version == state.version + 1) {
       LH_RETURN_IF_ERROR(replay.Repeat(frame, *commit, state));

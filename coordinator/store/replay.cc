@@ -45,7 +45,12 @@ absl::StatusOr<std::optional<LoggedCommit>> Replay::Take(const LogFrame& frame) 
     case FrameType::kPart: {
       absl::StatusOr<PartInfo> part = DecodePart(*head);
       if (!part.ok()) return annotate(part.status());
-      parts_[frame.sequence] = {*std::move(part), payload, frame.body_digest, frame.sequence};
+      parts_[frame.sequence] = {*std::move(part),
+                                payload,
+                                frame.body_digest,
+                                frame.sequence,
+                                static_cast<int64_t>(head->size()),
+                                frame.body_bytes};
       return std::nullopt;
     }
     case FrameType::kDownlink: {
@@ -62,6 +67,16 @@ absl::StatusOr<std::optional<LoggedCommit>> Replay::Take(const LogFrame& frame) 
   }
   return annotate(absl::DataLossError(absl::StrCat(
       "frame ", frame.sequence, " has the unknown type ", static_cast<uint32_t>(frame.type))));
+}
+
+absl::Status Replay::CheckInputs(const LogFrame& frame, const LoggedCommit& commit) const {
+  for (const std::vector<LoggedCommit::Input>& inputs : commit.inputs) {
+    for (const LoggedCommit::Input& input : inputs) {
+      const auto found = damaged_.find(input.sequence);
+      if (found != damaged_.end()) return Lost(frame, commit.record, found->second.message());
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Replay::Repeat(const LogFrame& frame, const LoggedCommit& commit,
@@ -128,6 +143,10 @@ absl::StatusOr<DownlinkIndex> Replay::FindDownlink(const LogFrame& frame,
   }
   if (index.elements() == options_.fragment_elements[record.fragment]) return index;
   return Lost(frame, record, "its downlink is not whole");
+}
+
+void Replay::AddDamaged(const std::vector<DamagedFrame>& parts) {
+  for (const DamagedFrame& part : parts) damaged_[part.sequence] = part.status;
 }
 
 void Replay::Forget(int fragment, int64_t version) {
