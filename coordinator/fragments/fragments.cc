@@ -235,6 +235,32 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
           });
 }
 
+void Fragments::NoteState(const std::string& job, JobStateNote note) {
+  {
+    absl::MutexLock lock(&mutex_);
+    notes_[job] = std::move(note);
+  }
+  const bool accepted = parts_.background->Submit([this, job] {
+    absl::MutexLock writing(&note_mutex_);
+    std::optional<JobStateNote> newest;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto found = notes_.find(job);
+      // The task before this one wrote it.
+      if (found == notes_.end()) return;
+      newest = std::move(found->second);
+      notes_.erase(found);
+    }
+    const absl::Status written = WriteJobState(*parts_.fs, JobDir(job), *newest);
+    if (written.ok()) return;
+    parts_.log->With({.job_id = job})
+        .Warning(absl::StrCat("its state is not noted in its folder: ", written.message()));
+  });
+  if (accepted) return;
+  absl::MutexLock lock(&mutex_);
+  notes_.erase(job);
+}
+
 std::shared_ptr<const void> Fragments::Hold(const std::string& job) {
   absl::MutexLock lock(&mutex_);
   if (IsHeld(job) || jobs_.contains(job)) return nullptr;

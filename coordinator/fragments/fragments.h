@@ -32,6 +32,7 @@
 #include "coordinator/fragments/arbiter.h"
 #include "coordinator/fragments/job_fragments.h"
 #include "coordinator/fragments/metrics.h"
+#include "coordinator/store/job_state_file.h"
 #include "longhaul/v1/checkpoint.pb.h"
 #include "longhaul/v1/sync.pb.h"
 
@@ -118,6 +119,10 @@ class Fragments {
   // job_name, step, final, created_at and tensors.
   void Checkpoint(const std::string& job, v1::CheckpointManifest manifest,
                   std::vector<int64_t> versions, Done<v1::CheckpointManifest> done);
+  // Notes in the job's folder what --adopt would go by (job_state_file.h). Call it after the
+  // database has the same, and at an end before RemoveLog; of several notes of a job the last one
+  // counts. If it cannot be written, the log says so, and the one before stays.
+  void NoteState(const std::string& job, JobStateNote note);
   // The job has ended: gives back the disk space that was prepared for later rounds.
   void Retire(const std::string& job);
   // Forgets the job. Later streams are refused; streams in progress end by themselves.
@@ -196,6 +201,10 @@ class Fragments {
   // Closed ones, with what works and streams hold of them.
   std::multimap<std::string, std::weak_ptr<const void>> closed_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::multiset<int64_t>> pinned_ ABSL_GUARDED_BY(mutex_);
+  // By job: notes that wait to be written.
+  std::map<std::string, JobStateNote> notes_ ABSL_GUARDED_BY(mutex_);
+  // Held while one is written, before mutex_.
+  absl::Mutex note_mutex_;
 };
 
 }  // namespace longhaul::coordinator

@@ -16,6 +16,7 @@
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_log_removal.h"
 #include "coordinator/store/job_manifest.h"
+#include "coordinator/store/job_state_file.h"
 #include "coordinator/store/log_recovery.h"
 #include "coordinator/store/meta_store.h"
 #include "coordinator/store/replay.h"
@@ -78,6 +79,7 @@ class JobCheck {
       Find(absl::DataLossError(
           absl::StrCat(ManifestPath(dir_), " is the manifest of job ", manifest->id)));
     }
+    Find(ReadJobState(fs_, dir_).status());
     options_ = manifest->options;
     LH_ASSIGN_OR_RETURN(rules_, MakeOuterRules(options_));
     LH_ASSIGN_OR_RETURN(const bool ended, IsLogRemoved(fs_, dir_));

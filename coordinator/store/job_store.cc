@@ -10,6 +10,7 @@
 #include "coordinator/store/damaged_part.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_manifest.h"
+#include "coordinator/store/job_state_file.h"
 #include "coordinator/store/part_check.h"
 
 namespace longhaul {
@@ -67,6 +68,8 @@ absl::Status CheckNothingIsThere(FileSystem& fs, const std::string& dir) {
 }  // namespace
 
 absl::Status RemoveJobStore(FileSystem& fs, const std::string& dir) {
+  // A full disk must not keep a job's files from being removed.
+  (void)WriteJobState(fs, dir, {.state = JobState::kCancelled, .deleted = true});
   for (const std::string& folder : {dir, absl::StrCat(dir, ".tmp")})
     LH_RETURN_IF_ERROR(RemoveJobFolder(fs, folder));
   return fs.SyncDir(ParentOf(dir));

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/contribution_reader.h"
+#include "coordinator/store/job_folder.h"
+#include "coordinator/store/job_manifest.h"
 
 namespace longhaul {
 
@@ -161,6 +163,24 @@ std::vector<StoredPart> Replay::TakeParts() {
   std::vector<StoredPart> parts;
   for (auto& [sequence, part] : std::exchange(parts_, {})) parts.push_back(std::move(part));
   return parts;
+}
+
+absl::StatusOr<std::vector<CommitRecord>> LoggedCommits(FileSystem& fs,
+                                                        const std::string& job_dir) {
+  LH_ASSIGN_OR_RETURN(const JobManifest job, ReadJobManifest(fs, job_dir));
+  LH_ASSIGN_OR_RETURN(
+      const ScannedLog log,
+      ScanLog(fs, LogFolder(job_dir), {.salt = job.options.log_salt, .read_only = true}));
+  std::vector<CommitRecord> commits;
+  for (const LogFrame& frame : log.frames) {
+    if (frame.type != FrameType::kCommit) continue;
+    std::string body(frame.body_bytes, '\0');
+    const File& file = *log.start.files.at(frame.body.file).file;
+    LH_RETURN_IF_ERROR(file.ReadExactly(frame.body.offset, absl::MakeSpan(body)));
+    LH_ASSIGN_OR_RETURN(LoggedCommit commit, DecodeCommit(body));
+    commits.push_back(std::move(commit.record));
+  }
+  return commits;
 }
 
 }  // namespace longhaul

@@ -74,4 +74,8 @@ class Replay {
   std::map<uint64_t, absl::Status> damaged_;
 };
 
+// The commits in the log of a job whose store is not open, oldest first. Reads the whole log, and
+// keeps the heads of frames in memory. Errors: those of ReadJobManifest and ScanLog.
+absl::StatusOr<std::vector<CommitRecord>> LoggedCommits(FileSystem& fs, const std::string& job_dir);
+
 }  // namespace longhaul

@@ -18,7 +18,10 @@
 #include "common/wire/proto_values.h"
 #include "coordinator/fragments/part_intake.h"
 #include "coordinator/fragments/stream_account.h"
+#include "coordinator/store/damaged_part.h"
 #include "coordinator/store/data_folder.h"
+#include "coordinator/store/job_folder.h"
+#include "coordinator/store/job_state_file.h"
 #include "tests/testing/failing_filesystem.h"
 #include "tests/testing/hand_crank.h"
 #include "tests/testing/memory_filesystem.h"
@@ -363,6 +366,44 @@ TEST_F(FragmentsTest, RefusesAStoreWithFragmentsOfOtherSizes) {
   EXPECT_EQ(fragments_.Find("job")->store(), nullptr);
 }
 
+// The disk changed a byte of what was logged.
+TEST_F(FragmentsTest, ADamagedContributionIsNoLongerCompleteAndMayBePushedAgain) {
+  ASSERT_TRUE(Open("job", true).ok());
+  ASSERT_TRUE(Push("job").ok());
+  Contributions& contributions = fragments_.Find("job")->contributions();
+  const ContributionKey key{0, 0, "a", "1"};
+  const StoredPart part = contributions.Parts(key).at(0);
+  const auto file = *disk_.Open(JoinPath(LogFolder(JobFolder("data", "job")), LogFileName(1)));
+  ASSERT_TRUE(file->WriteAt(part.payload.offset + 10, "x").ok());
+  const absl::Status refused = Apply("job", Seed()).status();
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+  EXPECT_EQ(DamagedPartOf(refused)->pool, "a");
+  EXPECT_TRUE(arbiter_.failed.empty());
+  EXPECT_FALSE(contributions.Whole(key));
+  ASSERT_TRUE(Push("job").ok());
+  EXPECT_TRUE(contributions.Whole(key));
+  EXPECT_TRUE(Apply("job", Seed()).ok());
+}
+
+// Tasks may run in any order, and one at a time beside another one.
+TEST_F(FragmentsTest, TheLastNoteOfAJobsStateCounts) {
+  const std::string dir = JobFolder("data", "job");
+  fragments_.NoteState("job", {.state = JobState::kPaused});
+  RunAll();
+  EXPECT_EQ(ReadJobState(disk_, dir)->state, JobState::kRunning) << "there is nothing to adopt";
+  ASSERT_TRUE(Open("job", true).ok());
+  for (const JobState state : {JobState::kPaused, JobState::kRunning, JobState::kCancelled})
+    fragments_.NoteState("job", {.state = state, .by = "me"});
+  RunAll();
+  EXPECT_EQ(ReadJobState(disk_, dir)->state, JobState::kCancelled);
+  EXPECT_EQ(ReadJobState(disk_, dir)->by, "me");
+  failing_.SetDecision([](int64_t, FileOp) { return absl::ResourceExhaustedError("no space"); });
+  fragments_.NoteState("job", {.state = JobState::kCompleted});
+  RunAll();
+  EXPECT_TRUE(absl::StrContains(log_text_.str(), "its state is not noted in its folder"));
+  EXPECT_EQ(ReadJobState(disk_, dir)->state, JobState::kCancelled);
+}
+
 TEST_F(FragmentsTest, AFatalErrorIsReportedOnceForEachJob) {
   ASSERT_TRUE(Open("job", true).ok());
   ASSERT_TRUE(Push("job").ok());
@@ -519,6 +560,30 @@ TEST_F(SeedTest, HugeValuesDoNotBecomeAVersion) {
   EXPECT_TRUE(absl::StrContains(status.message(), "a value beyond 2^64")) << status;
   EXPECT_EQ(*fragments_.Find("next")->store()->Version(0), -1);
   EXPECT_TRUE(arbiter_.failed.empty());
+}
+
+// Its bytes in the log were changed; those of the folder are good.
+TEST_F(SeedTest, ADamagedPartIsReadFromTheFolderAgain) {
+  Send(0.5f);
+  // As an attempt that a crash ended left it.
+  const std::vector<float> values(kElements, 0.5f);
+  const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
+                                        values.size() * sizeof(float));
+  const std::shared_ptr<JobFragments> job = fragments_.Find("next");
+  const ContributionKey key{0, 0, kCheckpointPool, kCheckpointPool};
+  PartIntake intake(job, key, RoundKind::kSeed);
+  ASSERT_TRUE(intake
+                  .Take({.segments = {{0, kElements}},
+                         .pieces = {bytes},
+                         .payload_bytes = static_cast<int64_t>(bytes.size())})
+                  .ok());
+  ASSERT_TRUE(intake.Finish().ok());
+  const StoredPart part = job->contributions().Parts(key).at(0);
+  const auto file = *disk_.Open(JoinPath(LogFolder(JobFolder("data", "next")), LogFileName(1)));
+  ASSERT_TRUE(file->WriteAt(part.payload.offset + 10, "x").ok());
+  const absl::Status first = Begin().status();
+  EXPECT_TRUE(absl::IsUnavailable(first)) << first;
+  EXPECT_TRUE(Begin().ok());
 }
 
 // A disk that is not there now may be there later.
