@@ -25,17 +25,21 @@ bool HasStore(JobState state) {
          state == JobState::kCompleted || state == JobState::kQuarantined;
 }
 
+std::string LostReason() {
+  v1::Job status;
+  status.mutable_error()->set_code("CANCELLED");
+  status.mutable_error()->set_message(
+      "the job failed or was cancelled; the reason was lost with the database");
+  return status.SerializeAsString();
+}
+
 // All that is still known of a job that has ended, without a note of it, is the checkpoint that it
 // ended with.
 void MakeEnded(const v1::CheckpointManifest& last, JobRecord& job) {
   v1::Job status;
+  if (!last.final()) status.ParseFromString(LostReason());
   status.set_inner_step(last.step());
   status.set_parameters(last.parameters());
-  if (!last.final()) {
-    status.mutable_error()->set_code("CANCELLED");
-    status.mutable_error()->set_message(
-        "the job failed or was cancelled; the reason was lost with the database");
-  }
   job.status = status.SerializeAsString();
   job.state = last.final() ? JobState::kCompleted : JobState::kCancelled;
   job.ended = absl::FromUnixSeconds(last.created_at().seconds());
@@ -95,6 +99,7 @@ absl::StatusOr<FoundJob> JobIn(FileSystem& fs, const std::string& data_dir,
     job.state = note.state;
     job.ended = note.at;
     if (!note.report.empty()) job.status = note.report;
+    if (job.status.empty() && job.state != JobState::kCompleted) job.status = LostReason();
   } else if (!log_removed && !IsSeeded(fs, dir, manifest.options)) {
     job.state = JobState::kSeeding;
   }

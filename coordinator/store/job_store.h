@@ -266,9 +266,9 @@ class JobStore {
   std::vector<std::unique_ptr<Fragment>> fragments_;
   // Frames of smaller sequences were durable when the snapshots were written. Used by recovery.
   uint64_t durable_upto_ = 0;
-  // Mutexes are taken in this order: snapshot_mutex_, checkpoint_mutex_ or round_mutex_, then a turn
-  // of workspace_, then files_mutex_, then a fragment's mutex, then newest_mutex_ or mutex_. Each of
-  // the first three is held by one writer; round_mutex_ while a round with a downlink is applied.
+  // Mutexes are taken in this order: snapshot_mutex_, checkpoint_mutex_ or round_mutex_, a turn of
+  // workspace_, files_mutex_, a fragment's mutex, newest_mutex_ or mutex_. Each of the first three
+  // is held by one writer; round_mutex_ while a round with a downlink is applied.
   absl::Mutex snapshot_mutex_, checkpoint_mutex_, round_mutex_;
   Workspace workspace_;
   // Held while the lists of snapshots or the names of their files change.

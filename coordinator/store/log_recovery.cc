@@ -179,8 +179,8 @@ class LogScanner {
     return DecodeFrameHeader(bytes, options_.salt);
   }
 
-  // Ends the log there, and returns nothing. Or the next frame is a damaged part: leaves it out, and
-  // returns where the one after it begins. Errors: those of EndAt.
+  // Ends the log there, and returns nothing. Or the next frame is a damaged part: leaves it out,
+  // and returns where the one after it begins. Errors: those of EndAt.
   absl::StatusOr<std::optional<LogPosition>> EndOrSkip(size_t index, int64_t offset) {
     LH_ASSIGN_OR_RETURN(const std::optional<LogPosition> after, AfterPart(index, offset));
     if (!after.has_value()) {

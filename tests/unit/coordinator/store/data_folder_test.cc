@@ -151,7 +151,8 @@ TEST_F(DataFolderTest, APausedJobStaysPaused) {
   EXPECT_EQ(meta_->GetPause("c")->stage, PauseStage::kNone) << "it was resumed";
 }
 
-// Its log is still there: the coordinator was stopped within a minute, or it has no last checkpoint.
+// Its log is still there: the coordinator was stopped within a minute, or there is no last
+// checkpoint.
 TEST_F(DataFolderTest, AJobThatHadEndedStaysEnded) {
   v1::Job report;
   report.set_inner_step(30);
