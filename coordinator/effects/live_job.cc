@@ -116,14 +116,6 @@ int64_t StepOfEvaluation(const ResolvedJob& resolved, int64_t version, bool fina
   return plan.WholeStep(final ? plan.NewestVersion() : version);
 }
 
-// Outer parameters, momentum and server error in fp32. A snapshot, or a checkpoint of an earlier
-// version, takes as much again for the fragment that it is at.
-int64_t MemoryOf(const ResolvedJob& resolved) {
-  constexpr int64_t kBytesPerElement = 12;
-  int64_t largest = 0;
-  for (const FragmentLayout& fragment : resolved.fragments)
-    largest = std::max(largest, fragment.elements);
-  return kBytesPerElement * (resolved.model.elements() + largest);
-}
+int64_t MemoryOf(const ResolvedJob& resolved) { return JobStoreBytes(JobStoreOptionsOf(resolved)); }
 
 }  // namespace longhaul::coordinator

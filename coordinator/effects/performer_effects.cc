@@ -186,10 +186,10 @@ void Performer::Begin(const OpenStore& work) {
         if (newest != absl::InfinitePast()) parts_.metrics->ShowLastCommit(job->name(), newest);
         TrackEvaluations(*job);
         const RecoveryReport& report = opened->recovery;
-        LogOf(*job).Info(absl::StrCat("its store is open: ", report.commits_replayed,
-                                      " rounds applied again, ", report.torn_bytes_dropped,
-                                      " torn bytes dropped, ", report.snapshots_rejected,
-                                      " damaged snapshots"));
+        LogOf(*job).Info(absl::StrCat(
+            "its store is open: ", report.commits_replayed, " rounds applied again, ",
+            report.torn_bytes_dropped, " torn bytes dropped, ", report.snapshots_rejected,
+            " damaged snapshots, ", report.parts_rejected, " damaged parts"));
         Step(event);
       }));
 }

@@ -42,6 +42,19 @@ void Contributions::Release(const ContributionKey& key, const std::vector<BlockR
   if (found->second.here.empty() && found->second.reserved.empty()) arrivals_.erase(found);
 }
 
+void Contributions::Withdraw(const ContributionKey& key, uint64_t sequence) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = arrivals_.find(key);
+  if (found == arrivals_.end()) return;
+  Arrival& arrival = found->second;
+  std::erase_if(arrival.parts, [&](const StoredPart& part) {
+    if (part.sequence != sequence) return false;
+    arrival.here = Missing(arrival.here, longhaul::BlocksOf(part.info.segments));
+    return true;
+  });
+  if (arrival.here.empty() && arrival.reserved.empty()) arrivals_.erase(found);
+}
+
 std::vector<BlockRange> Contributions::Blocks(const ContributionKey& key) const {
   absl::MutexLock lock(&mutex_);
   const auto found = arrivals_.find(key);

@@ -46,6 +46,9 @@ class Contributions {
   // The blocks that Reserve returned could not be written.
   void Release(const ContributionKey& key, const std::vector<BlockRange>& blocks);
 
+  // This part of the contribution is damaged in the log: its blocks have not arrived.
+  void Withdraw(const ContributionKey& key, uint64_t sequence);
+
   // The blocks that have arrived: disjoint, ascending, neighbours merged.
   std::vector<BlockRange> Blocks(const ContributionKey& key) const;
   bool Whole(const ContributionKey& key) const;

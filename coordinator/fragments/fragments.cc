@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "coordinator/store/damaged_part.h"
 #include "coordinator/store/data_folder.h"
 #include "coordinator/store/fatal.h"
 #include "coordinator/store/job_log_removal.h"
@@ -58,7 +59,7 @@ void Fragments::Retire(const std::string& id) {
   const std::shared_ptr<JobFragments> job = Find(id);
   const std::shared_ptr<SharedStore> store = job ? job->store() : nullptr;
   if (store == nullptr) return;
-  job->set_full(JobFragments::Storing::kFinalCheckpoint, "");
+  job->set_full(JobFragments::Storing::kLastCheckpoint, "");
   // If the task is refused or fails, the space stays in use until the next start.
   (void)parts_.background->Submit([this, job, store] { Note(*job, (*store)->Retire()); });
 }
@@ -127,6 +128,15 @@ void Fragments::Open(const std::string& id, bool create, Done<StoreContents> don
   });
 }
 
+absl::Status Fragments::Withdraw(SharedStore& store, const absl::Status& failed) {
+  const std::optional<DamagedPart> part = DamagedPartOf(failed);
+  if (!part.has_value()) return failed;
+  store.contributions().Withdraw({part->fragment, part->version, part->pool, part->incarnation},
+                               part->sequence);
+  // The next attempt reads them from the checkpoint again.
+  return part->pool == kCheckpointPool ? absl::UnavailableError(failed.message()) : failed;
+}
+
 absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragments>& job,
                                                  const std::shared_ptr<SharedStore>& store,
                                                  const Round& round) {
@@ -150,7 +160,8 @@ absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragme
       contribution.weight = i == 0 ? weight : std::min(contribution.weight, weight);
     }
   }
-  LH_ASSIGN_OR_RETURN(CommitRecord commit, (*store)->Apply(input));
+  absl::StatusOr<CommitRecord> commit = (*store)->Apply(input);
+  if (!commit.ok()) return Withdraw(*store, commit.status());
   parts_.metrics->apply_seconds.With().Observe(absl::ToDoubleSeconds(SteadyTime() - begun));
   store->contributions().Forget(round.fragment, round.version);
   SnapshotLater(job, store);
@@ -196,11 +207,40 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
   RunThen(
       *parts_.background, std::move(done),
       [this, job, store, versions = std::move(versions), manifest = std::move(manifest)]() mutable {
+        const bool last = manifest.last();
         absl::StatusOr<v1::CheckpointManifest> written = (*store)->WriteCheckpoint(
             std::move(manifest), versions, [this, job] { return InUse(job->id()); });
+        if (last && (written.ok() || Passes(written.status())))
+          job->set_full(JobFragments::Storing::kLastCheckpoint, written.status().message());
         Note(*job, written.status());
         return written;
       });
+}
+
+void Fragments::NoteState(const std::string& job, JobStateNote note) {
+  {
+    absl::MutexLock lock(&mutex_);
+    notes_[job] = std::move(note);
+  }
+  const bool accepted = parts_.background->Submit([this, job] {
+    absl::MutexLock writing(&note_mutex_);
+    std::optional<JobStateNote> newest;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto found = notes_.find(job);
+      // The task before this one wrote it.
+      if (found == notes_.end()) return;
+      newest = std::move(found->second);
+      notes_.erase(found);
+    }
+    const absl::Status written = WriteJobState(*parts_.fs, JobDir(job), *newest);
+    if (written.ok()) return;
+    parts_.log->With({.job_id = job})
+        .Warning(absl::StrCat("its state is not noted in its folder: ", written.message()));
+  });
+  if (accepted) return;
+  absl::MutexLock lock(&mutex_);
+  notes_.erase(job);
 }
 
 void Fragments::Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done) {

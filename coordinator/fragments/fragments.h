@@ -33,6 +33,7 @@
 #include "coordinator/fragments/checkpoint_holds.h"
 #include "coordinator/fragments/job_fragments.h"
 #include "coordinator/fragments/metrics.h"
+#include "coordinator/store/job_state_file.h"
 #include "longhaul/v1/checkpoint.pb.h"
 #include "longhaul/v1/sync.pb.h"
 
@@ -110,12 +111,18 @@ class Fragments {
   // since the last snapshots again. `create`: makes the store if it was never made. Other errors:
   // those of JobStore, and IsBadSeed.
   void Open(const std::string& job, bool create, Done<StoreContents> done);
-  // Performs a round. OK: it is durable. Other errors: those of JobStore, and IsBadSeed.
+  // Performs a round. OK: it is durable. Other errors: those of JobStore, and IsBadSeed. After
+  // DamagedPartOf the contribution that it names is no longer complete: its pool may push what is
+  // missing.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);
   // Writes a checkpoint of these versions (JobStore::WriteCheckpoint). The manifest has job_id,
   // job_name, step, final, created_at and tensors.
   void Checkpoint(const std::string& job, v1::CheckpointManifest manifest,
                   std::vector<int64_t> versions, Done<v1::CheckpointManifest> done);
+  // Notes in the job's folder what --adopt would go by (job_state_file.h). Call it after the
+  // database has the same, and at an end before RemoveLog; of several notes of a job the last one
+  // counts. If it cannot be written, the log says so, and the one before stays.
+  void NoteState(const std::string& job, JobStateNote note);
   // The job has ended: gives back the disk space that was prepared for later rounds.
   void Retire(const std::string& job);
   // Closes the store. Later streams are refused, and those in progress end. `done` is called on any
@@ -176,6 +183,8 @@ class Fragments {
   absl::StatusOr<CommitRecord> ApplyNow(const std::shared_ptr<JobFragments>& job,
                                         const std::shared_ptr<SharedStore>& store,
                                         const Round& round);
+  // Returns why a round failed. If a part is damaged, its blocks have not arrived from here on.
+  static absl::Status Withdraw(SharedStore& store, const absl::Status& failed);
   void SnapshotLater(const std::shared_ptr<JobFragments>& job,
                      const std::shared_ptr<SharedStore>& store);
   // The steps of checkpoints that must stay.
@@ -193,6 +202,10 @@ class Fragments {
   mutable absl::Mutex mutex_;
   std::map<std::string, std::shared_ptr<JobFragments>, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
   CheckpointHolds holds_;
+  // By job: notes that wait to be written.
+  std::map<std::string, JobStateNote> notes_ ABSL_GUARDED_BY(mutex_);
+  // Held while one is written, before mutex_.
+  absl::Mutex note_mutex_;
 };
 
 }  // namespace longhaul::coordinator

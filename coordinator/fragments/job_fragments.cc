@@ -39,10 +39,10 @@ void JobFragments::Hide() {
 std::string JobFragments::full() const {
   absl::MutexLock lock(&mutex_);
   for (const Storing what : {Storing::kAnswer, Storing::kOpening, Storing::kPart, Storing::kRound,
-                             Storing::kFinalCheckpoint}) {
+                             Storing::kLastCheckpoint}) {
     const Full& full = full_[static_cast<size_t>(what)];
     // Tries to open the store or to write a checkpoint may be a minute apart.
-    const bool holds = what == Storing::kOpening || what == Storing::kFinalCheckpoint ||
+    const bool holds = what == Storing::kOpening || what == Storing::kLastCheckpoint ||
                        job_.now() - full.at < kFullFor;
     if (!full.why.empty() && holds) return full.why;
   }

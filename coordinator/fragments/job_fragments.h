@@ -92,7 +92,7 @@ class JobFragments {
   std::string full() const;
   // `why`: empty if it was stored. kAnswer: an operation of the disk, for which the job waits, has
   // not returned.
-  enum class Storing { kPart, kRound, kOpening, kFinalCheckpoint, kAnswer };
+  enum class Storing { kPart, kRound, kOpening, kLastCheckpoint, kAnswer };
   void set_full(Storing what, absl::string_view why);
 
   // Calls `show`, which makes series of metrics with the job's name. Returns false and does not

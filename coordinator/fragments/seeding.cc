@@ -23,7 +23,8 @@ namespace {
 constexpr int64_t kPartBlocks = 4 * kTileBlocks;
 constexpr char kBadSeedUrl[] = "longhaul.fragments.bad_seed";
 
-// Reads these tensors of a Hugging Face folder into a fragment.
+// Reads these tensors of a Hugging Face folder into a fragment. Other types are converted in small
+// pieces, so that this takes the fragment's memory alone.
 absl::StatusOr<FloatArray> ReadHfSeed(const std::string& folder, int64_t elements,
                                       absl::Span<const v1::CheckpointTensor> tensors) {
   LH_ASSIGN_OR_RETURN(const HfModel model, OpenHfModel(folder));
@@ -113,6 +114,7 @@ absl::Status Fragments::LogSeed(const std::shared_ptr<JobFragments>& job,
   const std::string folder = InitialFolder(*job->initial());
   const ContributionKey key{fragment, 0, kCheckpointPool, kCheckpointPool};
   if (store->contributions().Whole(key)) return absl::OkStatus();
+  const Workspace::Turn turn((*store)->workspace());
   const absl::StatusOr<FloatArray> values = ReadSeed(*job, *store, parts_.fs, folder, fragment);
   if (!values.ok()) return SeedError(values.status());
   const int64_t elements = values->size(), end = CeilDiv(elements, kBlockElements);

@@ -25,7 +25,8 @@ absl::Status CheckMemory(const ResolvedJob& resolved, int64_t memory) {
       {{"model",
         absl::StrFormat("%.1f GB of outer state do not fit into the %.1f GB of the "
                         "coordinator's memory that jobs may take (--memory-gib); each "
-                        "parameter takes 12 bytes, those of the largest fragment 24",
+                        "parameter takes 12 bytes, those of the largest fragment 24 and "
+                        "their coded downlink",
                         static_cast<double>(needed) / 1e9, static_cast<double>(memory) / 1e9)}});
 }
 

@@ -1,6 +1,7 @@
 #include "coordinator/store/check.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_log_removal.h"
 #include "coordinator/store/job_manifest.h"
+#include "coordinator/store/job_state_file.h"
 #include "coordinator/store/log_recovery.h"
 #include "coordinator/store/meta_store.h"
 #include "coordinator/store/replay.h"
@@ -77,6 +79,7 @@ class JobCheck {
       Find(absl::DataLossError(
           absl::StrCat(ManifestPath(dir_), " is the manifest of job ", manifest->id)));
     }
+    Find(ReadJobState(fs_, dir_).status());
     options_ = manifest->options;
     LH_ASSIGN_OR_RETURN(rules_, MakeOuterRules(options_));
     LH_ASSIGN_OR_RETURN(const bool ended, IsLogRemoved(fs_, dir_));
@@ -120,10 +123,11 @@ class JobCheck {
   }
 
   absl::Status CheckLog() {
-    LH_ASSIGN_OR_RETURN(
-        ScannedLog scanned,
-        ScanLog(fs_, LogFolder(dir_),
-                {.salt = options_.log_salt, .durable_upto = durable_upto_, .read_only = true}));
+    LH_ASSIGN_OR_RETURN(ScannedLog scanned, ScanLog(fs_, LogFolder(dir_),
+                                                    {.salt = options_.log_salt,
+                                                     .durable_upto = durable_upto_,
+                                                     .read_only = true,
+                                                     .leave_out_parts = true}));
     report_.log_frames += scanned.frames.size();
     if (scanned.torn_bytes > 0) {
       report_.notes.push_back(
@@ -133,13 +137,20 @@ class JobCheck {
     const Log log(&fs_, LogFolder(dir_), {options_.log_file_bytes, options_.log_salt},
                   std::move(scanned.start));
     Replay replay(&log, &options_, &rules_, threads_);
+    replay.AddDamaged(scanned.damaged);
+    // A loss once they are committed; otherwise their pools send them again.
+    std::map<uint64_t, absl::Status> uncommitted;
+    for (const DamagedFrame& part : scanned.damaged) uncommitted[part.sequence] = part.status;
     for (const LogFrame& frame : scanned.frames) {
       const absl::StatusOr<std::optional<LoggedCommit>> commit = replay.Take(frame);
       Find(commit.status());
       if (!commit.ok() || !commit->has_value()) continue;
+      for (const std::vector<LoggedCommit::Input>& inputs : (*commit)->inputs)
+        for (const LoggedCommit::Input& input : inputs) uncommitted.erase(input.sequence);
       Find(CheckCommit(frame, **commit, replay));
       replay.Forget((*commit)->record.fragment, (*commit)->record.version);
     }
+    for (const auto& [sequence, status] : uncommitted) Find(status);
     const bool begins_later = !scanned.frames.empty() && scanned.frames.front().sequence > 1;
     for (size_t i = 0; i < fragments_.size(); ++i) {
       const Fragment& fragment = fragments_[i];
@@ -167,6 +178,10 @@ class JobCheck {
     }
     Fragment& fragment = fragments_[record.fragment];
     FragmentState& state = fragment.state;
+    if (const absl::Status inputs = replay.CheckInputs(frame, commit); !inputs.ok()) {
+      fragment.broken = true;
+      return inputs;
+    }
     if (fragment.broken || record.version < state.version) return absl::OkStatus();
     const bool next = record.version > state.version;
     absl::Status checked = replay.Repeat(frame, commit, state);

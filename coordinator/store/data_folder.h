@@ -51,10 +51,12 @@ struct Adoption {
 };
 
 // Makes records of the jobs whose folders the database does not know, from their manifests, in the
-// order in which they were submitted. A record has state RUNNING, no status and no participants; if
-// the log was removed (job_log_removal.h), it has COMPLETED or CANCELLED. A folder is left alone if
-// its manifest is damaged or belongs to another folder, or if the id, name or token is taken.
-// Changes no folder.
+// order in which they were submitted, without participants. What a folder notes of the job's life
+// (job_state_file.h) stays so: a job that was paused is paused, one that had ended has ended, one
+// that was deleted is removed by the next start. Any other is SEEDING or RUNNING, by what its store
+// has; one whose log was removed (job_log_removal.h) is COMPLETED or CANCELLED. A folder is left
+// alone if its manifest or its note is damaged, if the manifest belongs to another folder, or if
+// the id, name or token is taken. Changes no folder.
 absl::StatusOr<Adoption> AdoptJobs(FileSystem& fs, const std::string& data_dir, MetaStore& meta);
 
 }  // namespace longhaul

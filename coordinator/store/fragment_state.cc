@@ -25,6 +25,8 @@ struct Worker {
   ContributionReader::Buffer buffer;
   WeightedMean mean;
   TileResult result;
+  // The coded tile, if the round's downlink is not kept.
+  std::vector<uint8_t> coded;
 };
 
 int64_t TilesOf(const FragmentState& state) { return CeilDiv(state.elements(), kTileElements); }
@@ -53,20 +55,26 @@ absl::StatusOr<RoundSums> ApplySeed(const RoundWork& work, FragmentState& state)
 
 absl::StatusOr<RoundSums> ApplyOuter(const OuterOptimizer& optimizer, const Codec& down,
                                      const RoundWork& work, FragmentState& state) {
-  LH_CHECK(static_cast<int64_t>(work.downlink.size()) == down.FragmentBytes(state.elements()),
+  LH_CHECK(work.downlink.empty() ||
+               static_cast<int64_t>(work.downlink.size()) == down.FragmentBytes(state.elements()),
            "the downlink's size");
   RoundSums sums;
   Digester digester;
   std::vector<Worker> workers(work.threads);
+  if (work.downlink.empty()) {
+    for (Worker& worker : workers) worker.coded.resize(down.PayloadBytes(kTileElements));
+  }
   const auto state_of = [&](int64_t tile) {
     const auto part = [&](FloatArray& values) {
       return absl::MakeSpan(values).subspan(tile * kTileElements, kTileElements);
     };
     return TileState{part(state.theta), part(state.momentum), part(state.error)};
   };
-  const auto coded_of = [&](int64_t tile, int64_t elements) {
-    return work.downlink.subspan(tile * down.PayloadBytes(kTileElements),
-                                 down.PayloadBytes(elements));
+  const auto coded_of = [&](int64_t tile, int64_t elements, Worker& worker) {
+    const int64_t bytes = down.PayloadBytes(elements);
+    return work.downlink.empty()
+               ? absl::MakeSpan(worker.coded).first(bytes)
+               : work.downlink.subspan(tile * down.PayloadBytes(kTileElements), bytes);
   };
   const auto apply = [&](int64_t tile, int index) -> absl::Status {
     Worker& worker = workers[index];
@@ -75,16 +83,17 @@ absl::StatusOr<RoundSums> ApplyOuter(const OuterOptimizer& optimizer, const Code
     const int64_t elements = arrays.theta.size();
     LH_RETURN_IF_ERROR(
         work.contributions->ReadTile(first_block, elements, &worker.buffer, &worker.mean));
-    LH_ASSIGN_OR_RETURN(
-        worker.result,
-        ApplyTile(optimizer, down, worker.mean, arrays,
-                  {.key = work.noise_key, .first_block = first_block}, coded_of(tile, elements)));
+    LH_ASSIGN_OR_RETURN(worker.result,
+                        ApplyTile(optimizer, down, worker.mean, arrays,
+                                  {.key = work.noise_key, .first_block = first_block},
+                                  coded_of(tile, elements, worker)));
     return absl::OkStatus();
   };
   const auto add_up = [&](int64_t tile, int index) -> absl::Status {
-    const TileResult& result = workers[index].result;
+    Worker& worker = workers[index];
+    const TileResult& result = worker.result;
     const absl::Span<const float> theta = state_of(tile).theta;
-    const auto coded = coded_of(tile, theta.size());
+    const auto coded = coded_of(tile, theta.size(), worker);
     LH_RETURN_IF_ERROR(work.sink(
         {tile * kTileBlocks, static_cast<int32_t>(theta.size()), result.base_exponent}, coded));
     // Here theta is still in the cache of this core.

@@ -66,7 +66,8 @@ struct RoundWork {
   const ContributionReader* contributions = nullptr;
   uint64_t noise_key = 0;
   // Receives the coded downlink, tile by tile. Its size is rules.down->FragmentBytes of the
-  // fragment. Rounds of kind kSeed and kSkipped do not use it.
+  // fragment. Empty: nobody wants it, and the bytes of a tile live until the sink has returned.
+  // Rounds of kind kSeed and kSkipped do not use it.
   absl::Span<uint8_t> downlink;
   DownlinkSink sink;
   // How many threads share the tiles. The result does not depend on it.

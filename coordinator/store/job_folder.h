@@ -10,6 +10,8 @@ namespace longhaul {
 inline std::string ManifestPath(const std::string& job_dir) {
   return JoinPath(job_dir, "manifest");
 }
+// What is noted of the job's life (job_state_file.h).
+inline std::string StatePath(const std::string& job_dir) { return JoinPath(job_dir, "state"); }
 inline std::string LogFolder(const std::string& job_dir) { return JoinPath(job_dir, "log"); }
 // The log of a job that has ended, while it is being removed (job_log_removal.h).
 inline std::string RemovedLogFolder(const std::string& job_dir) {

@@ -13,9 +13,7 @@
 #include "coordinator/store/checkpoint.h"
 #include "coordinator/store/fatal.h"
 #include "coordinator/store/job_folder.h"
-#include "coordinator/store/job_manifest.h"
-#include "coordinator/store/log_recovery.h"
-#include "coordinator/store/round_records.h"
+#include "coordinator/store/replay.h"
 
 namespace longhaul {
 namespace {
@@ -33,19 +31,9 @@ bool IsLast(const v1::CheckpointManifest& manifest) { return manifest.last() || 
 // Whether the log has nothing newer. Memory: the heads of frames.
 absl::StatusOr<bool> HasAll(FileSystem& fs, const std::string& job_dir,
                             const v1::CheckpointManifest& checkpoint) {
-  LH_ASSIGN_OR_RETURN(const JobManifest job, ReadJobManifest(fs, job_dir));
-  LH_ASSIGN_OR_RETURN(
-      const ScannedLog log,
-      ScanLog(fs, LogFolder(job_dir), {.salt = job.options.log_salt, .read_only = true}));
+  LH_ASSIGN_OR_RETURN(const std::vector<CommitRecord> commits, LoggedCommits(fs, job_dir));
   std::map<int, Digest128> newest;
-  for (const LogFrame& frame : log.frames) {
-    if (frame.type != FrameType::kCommit) continue;
-    std::string body(frame.body_bytes, '\0');
-    const File& file = *log.start.files.at(frame.body.file).file;
-    LH_RETURN_IF_ERROR(file.ReadExactly(frame.body.offset, absl::MakeSpan(body)));
-    LH_ASSIGN_OR_RETURN(const LoggedCommit commit, DecodeCommit(body));
-    newest[commit.record.fragment] = commit.record.digest;
-  }
+  for (const CommitRecord& commit : commits) newest[commit.fragment] = commit.digest;
   const auto& fragments = checkpoint.fragments();
   return std::all_of(fragments.begin(), fragments.end(), [&](const auto& fragment) {
     const auto found = newest.find(fragment.fragment());

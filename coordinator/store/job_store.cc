@@ -1,13 +1,16 @@
 #include "coordinator/store/job_store.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
+#include "coordinator/store/damaged_part.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_manifest.h"
+#include "coordinator/store/job_state_file.h"
 #include "coordinator/store/part_check.h"
 
 namespace longhaul {
@@ -65,9 +68,25 @@ absl::Status CheckNothingIsThere(FileSystem& fs, const std::string& dir) {
 }  // namespace
 
 absl::Status RemoveJobStore(FileSystem& fs, const std::string& dir) {
+  // A full disk must not keep a job's files from being removed.
+  (void)WriteJobState(fs, dir, {.state = JobState::kCancelled, .deleted = true});
   for (const std::string& folder : {dir, absl::StrCat(dir, ".tmp")})
     LH_RETURN_IF_ERROR(RemoveJobFolder(fs, folder));
   return fs.SyncDir(ParentOf(dir));
+}
+
+int64_t JobStoreBytes(const JobStoreOptions& options) {
+  constexpr int64_t kStateBytes = 3 * sizeof(float);
+  int64_t elements = 0, largest = 0;
+  for (const int64_t of_fragment : options.fragment_elements) {
+    elements += of_fragment;
+    largest = std::max(largest, of_fragment);
+  }
+  // A job with a codec that this build lacks is refused elsewhere.
+  const absl::StatusOr<std::unique_ptr<Codec>> down = MakeCodec(options.down);
+  const int64_t coded =
+      down.ok() ? (*down)->FragmentBytes(largest) : largest * static_cast<int64_t>(sizeof(float));
+  return kStateBytes * (elements + largest) + coded;
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const std::string& dir,
@@ -135,9 +154,13 @@ absl::StatusOr<StoredPart> JobStore::AppendPart(const PartInfo& part, Log::Piece
   LH_RETURN_IF_ERROR(CheckPart(part, payload_bytes, options().fragment_elements[part.fragment]));
   const std::string record = EncodePart(part);
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame, log_->Append(FrameType::kPart, record, payload));
-  const LogPosition payload_position = {frame.body.file,
-                                        frame.body.offset + static_cast<int64_t>(record.size())};
-  return StoredPart{part, payload_position, frame.body_digest, frame.sequence};
+  const auto head_bytes = static_cast<int64_t>(record.size());
+  return StoredPart{part,
+                    {frame.body.file, frame.body.offset + head_bytes},
+                    frame.body_digest,
+                    frame.sequence,
+                    head_bytes,
+                    head_bytes + payload_bytes};
 }
 
 std::vector<StoredPart> JobStore::TakePending() {
@@ -218,6 +241,7 @@ absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
   LH_ASSIGN_OR_RETURN(
       const ContributionReader contributions,
       ContributionReader::Create(log_.get(), state.elements(), round.contributions));
+  LH_RETURN_IF_ERROR(VerifyContributions(round));
   LoggedCommit commit = DescribeRound(round, state.digest);
   const int64_t bytes = DownlinkWriter::BytesMax(*rules_.down, state.elements()) +
                         FrameBytes(EncodeCommit(commit).size() + kResultBytesMax);
@@ -227,6 +251,14 @@ absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
       Perform(std::move(commit), contributions, reservation, *fragment);
   if (!record.ok()) return log_->Fail(record.status());
   return record;
+}
+
+absl::Status JobStore::VerifyContributions(const RoundInput& round) {
+  const absl::Status verified = VerifyParts(*log_, round.contributions, apply_threads_);
+  // Frames after this say that it was durable. So recovery does not take it for the torn end of the
+  // log, and leaves it out alone.
+  if (DamagedPartOf(verified).has_value()) LH_RETURN_IF_ERROR(log_->Sync());
+  return verified;
 }
 
 std::unique_ptr<DownlinkBytes> JobStore::TakeDownlinkBytes(RoundKind kind, int64_t elements) {

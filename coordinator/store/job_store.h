@@ -1,11 +1,20 @@
 // The parameters of one job: the outer state of every fragment, and the log that makes it durable.
-// The state is theta, momentum and server error, 12 bytes for each parameter. Besides it, the store
-// keeps the coded downlink of the newest commit, since the pools are about to pull it. Readers get
-// copies of the blocks that they ask for, and keep nothing alive here: a reader that is slow asks
-// for its next blocks later, and finds out if a round was applied meanwhile. Then it begins again:
-// whoever lets rounds be applied sees to it that readers come to an end. A snapshot takes 12
-// bytes a parameter of the one fragment that it is of; a checkpoint 4 of the one that it is at, or
-// 12 if it must be made again.
+//
+// Memory (JobStoreBytes), for any number of pools and readers:
+//   12 bytes a parameter       theta, momentum and server error
+//   12 of the largest fragment the workspace: one copy at a time, for a snapshot (12), a checkpoint
+//                              (4, or 12 if a version must be made again) or the reading of initial
+//                              parameters (4). It also takes their turns (workspace.h)
+//   the coded downlink         of the largest fragment: that of the newest commit, since the pools
+//                              are about to pull it; then that of the next one, in its place
+// Not counted, since it is small: what says where the log has the downlink, below 64 bytes for each
+// tile; the segments of contributions to rounds that wait, usually 16 bytes for each tile; while a
+// round is applied, for each of its threads, the coded bytes of one tile of every contribution;
+// buffers of 1 MiB for reading and writing files.
+//
+// Readers get copies of the blocks that they ask for, and keep nothing alive here: a reader that is
+// slow asks for its next blocks later, and finds out if a round was applied meanwhile. Then it
+// begins again: whoever lets rounds be applied sees to it that readers come to an end.
 //
 // The log is the inputs: coded contributions are appended as they come (AppendPart). A commit
 // (Apply) adds one record, which names the contributions and the digest of the result, and one
@@ -54,10 +63,12 @@
 #include "coordinator/store/fragment_state.h"
 #include "coordinator/store/job_manifest.h"
 #include "coordinator/store/log.h"
+#include "coordinator/store/log_recovery.h"
 #include "coordinator/store/ordered_tiles.h"
 #include "coordinator/store/replay.h"
 #include "coordinator/store/round_records.h"
 #include "coordinator/store/snapshot.h"
+#include "coordinator/store/workspace.h"
 #include "longhaul/v1/checkpoint.pb.h"
 
 namespace longhaul {
@@ -65,6 +76,9 @@ namespace longhaul {
 // Removes the folder of a job's store, which must not be open. OK if there is none. After an error
 // or a crash it may be repeated. Durable.
 absl::Status RemoveJobStore(FileSystem& fs, const std::string& dir);
+
+// The most bytes that an open store with these options takes, as above. Pure.
+int64_t JobStoreBytes(const JobStoreOptions& options);
 
 struct RoundInput {
   int fragment = 0;
@@ -95,6 +109,8 @@ struct RecoveryReport {
   int64_t torn_bytes_dropped = 0;
   // Damaged snapshots; the disk should be examined. An earlier generation was used instead.
   int64_t snapshots_rejected = 0;
+  // Damaged parts of rounds that are not committed; likewise. They count as not there.
+  int64_t parts_rejected = 0;
 };
 
 class JobStore {
@@ -132,7 +148,9 @@ class JobStore {
 
   // Performs a round and returns when it is durable; then it may be published. FAILED_PRECONDITION:
   // the version is not the next one. INVALID_ARGUMENT: the contributions do not hold every block
-  // exactly once, a weight is out of range, or a part belongs to another round.
+  // exactly once, a weight is out of range, or a part belongs to another round. DATA_LOSS that is
+  // not fatal: the disk changed a part (DamagedPartOf, damaged_part.h). Nothing was applied; the
+  // round may be performed without the part, or when its blocks were appended again.
   absl::StatusOr<CommitRecord> Apply(const RoundInput& round);
 
   // The committed version of a fragment, or -1 before the seed. Never waits for an Apply.
@@ -155,6 +173,9 @@ class JobStore {
   absl::StatusOr<CodedBlocks> ReadDownlink(int fragment, int64_t version,
                                            absl::Span<const BlockRange> blocks) const;
 
+  // Whoever copies a fragment, here or for this store, has a turn of it while the copy exists.
+  Workspace& workspace() { return workspace_; }
+
   // Writes the snapshots that are due, and removes files of the log that no recovery needs. Meant
   // for a background thread: one call at a time works, others wait. After an error that is not
   // fatal, earlier snapshots and the log are unchanged.
@@ -163,9 +184,9 @@ class JobStore {
   // Call when the job has ended: gives back the disk space that was prepared for later rounds.
   absl::Status Retire();
 
-  // Writes a checkpoint: one consistent cut through all fragments. It delays nobody. Fragments that
-  // are beyond the cut by then are made again from a snapshot and the log, one at a time (12 bytes
-  // for each element of the fragment, one thread).
+  // Writes a checkpoint: one consistent cut through all fragments. It delays no round, and a
+  // snapshot until its present fragment is written. Fragments that are beyond the cut by then are
+  // made again from a snapshot and the log, with one thread.
   // `versions` has the version of every fragment in the cut, even if some are beyond it already; or
   // it is empty. Then, or if its log does not reach back so far, a fragment is taken at its newest.
   // Then removes the oldest checkpoints beyond options().checkpoints_keep, except those of the
@@ -196,7 +217,9 @@ class JobStore {
                                                         int apply_threads);
   absl::StatusOr<Fragment*> FindFragment(int fragment) const;
 
-  // The steps of Apply.
+  // The steps of Apply. The parts are read before any state changes, since the outer step works in
+  // place.
+  absl::Status VerifyContributions(const RoundInput& round);
   absl::StatusOr<CommitRecord> Perform(LoggedCommit commit, const ContributionReader& contributions,
                                        Log::Reservation& reservation, Fragment& fragment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(fragment.mutex);
@@ -208,7 +231,7 @@ class JobStore {
   // The steps of Recover. They take no locks, since no other thread has the store yet.
   absl::Status Load() ABSL_NO_THREAD_SAFETY_ANALYSIS;
   absl::Status LoadSnapshots(SnapshotList* list) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  absl::Status ReplayAll(const std::vector<LogFrame>& frames) ABSL_NO_THREAD_SAFETY_ANALYSIS;
+  absl::Status ReplayAll(const ScannedLog& log) ABSL_NO_THREAD_SAFETY_ANALYSIS;
   absl::Status ReplayCommit(const LogFrame& frame, const LoggedCommit& commit,
                             const Replay& replay) ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
@@ -243,10 +266,11 @@ class JobStore {
   std::vector<std::unique_ptr<Fragment>> fragments_;
   // Frames of smaller sequences were durable when the snapshots were written. Used by recovery.
   uint64_t durable_upto_ = 0;
-  // Mutexes are taken in this order: snapshot_mutex_, checkpoint_mutex_ or round_mutex_, then
-  // files_mutex_, then a fragment's mutex, then newest_mutex_ or mutex_. Each of the first three is
-  // held by one writer; round_mutex_ while a round with a downlink is applied.
+  // Mutexes are taken in this order: snapshot_mutex_, checkpoint_mutex_ or round_mutex_, a turn of
+  // workspace_, files_mutex_, a fragment's mutex, newest_mutex_ or mutex_. Each of the first three
+  // is held by one writer; round_mutex_ while a round with a downlink is applied.
   absl::Mutex snapshot_mutex_, checkpoint_mutex_, round_mutex_;
+  Workspace workspace_;
   // Held while the lists of snapshots or the names of their files change.
   absl::Mutex files_mutex_;
   mutable absl::Mutex mutex_;

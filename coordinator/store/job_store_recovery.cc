@@ -45,15 +45,17 @@ absl::Status JobStore::Load() {
   }
   LH_ASSIGN_OR_RETURN(SnapshotList snapshots, ListSnapshots(*fs_, SnapshotFolder(dir_)));
   LH_RETURN_IF_ERROR(LoadSnapshots(&snapshots));
-  LH_ASSIGN_OR_RETURN(
-      ScannedLog log,
-      ScanLog(*fs_, LogFolder(dir_), {.salt = options().log_salt, .durable_upto = durable_upto_}));
+  LH_ASSIGN_OR_RETURN(ScannedLog log, ScanLog(*fs_, LogFolder(dir_),
+                                              {.salt = options().log_salt,
+                                               .durable_upto = durable_upto_,
+                                               .leave_out_parts = true}));
   recovery_.log_frames = log.frames.size();
   recovery_.torn_bytes_dropped = log.torn_bytes;
+  recovery_.parts_rejected = static_cast<int64_t>(log.damaged.size());
   log_ = std::make_unique<Log>(fs_, LogFolder(dir_),
                                LogFileOptions{options().log_file_bytes, options().log_salt},
                                std::move(log.start));
-  if (const absl::Status replayed = ReplayAll(log.frames); !replayed.ok()) {
+  if (const absl::Status replayed = ReplayAll(log); !replayed.ok()) {
     if (snapshots.damaged.empty()) return replayed;
     // The log alone would be enough if the snapshot were good. So the error names both.
     return absl::Status(replayed.code(), absl::StrCat(replayed.message(), "; ",
@@ -97,11 +99,14 @@ absl::Status JobStore::LoadSnapshots(SnapshotList* list) {
   return absl::OkStatus();
 }
 
-absl::Status JobStore::ReplayAll(const std::vector<LogFrame>& frames) {
+absl::Status JobStore::ReplayAll(const ScannedLog& log) {
+  const std::vector<LogFrame>& frames = log.frames;
   Replay replay(log_.get(), &options(), &rules_, apply_threads_);
+  replay.AddDamaged(log.damaged);
   for (const LogFrame& frame : frames) {
     LH_ASSIGN_OR_RETURN(const std::optional<LoggedCommit> commit, replay.Take(frame));
     if (!commit.has_value()) continue;
+    LH_RETURN_IF_ERROR(replay.CheckInputs(frame, *commit));
     LH_RETURN_IF_ERROR(ReplayCommit(frame, *commit, replay));
     replay.Forget(commit->record.fragment, commit->record.version);
   }

@@ -62,13 +62,18 @@ absl::Status JobStore::WriteDueSnapshot(int index) {
     absl::MutexLock files_lock(&files_mutex_);
     if (!fragment.snapshots.empty()) last = fragment.snapshots.back().version;
   }
-  std::optional<FragmentState> copy;
   {
     absl::ReaderMutexLock lock(&fragment.mutex);
     LH_RETURN_IF_ERROR(log_->status());
     if (!IsDue(fragment.state.version, last, index, options().snapshot_every)) {
       return absl::OkStatus();
     }
+  }
+  const Workspace::Turn turn(workspace_);
+  std::optional<FragmentState> copy;
+  {
+    absl::ReaderMutexLock lock(&fragment.mutex);
+    LH_RETURN_IF_ERROR(log_->status());
     LH_RETURN_IF_ERROR(CheckSnapshotRoom(*fs_, SnapshotFolder(dir_), fragment.state.elements()));
     copy = fragment.state;
   }
@@ -143,7 +148,11 @@ absl::StatusOr<FloatArray> JobStore::RebuildParameters(const Cut& cut, int fragm
   Replay replay(log_.get(), &options(), &rules_, kThreads);
   for (const LogFrame& frame : frames) {
     if (state.version == version) break;
-    LH_ASSIGN_OR_RETURN(const std::optional<LoggedCommit> commit, replay.Take(frame));
+    const absl::StatusOr<std::optional<LoggedCommit>> taken = replay.Take(frame);
+    // The disk may have changed a part. If a commit of the cut needs it, it is missed there.
+    if (frame.type == FrameType::kPart && absl::IsDataLoss(taken.status())) continue;
+    LH_RETURN_IF_ERROR(taken.status());
+    const std::optional<LoggedCommit>& commit = *taken;
     if (!commit.has_value()) continue;
     if (commit->record.fragment == fragment && commit->record.version == state.version + 1) {
       LH_RETURN_IF_ERROR(replay.Repeat(frame, *commit, state));
@@ -166,6 +175,7 @@ absl::StatusOr<v1::CheckpointManifest> JobStore::WriteCheckpoint(
     LH_ASSIGN_OR_RETURN(CheckpointWriter writer,
                         CheckpointWriter::Begin(fs_, dir_, std::move(manifest)));
     for (size_t i = 0; i < fragments_.size(); ++i) {
+      const Workspace::Turn turn(workspace_);
       LH_ASSIGN_OR_RETURN(const FloatArray theta, ParametersAt(cut, i));
       LH_RETURN_IF_ERROR(writer.AddFragment(cut.versions[i],
                                             DigestOf(BytesOf(absl::MakeConstSpan(theta))), theta));

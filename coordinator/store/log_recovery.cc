@@ -27,16 +27,22 @@ class LogScanner {
   absl::StatusOr<ScannedLog> Run() {
     LH_RETURN_IF_ERROR(OpenFiles());
     LH_RETURN_IF_ERROR(FindBeginning());
-    // The last file that has frames.
+    // The last file that has frames, and where it is read on.
     size_t last = 0;
+    int64_t from = kLogFileHeaderBytes;
+    Enter(0);
     while (true) {
-      LH_ASSIGN_OR_RETURN(const int64_t end, ScanFile(last));
+      LH_ASSIGN_OR_RETURN(const int64_t end, ScanFile(last, from));
       LH_ASSIGN_OR_RETURN(const bool goes_on, BeginsWithNext(last + 1));
-      if (!goes_on) {
-        LH_RETURN_IF_ERROR(EndAt(last, end));
-        break;
+      if (goes_on) {
+        Enter(++last);
+        from = kLogFileHeaderBytes;
+        continue;
       }
-      ++last;
+      LH_ASSIGN_OR_RETURN(const std::optional<LogPosition> after, EndOrSkip(last, end));
+      if (!after.has_value()) break;
+      if (after->file != files_[last].number) ++last;
+      from = after->offset;
     }
     if (next_sequence_ < options_.durable_upto) {
       return absl::DataLossError(absl::StrCat(files_[last].path, " is damaged at byte ",
@@ -125,11 +131,14 @@ class LogScanner {
     return absl::OkStatus();
   }
 
+  // The log continues in this file.
+  void Enter(size_t index) {
+    result_.start.files[files_[index].number] = {files_[index].file, next_sequence_};
+  }
+
   // Reads the valid frames of a file, in sequence. Returns where they end.
-  absl::StatusOr<int64_t> ScanFile(size_t index) {
+  absl::StatusOr<int64_t> ScanFile(size_t index, int64_t offset) {
     const Scanned& file = files_[index];
-    result_.start.files[file.number] = {file.file, next_sequence_};
-    int64_t offset = kLogFileHeaderBytes;
     while (true) {
       LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> frame, CheckFrame(file, offset));
       if (!frame.has_value()) return offset;
@@ -168,6 +177,44 @@ class LogScanner {
     std::string bytes(kFrameHeaderBytes, '\0');
     LH_RETURN_IF_ERROR(file.file->ReadExactly(offset, absl::MakeSpan(bytes)));
     return DecodeFrameHeader(bytes, options_.salt);
+  }
+
+  // Ends the log there, and returns nothing. Or the next frame is a damaged part: leaves it out,
+  // and returns where the one after it begins. Errors: those of EndAt.
+  absl::StatusOr<std::optional<LogPosition>> EndOrSkip(size_t index, int64_t offset) {
+    LH_ASSIGN_OR_RETURN(const std::optional<LogPosition> after, AfterPart(index, offset));
+    if (!after.has_value()) {
+      LH_RETURN_IF_ERROR(EndAt(index, offset));
+      return std::nullopt;
+    }
+    const ScannedLog before = result_;
+    const absl::Status ended = EndAt(index, offset);
+    if (ended.ok()) return std::nullopt;
+    if (!absl::IsDataLoss(ended)) return ended;
+    result_ = before;
+    if (after->file != files_[index].number) Enter(index + 1);
+    result_.damaged.push_back({next_sequence_, ended});
+    ++next_sequence_;
+    return after;
+  }
+
+  // Where the frame after the next one begins, if the next one is a part with a good header, at
+  // `offset` or at the beginning of the next file.
+  absl::StatusOr<std::optional<LogPosition>> AfterPart(size_t index, int64_t offset) {
+    if (!options_.leave_out_parts) return std::nullopt;
+    for (const auto& [at, begin] :
+         {std::pair(index, offset), std::pair(index + 1, kLogFileHeaderBytes)}) {
+      if (at == files_.size()) break;
+      LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> header, ReadHeader(files_[at], begin));
+      if (!header.has_value() || header->sequence != next_sequence_ ||
+          header->type != FrameType::kPart ||
+          header->body_bytes > static_cast<uint64_t>(files_[at].size - begin - kFrameHeaderBytes)) {
+        continue;
+      }
+      return LogPosition{files_[at].number,
+                         begin + FrameBytes(static_cast<int64_t>(header->body_bytes))};
+    }
+    return std::nullopt;
   }
 
   // Ends the log before frame next_sequence_, at `offset` of a file. DATA_LOSS if anything shows

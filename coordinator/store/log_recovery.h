@@ -7,13 +7,15 @@
 // can lie after it, except when
 // - a later frame or a snapshot shows that the bad frame was durable once (durable_upto), or
 // - a file was cut off.
-// Then the disk lost or changed bytes, and recovery refuses.
+// Then the disk lost or changed bytes, and recovery refuses. With leave_out_parts a part whose
+// header is good and whose body is not is left out instead: only the commit of its round needs it.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/io/filesystem.h"
 #include "coordinator/store/log.h"
@@ -21,10 +23,18 @@
 
 namespace longhaul {
 
+struct DamagedFrame {
+  uint64_t sequence = 0;
+  // A DATA_LOSS with file and offset.
+  absl::Status status;
+};
+
 struct ScannedLog {
   LogStart start;
   // Whole and verified, in sequence.
   std::vector<LogFrame> frames;
+  // With leave_out_parts: parts that were durable and are damaged. They are not among `frames`.
+  std::vector<DamagedFrame> damaged;
   // Bytes after the last frame.
   int64_t torn_bytes = 0;
   // Files that hold only torn frames, last first, and files that an interrupted maker left.
@@ -38,6 +48,8 @@ struct LogScanOptions {
   // True: the log will not be continued, so its files are read as they are. False: they are synced
   // first.
   bool read_only = false;
+  // The caller looks at ScannedLog::damaged.
+  bool leave_out_parts = false;
 };
 
 // Changes nothing. DATA_LOSS: damage. FAILED_PRECONDITION: another format. Both name the file and

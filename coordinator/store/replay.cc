@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "coordinator/store/contribution_reader.h"
+#include "coordinator/store/job_folder.h"
+#include "coordinator/store/job_manifest.h"
 
 namespace longhaul {
 
@@ -45,7 +47,12 @@ absl::StatusOr<std::optional<LoggedCommit>> Replay::Take(const LogFrame& frame) 
     case FrameType::kPart: {
       absl::StatusOr<PartInfo> part = DecodePart(*head);
       if (!part.ok()) return annotate(part.status());
-      parts_[frame.sequence] = {*std::move(part), payload, frame.body_digest, frame.sequence};
+      parts_[frame.sequence] = {*std::move(part),
+                                payload,
+                                frame.body_digest,
+                                frame.sequence,
+                                static_cast<int64_t>(head->size()),
+                                frame.body_bytes};
       return std::nullopt;
     }
     case FrameType::kDownlink: {
@@ -62,6 +69,16 @@ absl::StatusOr<std::optional<LoggedCommit>> Replay::Take(const LogFrame& frame) 
   }
   return annotate(absl::DataLossError(absl::StrCat(
       "frame ", frame.sequence, " has the unknown type ", static_cast<uint32_t>(frame.type))));
+}
+
+absl::Status Replay::CheckInputs(const LogFrame& frame, const LoggedCommit& commit) const {
+  for (const std::vector<LoggedCommit::Input>& inputs : commit.inputs) {
+    for (const LoggedCommit::Input& input : inputs) {
+      const auto found = damaged_.find(input.sequence);
+      if (found != damaged_.end()) return Lost(frame, commit.record, found->second.message());
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Replay::Repeat(const LogFrame& frame, const LoggedCommit& commit,
@@ -107,11 +124,9 @@ absl::StatusOr<RoundSums> Replay::ApplyAgain(const LoggedCommit& commit,
   }
   LH_ASSIGN_OR_RETURN(const ContributionReader reader,
                       ContributionReader::Create(log_, state.elements(), contributions));
-  DownlinkBytes downlink(rules_.down->FragmentBytes(state.elements()));
   const RoundWork work = {
       .contributions = &reader,
       .noise_key = NoiseKeyOf(options_, commit.record.fragment, commit.record.version),
-      .downlink = downlink.span(),
       // The downlink is in the log already.
       .sink = [](const SegmentRef&, absl::Span<const uint8_t>) { return absl::OkStatus(); },
       .threads = threads_};
@@ -132,6 +147,10 @@ absl::StatusOr<DownlinkIndex> Replay::FindDownlink(const LogFrame& frame,
   return Lost(frame, record, "its downlink is not whole");
 }
 
+void Replay::AddDamaged(const std::vector<DamagedFrame>& parts) {
+  for (const DamagedFrame& part : parts) damaged_[part.sequence] = part.status;
+}
+
 void Replay::Forget(int fragment, int64_t version) {
   const auto is_past = [&](const auto& head) {
     return head.fragment == fragment && head.version <= version;
@@ -144,6 +163,24 @@ std::vector<StoredPart> Replay::TakeParts() {
   std::vector<StoredPart> parts;
   for (auto& [sequence, part] : std::exchange(parts_, {})) parts.push_back(std::move(part));
   return parts;
+}
+
+absl::StatusOr<std::vector<CommitRecord>> LoggedCommits(FileSystem& fs,
+                                                        const std::string& job_dir) {
+  LH_ASSIGN_OR_RETURN(const JobManifest job, ReadJobManifest(fs, job_dir));
+  LH_ASSIGN_OR_RETURN(
+      const ScannedLog log,
+      ScanLog(fs, LogFolder(job_dir), {.salt = job.options.log_salt, .read_only = true}));
+  std::vector<CommitRecord> commits;
+  for (const LogFrame& frame : log.frames) {
+    if (frame.type != FrameType::kCommit) continue;
+    std::string body(frame.body_bytes, '\0');
+    const File& file = *log.start.files.at(frame.body.file).file;
+    LH_RETURN_IF_ERROR(file.ReadExactly(frame.body.offset, absl::MakeSpan(body)));
+    LH_ASSIGN_OR_RETURN(LoggedCommit commit, DecodeCommit(body));
+    commits.push_back(std::move(commit.record));
+  }
+  return commits;
 }
 
 }  // namespace longhaul

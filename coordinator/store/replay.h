@@ -19,6 +19,7 @@
 #include "coordinator/store/fragment_state.h"
 #include "coordinator/store/job_store_options.h"
 #include "coordinator/store/log.h"
+#include "coordinator/store/log_recovery.h"
 #include "coordinator/store/round_records.h"
 
 namespace longhaul {
@@ -27,6 +28,11 @@ class Replay {
  public:
   // All pointers outlive it. `threads` share the tiles of a round.
   Replay(const Log* log, const JobStoreOptions* options, const OuterRules* rules, int threads);
+
+  // These parts are not there.
+  void AddDamaged(const std::vector<DamagedFrame>& parts);
+  // DATA_LOSS, with file and offset: the commit is of a damaged part.
+  absl::Status CheckInputs(const LogFrame& frame, const LoggedCommit& commit) const;
 
   // Takes the next frame. Returns the commit, if it is one. DATA_LOSS: the frame does not decode;
   // the error names file and offset.
@@ -64,6 +70,12 @@ class Replay {
   // By sequence, and so are the downlinks.
   std::map<uint64_t, StoredPart> parts_;
   std::map<uint64_t, std::pair<DownlinkPart, LogPosition>> downlinks_;
+  // Also by sequence: why the part is not there.
+  std::map<uint64_t, absl::Status> damaged_;
 };
+
+// The commits in the log of a job whose store is not open, oldest first. Reads the whole log, and
+// keeps the heads of frames in memory. Errors: those of ReadJobManifest and ScanLog.
+absl::StatusOr<std::vector<CommitRecord>> LoggedCommits(FileSystem& fs, const std::string& job_dir);
 
 }  // namespace longhaul

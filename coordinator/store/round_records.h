@@ -46,6 +46,10 @@ struct StoredPart {
   Digest128 body_digest;
   // The sequence of its frame.
   uint64_t sequence = 0;
+  // Of the record before the payload, and of both.
+  int64_t head_bytes = 0, body_bytes = 0;
+
+  LogPosition body() const { return {payload.file, payload.offset - head_bytes}; }
 };
 
 // One pool's contribution to a round: the parts of its ranks, which together hold every block once.

@@ -15,8 +15,10 @@
 namespace longhaul::simulation {
 namespace {
 
-// In the coordinator's memory. The largest fragment takes as much once more.
+// In the coordinator's memory. The largest fragment takes as much once more, and 4 bytes for each
+// element of its downlink.
 constexpr int64_t kBytesPerUnit = 12 * kWords * kBlockElements;
+constexpr int64_t kBytesOfOneUnit = 2 * kBytesPerUnit + kBytesPerUnit / 3;
 constexpr absl::Duration kFaultsEnd = absl::Seconds(25), kUsersEnd = absl::Seconds(50),
                          kRunEnd = absl::Minutes(15);
 
@@ -30,7 +32,7 @@ class Cluster {
     if (options.seed % 16 == 5) world_.ended_job_keep = absl::Seconds(15);
     damages_ = options.seed % 8 == 3;
     // Any job fits alone, two only if both are small.
-    if (options.seed % 4 == 2) world_.memory = world_.memory_later = 4 * kBytesPerUnit;
+    if (options.seed % 4 == 2) world_.memory = world_.memory_later = 2 * kBytesOfOneUnit;
     // All fit before a restart.
     if (options.seed % 8 == 2) world_.memory = std::numeric_limits<int64_t>::max();
   }

@@ -142,8 +142,8 @@ class PauseTest(ClusterTest):
     def test_states_of_jobs_fit_into_memory_together(self):
         parameters = json.loads(self.cluster.submit("large", pools=1).stdout)["data"]["parameters"]
         self.longhaul("cancel", "large")
-        # More than one state, less than two: each has 12 bytes per parameter, 24 of the largest fragment.
-        self.restart_coordinator("--memory-gib", str(24 * parameters / 2**30))
+        # More than one state, less than two: each has 12 bytes per parameter, 24 of the largest fragment and its coded downlink.
+        self.restart_coordinator("--memory-gib", str(26 * parameters / 2**30))
         self.cluster.start_worker("site-a")
         self.cluster.start_worker("site-b")
         self.cluster.submit(steps=STEPS, pools=1, sets=["pools.max=1"])
@@ -169,7 +169,7 @@ class PauseTest(ClusterTest):
         for name in ("tiny", "other"):
             parameters = json.loads(self.cluster.submit(name, steps=5 * STEPS, pools=1, sets=["pools.max=1"]).stdout)["data"]["parameters"]
             self.cluster.wait_step(20, name)
-        self.restart_coordinator("--memory-gib", str(24 * parameters / 2**30))
+        self.restart_coordinator("--memory-gib", str(26 * parameters / 2**30))
         lacks_memory = lambda name: "the coordinator's memory" in self.cluster.job(name)["waiting_for"]
         wait_until(lambda: lacks_memory("tiny") != lacks_memory("other"), 30, "one job to wait for memory")
         running, waiting = sorted(("tiny", "other"), key=lacks_memory)

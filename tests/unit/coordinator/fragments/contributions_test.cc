@@ -68,6 +68,31 @@ TEST_F(ContributionsTest, ReleasedBlocksAreTakenAgain) {
   EXPECT_TRUE(contributions_.Whole(key_));
 }
 
+TEST_F(ContributionsTest, BlocksOfAWithdrawnPartAreTakenAgain) {
+  const auto bring = [&](const BlockRange& blocks, uint64_t sequence) {
+    ASSERT_EQ(contributions_.Reserve(key_, {blocks}), Blocks{blocks});
+    contributions_.Confirm(
+        key_, {blocks},
+        {.info = {.segments = {{blocks.first, static_cast<int32_t>(128 * blocks.count)}}},
+         .sequence = sequence});
+  };
+  bring({0, 4}, 1);
+  bring({4, 6}, 2);
+  ASSERT_TRUE(contributions_.Whole(key_));
+  contributions_.Withdraw(key_, 3);
+  EXPECT_TRUE(contributions_.Whole(key_)) << "it has no such part";
+  contributions_.Withdraw(key_, 1);
+  EXPECT_FALSE(contributions_.Whole(key_));
+  EXPECT_EQ(contributions_.Blocks(key_), (Blocks{{4, 6}}));
+  bring({0, 4}, 3);
+  ASSERT_EQ(contributions_.Parts(key_).size(), 2u);
+  EXPECT_EQ(contributions_.Parts(key_)[1].sequence, 3u);
+  contributions_.Withdraw(key_, 2);
+  contributions_.Withdraw(key_, 3);
+  EXPECT_TRUE(contributions_.Blocks(key_).empty());
+  contributions_.Withdraw(key_, 3);
+}
+
 TEST_F(ContributionsTest, ListsTheWholeOnesOfARound) {
   Bring(key_, {{0, 10}}, 1);
   Bring({0, 1, "site-b", "incarnation"}, {{0, 9}}, 2);

@@ -2,115 +2,24 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <limits>
-#include <sstream>
 
 #include "absl/strings/match.h"
-#include "common/base/checked_math.h"
-#include "common/base/status_macros.h"
 #include "common/checkpoint/manifest.h"
 #include "common/io/digest.h"
 #include "common/io/file_util.h"
-#include "common/rpc/block_proto.h"
-#include "common/rpc/fragment_stream.h"
-#include "common/rpc/status_details.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/fragments/part_intake.h"
 #include "coordinator/fragments/stream_account.h"
 #include "coordinator/store/checkpoint.h"
+#include "coordinator/store/damaged_part.h"
 #include "coordinator/store/data_folder.h"
-#include "tests/testing/failing_filesystem.h"
-#include "tests/testing/hand_crank.h"
-#include "tests/testing/memory_filesystem.h"
-#include "tests/unit/coordinator/fragments/willing_arbiter.h"
+#include "coordinator/store/job_folder.h"
+#include "coordinator/store/job_state_file.h"
+#include "tests/unit/coordinator/fragments/fragments_fixture.h"
 
 namespace longhaul::coordinator {
 namespace {
-
-class FragmentsTest : public testing::Test {
- protected:
-  static constexpr int32_t kElements = 200;
-
-  FragmentsTest() {
-    EXPECT_TRUE(CreateDirs(disk_, JobsFolder("data")).ok());
-    fragments_.Add(Job("job", kElements));
-  }
-  static std::shared_ptr<JobFragments> Job(
-      const std::string& id, int64_t elements, std::function<absl::Time()> now = SteadyTime,
-      int64_t log_file_bytes = 1 << 20, int checkpoints_keep = JobStoreOptions().checkpoints_keep) {
-    return *JobFragments::Create({.up = {.kind = CodecKind::kE3m0},
-                                  .manifest = {.id = id,
-                                               .name = id,
-                                               .options = {.fragment_elements = {elements},
-                                                           .checkpoints_keep = checkpoints_keep,
-                                                           .log_file_bytes = log_file_bytes}},
-                                  .now = std::move(now)});
-  }
-  void RunAll() {
-    opening_.RunAll();
-    background_.RunAll();
-    apply_.RunAll();
-  }
-  absl::StatusOr<StoreContents> Open(const std::string& id, bool create) {
-    absl::StatusOr<StoreContents> result = absl::UnknownError("no answer");
-    fragments_.Open(id, create, [&](absl::StatusOr<StoreContents> opened) { result = opened; });
-    RunAll();
-    return result;
-  }
-  absl::StatusOr<CommitRecord> Apply(const std::string& id, Round round) {
-    absl::StatusOr<CommitRecord> result = absl::UnknownError("no answer");
-    fragments_.Apply(id, std::move(round),
-                     [&](absl::StatusOr<CommitRecord> commit) { result = commit; });
-    RunAll();
-    return result;
-  }
-  absl::StatusOr<v1::CheckpointManifest> Checkpoint(const std::string& id, int64_t step = 60,
-                                                    bool final = false) {
-    absl::StatusOr<v1::CheckpointManifest> result = absl::UnknownError("no answer");
-    v1::CheckpointManifest manifest;
-    manifest.set_final(final);
-    manifest.set_job_id(id);
-    manifest.set_step(step);
-    fragments_.Checkpoint(id, manifest, {}, [&](absl::StatusOr<v1::CheckpointManifest> written) {
-      result = written;
-    });
-    RunAll();
-    return result;
-  }
-  // Writes initial parameters to the log as a complete contribution of the pool.
-  absl::Status Push(const std::string& id, const std::string& pool = "a",
-                    int32_t elements = kElements) {
-    std::vector<float> values(elements, 0.5f);
-    const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
-                                          values.size() * sizeof(float));
-    const std::shared_ptr<JobFragments> job = fragments_.Find(id);
-    PartIntake intake(job, job->store(), {0, 0, pool, "1"}, RoundKind::kSeed);
-    const CodedChunk chunk{.segments = {{0, elements}},
-                           .pieces = {bytes},
-                           .payload_bytes = static_cast<int64_t>(bytes.size())};
-    const absl::Status taken = intake.Take(chunk);
-    return taken.ok() ? intake.Finish() : taken;
-  }
-  static Round Seed() { return {.kind = RoundKind::kSeed, .contributors = {{"a", "1"}}}; }
-
-  std::ostringstream log_text_;
-  Logger log_{{.format = LogFormat::kText, .stream = &log_text_}};
-  MetricRegistry registry_;
-  FragmentMetrics metrics_{registry_};
-  MemoryFileSystem disk_;
-  FailingFileSystem failing_{&disk_};
-  WillingArbiter arbiter_;
-  HandCrank apply_, opening_, background_;
-  Fragments fragments_{{.data_dir = "data", .tile_threads = 1},
-                       {.fs = &failing_,
-                        .arbiter = &arbiter_,
-                        .apply = &apply_,
-                        .opening = &opening_,
-                        .background = &background_,
-                        .metrics = &metrics_,
-                        .log = &log_}};
-};
 
 // Checkpoints of large models take long, and logs grow until there are snapshots.
 TEST_F(FragmentsTest, SnapshotsDoNotWaitBehindCheckpoints) {
@@ -131,7 +40,7 @@ TEST_F(FragmentsTest, SnapshotsDoNotWaitBehindCheckpoints) {
   std::vector<float> values(kElements, 0.5f);
   const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                         values.size() * sizeof(float));
-  PartIntake intake(job, {0, 0, "a", "1"}, RoundKind::kSeed);
+  PartIntake intake(job, job->store(), {0, 0, "a", "1"}, RoundKind::kSeed);
   ASSERT_TRUE(intake
                   .Take({.segments = {{0, kElements}},
                          .pieces = {bytes},
@@ -167,17 +76,17 @@ TEST_F(FragmentsTest, AFinalCheckpointWithoutRoomIsATroubleOfTheDiskUntilItIsWri
   });
   EXPECT_FALSE(Checkpoint("job").ok());
   EXPECT_TRUE(fragments_.Health().ok()) << "training goes on without this one";
-  EXPECT_FALSE(Checkpoint("job", 60, /*final=*/true).ok());
+  EXPECT_FALSE(Checkpoint("job", 60, /*last=*/true).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(fragments_.Health())) << fragments_.Health();
   EXPECT_TRUE(absl::StrContains(fragments_.Health().message(), "no space"));
   EXPECT_EQ(fragments_.Find("job")->full(), "no space");
   failing_.SetDecision(nullptr);
-  EXPECT_TRUE(Checkpoint("job", 60, /*final=*/true).ok());
+  EXPECT_TRUE(Checkpoint("job", 60, /*last=*/true).ok());
   EXPECT_TRUE(fragments_.Health().ok());
   failing_.SetDecision([](int64_t, FileOp op) {
     return op == FileOp::kWrite ? absl::ResourceExhaustedError("no space") : absl::OkStatus();
   });
-  EXPECT_FALSE(Checkpoint("job", 60, /*final=*/true).ok());
+  EXPECT_FALSE(Checkpoint("job", 60, /*last=*/true).ok());
   fragments_.Retire("job");
   EXPECT_TRUE(fragments_.Health().ok()) << "the job was cancelled";
 }
@@ -298,148 +207,6 @@ TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
   EXPECT_TRUE(found->fragments[0].contributors.empty());
 }
 
-class PullTest : public FragmentsTest {
- protected:
-  // Not a whole number of tiles or of chunks.
-  static constexpr int32_t kLarge = 9 * kTileElements + 1000;
-
-  PullTest() {
-    const int32_t elements = kLarge;
-    fragments_.Add(
-        *JobFragments::Create({.up = {.kind = CodecKind::kFp32},
-                               .manifest = {.id = "large",
-                                            .name = "large",
-                                            .options = {.fragment_elements = {elements, elements},
-                                                        .down = {.kind = CodecKind::kInt8},
-                                                        .log_file_bytes = 1 << 20}}}));
-    EXPECT_TRUE(Open("large", true).ok());
-    for (const int fragment : {0, 1}) Commit(fragment);
-  }
-  JobStore& store() { return **fragments_.Find("large")->store(); }
-  // The next version of a fragment.
-  void Commit(int fragment) {
-    const int64_t version = *store().Version(fragment) + 1;
-    const RoundKind kind = version == 0 ? RoundKind::kSeed : RoundKind::kOuter;
-    std::vector<float> values(kLarge);
-    for (int i = 0; i < kLarge; ++i) values[i] = static_cast<float>(i % 251 + version) / 256;
-    const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
-                                          values.size() * sizeof(float));
-    const std::shared_ptr<JobFragments> job = fragments_.Find("large");
-    PartIntake intake(job, job->store(), {fragment, version, "a", "1"}, kind);
-    const CodedChunk chunk{.segments = CutSegments(All(), kLarge),
-                           .pieces = {bytes},
-                           .payload_bytes = static_cast<int64_t>(bytes.size())};
-    ASSERT_TRUE(intake.Take(chunk).ok());
-    ASSERT_TRUE(intake.Finish().ok());
-    const absl::StatusOr<CommitRecord> commit = Apply(
-        "large",
-        {.fragment = fragment, .version = version, .kind = kind, .contributors = {{"a", "1"}}});
-    ASSERT_TRUE(commit.ok()) << commit.status();
-  }
-  static std::vector<BlockRange> All() { return {{0, CeilDiv(int64_t{kLarge}, kBlockElements)}}; }
-  // The newest parameters, or the downlink of `version`.
-  static v1::PullRequest Request(int64_t version = -1,
-                                 const std::vector<BlockRange>& blocks = All()) {
-    v1::PullRequest request;
-    request.set_job_id("large");
-    request.set_version(version);
-    request.set_whole(version < 0);
-    *request.mutable_blocks() = BlocksToProto(blocks);
-    return request;
-  }
-  absl::StatusOr<PullSource> Begin(const v1::PullRequest& request) {
-    return fragments_.MakePullHandler().on_request(request);
-  }
-  // Reads to the end.
-  static absl::StatusOr<CodedBlocks> Finish(PullSource& source) {
-    std::vector<SegmentRef> segments;
-    std::vector<uint8_t> bytes;
-    while (static_cast<int64_t>(bytes.size()) < source.header.payload_bytes()) {
-      LH_ASSIGN_OR_RETURN(const CodedBlocks chunk, source.next());
-      EXPECT_FALSE(chunk.segments.empty());
-      EXPECT_LE(chunk.segments.size(), static_cast<size_t>(kChunkSegmentsMax));
-      EXPECT_LE(chunk.payload.size(), static_cast<size_t>(kPayloadBytesMax));
-      segments.insert(segments.end(), chunk.segments.begin(), chunk.segments.end());
-      bytes.insert(bytes.end(), chunk.payload.span().begin(), chunk.payload.span().end());
-    }
-    EXPECT_EQ(static_cast<int64_t>(bytes.size()), source.header.payload_bytes());
-    CodedBlocks all{std::move(segments), AlignedBuffer(bytes.size())};
-    std::copy(bytes.begin(), bytes.end(), all.payload.data());
-    return all;
-  }
-  static Digest128 DigestOfBytes(const CodedBlocks& blocks) {
-    return DigestOf({reinterpret_cast<const char*>(blocks.payload.data()), blocks.payload.size()});
-  }
-};
-
-TEST_F(PullTest, APullHasExactlyTheRequestedBlocks) {
-  Commit(0);
-  std::vector<BlockRange> many;
-  for (int64_t block = 0; block < All()[0].count; block += 2) many.push_back({block, 1});
-  for (const std::vector<BlockRange>& blocks : {All(),
-                                                std::vector<BlockRange>{{0, 1}},
-                                                {{3, 600}, {1030, 1}},
-                                                {{511, 2}, {4615, 1}},
-                                                many}) {
-    const int64_t elements = ElementsOf(blocks, kLarge);
-    absl::StatusOr<PullSource> whole = Begin(Request(-1, blocks));
-    ASSERT_TRUE(whole.ok()) << whole.status();
-    EXPECT_EQ(whole->header.version(), 1);
-    EXPECT_EQ(whole->header.codec(), v1::FP32);
-    EXPECT_EQ(whole->header.payload_bytes(), 4 * elements);
-    const absl::StatusOr<CodedBlocks> parameters = Finish(*whole);
-    ASSERT_TRUE(parameters.ok()) << parameters.status();
-    EXPECT_EQ(parameters->segments, CutSegments(blocks, kLarge));
-    EXPECT_EQ(DigestFromProto(whole->header.digest()), DigestOfBytes(*parameters));
-    absl::StatusOr<PullSource> down = Begin(Request(1, blocks));
-    ASSERT_TRUE(down.ok()) << down.status();
-    EXPECT_EQ(down->header.codec(), v1::INT8);
-    EXPECT_EQ(down->header.digest().low(), whole->header.digest().low());
-    const absl::StatusOr<CodedBlocks> coded = Finish(*down);
-    ASSERT_TRUE(coded.ok()) << coded.status();
-    ASSERT_EQ(coded->segments.size(), parameters->segments.size());
-  }
-}
-
-// No reader keeps a version: one that a commit overtakes is told so, and pulls again.
-TEST_F(PullTest, APullThatACommitOvertakesEndsAndTheNextOneCompletes) {
-  absl::StatusOr<PullSource> slow = Begin(Request());
-  ASSERT_TRUE(slow.ok()) << slow.status();
-  ASSERT_TRUE(slow->next().ok());
-  Commit(1);
-  ASSERT_TRUE(slow->next().ok()) << "a commit of another fragment concerns nobody here";
-  Commit(0);
-  const absl::Status overtaken = slow->next().status();
-  EXPECT_TRUE(absl::IsUnavailable(overtaken)) << overtaken;
-  EXPECT_EQ(ErrorInfoOf(overtaken)->reason, "VERSION_MISMATCH");
-  EXPECT_EQ(ErrorInfoOf(overtaken)->metadata.at("have"), "1");
-  absl::StatusOr<PullSource> again = Begin(Request());
-  ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_EQ(again->header.version(), 1);
-  const absl::StatusOr<CodedBlocks> parameters = Finish(*again);
-  ASSERT_TRUE(parameters.ok()) << parameters.status();
-  EXPECT_EQ(DigestFromProto(again->header.digest()), DigestOfBytes(*parameters));
-  EXPECT_TRUE(arbiter_.failed.empty());
-}
-
-// It cannot have that downlink any more.
-TEST_F(PullTest, ADownlinkThatACommitOvertakesIsRefusedLikeAnyOldVersion) {
-  Commit(0);
-  absl::StatusOr<PullSource> slow = Begin(Request(1));
-  ASSERT_TRUE(slow.ok()) << slow.status();
-  Commit(1);
-  ASSERT_TRUE(slow->next().ok()) << "it comes from the log now";
-  Commit(0);
-  for (const absl::Status& status : {slow->next().status(), Begin(Request(1)).status()}) {
-    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    EXPECT_EQ(ErrorInfoOf(status)->reason, "VERSION_MISMATCH");
-  }
-}
-
-TEST_F(PullTest, ASeedHasNoDownlink) {
-  EXPECT_TRUE(absl::IsFailedPrecondition(Begin(Request(0)).status()));
-}
-
 TEST_F(FragmentsTest, UnknownJobsAreNotFound) {
   EXPECT_TRUE(absl::IsNotFound(Open("another", true).status()));
   EXPECT_TRUE(absl::IsNotFound(Apply("another", Seed()).status()));
@@ -469,6 +236,44 @@ TEST_F(FragmentsTest, RefusesAStoreWithFragmentsOfOtherSizes) {
   fragments_.Add(Job("job", kElements + 1));
   EXPECT_TRUE(absl::IsDataLoss(Open("job", false).status()));
   EXPECT_EQ(fragments_.Find("job")->store(), nullptr);
+}
+
+// The disk changed a byte of what was logged.
+TEST_F(FragmentsTest, ADamagedContributionIsNoLongerCompleteAndMayBePushedAgain) {
+  ASSERT_TRUE(Open("job", true).ok());
+  ASSERT_TRUE(Push("job").ok());
+  Contributions& contributions = fragments_.Find("job")->store()->contributions();
+  const ContributionKey key{0, 0, "a", "1"};
+  const StoredPart part = contributions.Parts(key).at(0);
+  const auto file = *disk_.Open(JoinPath(LogFolder(JobFolder("data", "job")), LogFileName(1)));
+  ASSERT_TRUE(file->WriteAt(part.payload.offset + 10, "x").ok());
+  const absl::Status refused = Apply("job", Seed()).status();
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
+  EXPECT_EQ(DamagedPartOf(refused)->pool, "a");
+  EXPECT_TRUE(arbiter_.failed.empty());
+  EXPECT_FALSE(contributions.Whole(key));
+  ASSERT_TRUE(Push("job").ok());
+  EXPECT_TRUE(contributions.Whole(key));
+  EXPECT_TRUE(Apply("job", Seed()).ok());
+}
+
+// Tasks may run in any order, and one at a time beside another one.
+TEST_F(FragmentsTest, TheLastNoteOfAJobsStateCounts) {
+  const std::string dir = JobFolder("data", "job");
+  fragments_.NoteState("job", {.state = JobState::kPaused});
+  RunAll();
+  EXPECT_EQ(ReadJobState(disk_, dir)->state, JobState::kRunning) << "there is nothing to adopt";
+  ASSERT_TRUE(Open("job", true).ok());
+  for (const JobState state : {JobState::kPaused, JobState::kRunning, JobState::kCancelled})
+    fragments_.NoteState("job", {.state = state, .by = "me"});
+  RunAll();
+  EXPECT_EQ(ReadJobState(disk_, dir)->state, JobState::kCancelled);
+  EXPECT_EQ(ReadJobState(disk_, dir)->by, "me");
+  failing_.SetDecision([](int64_t, FileOp) { return absl::ResourceExhaustedError("no space"); });
+  fragments_.NoteState("job", {.state = JobState::kCompleted});
+  RunAll();
+  EXPECT_TRUE(absl::StrContains(log_text_.str(), "its state is not noted in its folder"));
+  EXPECT_EQ(ReadJobState(disk_, dir)->state, JobState::kCancelled);
 }
 
 TEST_F(FragmentsTest, AFatalErrorIsReportedOnceForEachJob) {
@@ -627,6 +432,30 @@ TEST_F(SeedTest, HugeValuesDoNotBecomeAVersion) {
   EXPECT_TRUE(absl::StrContains(status.message(), "a value beyond 2^64")) << status;
   EXPECT_EQ(*(*fragments_.Find("next")->store())->Version(0), -1);
   EXPECT_TRUE(arbiter_.failed.empty());
+}
+
+// Its bytes in the log were changed; those of the folder are good.
+TEST_F(SeedTest, ADamagedPartIsReadFromTheFolderAgain) {
+  Send(0.5f);
+  // As an attempt that a crash ended left it.
+  const std::vector<float> values(kElements, 0.5f);
+  const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
+                                        values.size() * sizeof(float));
+  const std::shared_ptr<JobFragments> job = fragments_.Find("next");
+  const ContributionKey key{0, 0, kCheckpointPool, kCheckpointPool};
+  PartIntake intake(job, job->store(), key, RoundKind::kSeed);
+  ASSERT_TRUE(intake
+                  .Take({.segments = {{0, kElements}},
+                         .pieces = {bytes},
+                         .payload_bytes = static_cast<int64_t>(bytes.size())})
+                  .ok());
+  ASSERT_TRUE(intake.Finish().ok());
+  const StoredPart part = job->store()->contributions().Parts(key).at(0);
+  const auto file = *disk_.Open(JoinPath(LogFolder(JobFolder("data", "next")), LogFileName(1)));
+  ASSERT_TRUE(file->WriteAt(part.payload.offset + 10, "x").ok());
+  const absl::Status first = Begin().status();
+  EXPECT_TRUE(absl::IsUnavailable(first)) << first;
+  EXPECT_TRUE(Begin().ok());
 }
 
 // A disk that is not there now may be there later.

@@ -4,10 +4,12 @@
 
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_log_removal.h"
+#include "coordinator/store/job_state_file.h"
 #include "coordinator/store/job_store.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "longhaul/v1/job.pb.h"
+#include "tests/testing/failing_filesystem.h"
 #include "tests/testing/memory_filesystem.h"
 #include "tests/unit/coordinator/store/store_testing.h"
 
@@ -31,6 +33,17 @@ class DataFolderTest : public testing::Test {
   }
   void MakeStore(const std::string& id, const std::string& name) {
     ASSERT_TRUE(JobStore::Create(&fs_, JobFolder("data", id), Manifest(id, name)).ok());
+  }
+  // A store whose fragments have version 0.
+  void MakeSeeded(const std::string& id, const std::string& name, int fragments = 2) {
+    auto store = *JobStore::Create(&fs_, JobFolder("data", id), Manifest(id, name));
+    for (int fragment = 0; fragment < fragments; ++fragment) {
+      const int64_t elements = SmallOptions().fragment_elements[fragment];
+      ASSERT_TRUE(Round(*store, fragment, RoundKind::kSeed, {NoiseOf(elements, 1)}).ok());
+    }
+  }
+  void Note(const std::string& id, const JobStateNote& note) {
+    ASSERT_TRUE(WriteJobState(fs_, JobFolder("data", id), note).ok());
   }
   void MakeRecord(const std::string& id, const std::string& name, JobState state) {
     const MetaRecord record = NewJob{{.id = id, .name = name, .state = state}};
@@ -72,9 +85,9 @@ TEST_F(DataFolderTest, TellsWhichSideDoesNotKnowAJob) {
 }
 
 TEST_F(DataFolderTest, AdoptsInTheOrderOfSubmission) {
-  MakeStore("a", "alpha");
+  MakeSeeded("a", "alpha");
   // Submitted before the other one.
-  MakeStore("b", "beta");
+  MakeSeeded("b", "beta");
   const Adoption adoption = *AdoptJobs(fs_, "data", *meta_);
   EXPECT_THAT(adoption.left_alone, IsEmpty());
   ASSERT_EQ(adoption.adopted.size(), 2u);
@@ -89,6 +102,106 @@ TEST_F(DataFolderTest, AdoptsInTheOrderOfSubmission) {
   EXPECT_EQ(job.owner, "owner of a");
   EXPECT_TRUE(IsClean());
   EXPECT_THAT(AdoptJobs(fs_, "data", *meta_)->adopted, IsEmpty());
+}
+
+// Only a job that is being seeded asks a pool for the initial parameters.
+TEST_F(DataFolderTest, AdoptsAJobWithoutAllItsInitialParametersAsOneThatIsSeeded) {
+  MakeStore("a", "alpha");
+  MakeSeeded("b", "beta", 1);
+  MakeSeeded("c", "gamma");
+  MakeSeeded("d", "delta");
+  {
+    const auto store = *JobStore::Recover(&fs_, JobFolder("data", "d"));
+    ASSERT_TRUE(store->MaybeSnapshot().ok());
+  }
+  // It is not judged by a log that cannot be read.
+  MakeStore("e", "epsilon");
+  ASSERT_TRUE((*fs_.Open(JoinPath(LogFolder(JobFolder("data", "e")), LogFileName(1))))
+                  ->WriteAt(20, "damage")
+                  .ok());
+  EXPECT_EQ(AdoptJobs(fs_, "data", *meta_)->adopted.size(), 5u);
+  EXPECT_EQ(meta_->GetJob("alpha")->state, JobState::kSeeding);
+  EXPECT_EQ(meta_->GetJob("beta")->state, JobState::kSeeding);
+  for (const char* name : {"gamma", "delta", "epsilon"})
+    EXPECT_EQ(meta_->GetJob(name)->state, JobState::kRunning) << name;
+}
+
+TEST_F(DataFolderTest, APausedJobStaysPaused) {
+  MakeSeeded("a", "alpha");
+  Note("a", {.state = JobState::kPaused,
+             .at = absl::FromUnixMicros(5),
+             .by = "me",
+             .reason = "maintenance",
+             .report = "report"});
+  // It was being paused, so there was no report yet.
+  MakeStore("b", "beta");
+  Note("b", {.state = JobState::kPaused, .at = absl::FromUnixMicros(6), .by = "you"});
+  MakeSeeded("c", "gamma");
+  Note("c", {.state = JobState::kPaused});
+  Note("c", {});
+  EXPECT_EQ(AdoptJobs(fs_, "data", *meta_)->adopted.size(), 3u);
+  EXPECT_EQ(meta_->GetJob("alpha")->state, JobState::kRunning);
+  EXPECT_EQ(meta_->GetPause("a")->stage, PauseStage::kPaused);
+  EXPECT_EQ(meta_->GetPause("a")->at, absl::FromUnixMicros(5));
+  EXPECT_EQ(meta_->GetPause("a")->by, "me");
+  EXPECT_EQ(meta_->GetPause("a")->reason, "maintenance");
+  EXPECT_EQ(meta_->GetPause("a")->report, "report");
+  EXPECT_EQ(meta_->GetJob("beta")->state, JobState::kSeeding);
+  EXPECT_EQ(meta_->GetPause("b")->stage, PauseStage::kPausing);
+  EXPECT_EQ(meta_->GetPause("c")->stage, PauseStage::kNone) << "it was resumed";
+}
+
+// Its log is still there: the coordinator was stopped within a minute, or there is no last
+// checkpoint.
+TEST_F(DataFolderTest, AJobThatHadEndedStaysEnded) {
+  v1::Job report;
+  report.set_inner_step(30);
+  report.mutable_error()->set_message("no pool can do it");
+  MakeSeeded("a", "alpha");
+  Note("a", {.state = JobState::kFailed,
+             .at = absl::FromUnixMicros(5),
+             .report = report.SerializeAsString()});
+  MakeSeeded("b", "beta");
+  Note("b", {.state = JobState::kCancelled, .at = absl::FromUnixMicros(6)});
+  EXPECT_EQ(AdoptJobs(fs_, "data", *meta_)->adopted.size(), 2u);
+  const JobRecord failed = *meta_->GetJob("alpha");
+  EXPECT_EQ(failed.state, JobState::kFailed);
+  EXPECT_EQ(failed.ended, absl::FromUnixMicros(5));
+  EXPECT_EQ(failed.status, report.SerializeAsString());
+  EXPECT_EQ(meta_->GetJob("beta")->state, JobState::kCancelled);
+  EXPECT_THAT(*meta_->ListUnended(), IsEmpty());
+}
+
+TEST_F(DataFolderTest, ADeletedJobIsRemovedAndNotAdopted) {
+  MakeSeeded("a", "alpha");
+  Note("a", {.state = JobState::kCancelled, .deleted = true});
+  // Some of its files are gone, and its name is that of a later job.
+  ASSERT_TRUE(RemoveFolder(fs_, LogFolder(JobFolder("data", "a"))).ok());
+  MakeSeeded("b", "alpha");
+  const Adoption adoption = *AdoptJobs(fs_, "data", *meta_);
+  ASSERT_EQ(adoption.adopted.size(), 1u);
+  EXPECT_EQ(adoption.adopted[0].id, "b");
+  EXPECT_THAT(adoption.left_alone, ElementsAre(HasSubstr("jobs/a: the job was deleted")));
+  EXPECT_THAT(*meta_->ListUnremoved(), ElementsAre("a"));
+  EXPECT_TRUE(IsClean());
+}
+
+TEST_F(DataFolderTest, RemovingAJobsFilesNotesThatItWasDeleted) {
+  MakeSeeded("a", "alpha");
+  FailingFileSystem failing(&fs_);
+  failing.SetDecision([](int64_t, FileOp op) {
+    return op == FileOp::kRemove ? absl::InternalError("it is stopped here") : absl::OkStatus();
+  });
+  EXPECT_FALSE(RemoveJobStore(failing, JobFolder("data", "a")).ok());
+  EXPECT_TRUE(ReadJobState(fs_, JobFolder("data", "a"))->deleted);
+}
+
+TEST_F(DataFolderTest, AJobWhoseNoteIsDamagedIsLeftAlone) {
+  MakeSeeded("a", "alpha");
+  ASSERT_TRUE(WriteFileAtomically(fs_, StatePath(JobFolder("data", "a")), "damage").ok());
+  const Adoption adoption = *AdoptJobs(fs_, "data", *meta_);
+  EXPECT_THAT(adoption.adopted, IsEmpty());
+  EXPECT_THAT(adoption.left_alone, ElementsAre(HasSubstr("jobs/a/state")));
 }
 
 // Of the job that was cancelled, nothing else says how it ended.

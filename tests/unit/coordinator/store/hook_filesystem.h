@@ -1,5 +1,5 @@
-// A file system that calls a hook when a file is made. So a test can do something while a file is
-// being written.
+// A file system that calls a hook when a file or a folder is made. So a test can do something while
+// a file is being written.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@ class HookFileSystem : public DelegatingFileSystem {
   // `base` outlives it.
   explicit HookFileSystem(FileSystem* base) : DelegatingFileSystem(base) {}
 
-  // Called once, before the next file is made whose path contains `part`.
+  // Called once, before the next file or folder is made whose path contains `part`.
   void OnCreate(std::string part, std::function<void()> hook) {
     part_ = std::move(part);
     hook_ = std::move(hook);
@@ -24,11 +24,19 @@ class HookFileSystem : public DelegatingFileSystem {
   bool called() const { return hook_ == nullptr; }
 
   absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
-    if (hook_ != nullptr && path.find(part_) != std::string::npos) std::exchange(hook_, nullptr)();
+    Call(path);
     return DelegatingFileSystem::Create(path);
+  }
+  absl::Status CreateDir(const std::string& path) override {
+    Call(path);
+    return DelegatingFileSystem::CreateDir(path);
   }
 
  private:
+  void Call(const std::string& path) {
+    if (hook_ != nullptr && path.find(part_) != std::string::npos) std::exchange(hook_, nullptr)();
+  }
+
   std::string part_;
   std::function<void()> hook_;
 };

@@ -28,8 +28,9 @@ class LogRecoveryTest : public testing::Test {
       }
     }
   }
-  void Flip(int64_t number, int64_t offset) {
-    auto file = *fs_.Open(LogFileName(number));
+  void Flip(int64_t number, int64_t offset) { Flip(fs_, number, offset); }
+  static void Flip(FileSystem& fs, int64_t number, int64_t offset) {
+    auto file = *fs.Open(LogFileName(number));
     char byte = 0;
     ASSERT_TRUE(file->ReadExactly(offset, {&byte, 1}).ok());
     byte ^= 1;
@@ -167,6 +168,69 @@ TEST_F(LogRecoveryTest, RefusesDamageInAnEarlierFile) {
   Write(6, 5);
   Flip(1, 4 * 4096 + 81);
   EXPECT_TRUE(absl::IsDataLoss(Recover().status()));
+}
+
+// The first file has four frames, the second one the others.
+TEST_F(LogRecoveryTest, LeavesOutADamagedPartThatWasDurable) {
+  const LogScanOptions options = {.salt = kLogOptions.salt, .leave_out_parts = true};
+  Write(8, 6);
+  for (const int frame : {1, 3, 4, 5}) {
+    SCOPED_TRACE(frame);
+    const auto fs = fs_.CrashCopy(UnsyncedFate::kKept);
+    const int64_t number = frame <= 4 ? 1 : 2;
+    Flip(*fs, number, (frame <= 4 ? frame : frame - 4) * 4096 + 81);
+    auto recovered = RecoverLog(*fs, "", options);
+    ASSERT_TRUE(recovered.ok()) << recovered.status();
+    EXPECT_EQ(recovered->frames.size(), 7u);
+    EXPECT_EQ(recovered->torn_bytes, 0);
+    ASSERT_EQ(recovered->damaged.size(), 1u);
+    EXPECT_EQ(recovered->damaged[0].sequence, static_cast<uint64_t>(frame));
+    EXPECT_THAT(std::string(recovered->damaged[0].status.message()),
+                testing::HasSubstr(LogFileName(number)));
+    EXPECT_EQ(recovered->start.next_sequence, 9u);
+    Log log(fs.get(), "", kLogOptions, std::move(recovered->start));
+    EXPECT_EQ(log.Append(FrameType::kPart, "more", {})->sequence, 9u);
+    EXPECT_EQ(log.Frames(1, 10)->size(), 9u) << "their headers are whole";
+    EXPECT_EQ(RecoverLog(*fs, "", options)->frames.size(), 8u);
+  }
+}
+
+TEST_F(LogRecoveryTest, LeavesOutSeveralDamagedParts) {
+  Write(8, 7);
+  for (const int64_t offset : {2, 3, 4}) Flip(1, offset * 4096 + 81);
+  Flip(2, 4096 + 81);
+  const auto recovered = RecoverLog(fs_, "", {.salt = kLogOptions.salt, .leave_out_parts = true});
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->frames.size(), 4u);
+  EXPECT_EQ(recovered->damaged.size(), 4u);
+}
+
+// What may be a torn end stays one: a part that was never durable, and what came after it.
+TEST_F(LogRecoveryTest, DoesNotLeaveOutWhatMayBeTorn) {
+  Write(4, 2);
+  Flip(1, 3 * 4096 + 81);
+  const auto recovered = RecoverLog(fs_, "", {.salt = kLogOptions.salt, .leave_out_parts = true});
+  ASSERT_TRUE(recovered.ok()) << recovered.status();
+  EXPECT_EQ(recovered->frames.size(), 2u);
+  EXPECT_TRUE(recovered->damaged.empty());
+  EXPECT_GT(recovered->torn_bytes, 0);
+}
+
+// Nobody knows where the next frame begins, or a version would be missing.
+TEST_F(LogRecoveryTest, LeavesOutNoDamagedHeaderAndNoOtherFrame) {
+  const LogScanOptions options = {.salt = kLogOptions.salt, .leave_out_parts = true};
+  Write(4, 3);
+  Flip(1, 3 * 4096 + 10);
+  EXPECT_TRUE(absl::IsDataLoss(RecoverLog(fs_, "", options).status()));
+  for (const FrameType type : {FrameType::kDownlink, FrameType::kCommit}) {
+    MemoryFileSystem fs;
+    Log log(&fs, "", kLogOptions, LogStart());
+    ASSERT_TRUE(log.Append(type, "body", {}).ok());
+    ASSERT_TRUE(log.Sync().ok());
+    ASSERT_TRUE(log.Append(FrameType::kPart, "body", {}).ok());
+    Flip(fs, 1, 4096 + 81);
+    EXPECT_TRUE(absl::IsDataLoss(RecoverLog(fs, "", options).status()));
+  }
 }
 
 TEST_F(LogRecoveryTest, RefusesAFileWhoseHeaderIsDamaged) {
