@@ -143,6 +143,8 @@ class Coordinator {
   std::optional<Refuse> RoomRefusal(const std::string& owner) const;
   // Whether the work is not tried again. Then the job has failed, or is quarantined.
   bool IsFinal(Job& job, const WorkFault& fault);
+  // A contribution is damaged: the round waits for others, without its pool.
+  void Withdraw(Job& job, const ApplyFailed& event);
   void Block(Job& job, const std::string& what, Work work, absl::Duration delay = kRetryDelay);
   void BlockCheckpoint(Job& job, const std::string& what, WriteCheckpoint work);
   void Unblock(Job& job);

@@ -115,6 +115,7 @@ void Coordinator::On(const OpenFailed& event) {
 void Coordinator::On(const ApplyFailed& event) {
   Job* job = Find(event.job);
   if (job == nullptr || job->store != StoreState::kOpen) return;
+  if (event.damaged.has_value()) return Withdraw(*job, event);
   if (IsFinal(*job, event.fault)) return;
   const FragmentProgress& fragment = job->exchange->fragment(event.fragment);
   ApplyRound again{.job = job->id,
@@ -127,6 +128,20 @@ void Coordinator::On(const ApplyFailed& event) {
         {ordinal, job->exchange->participants().at(ordinal).pool, incarnation});
   }
   Block(*job, event.fault.fault.message, std::move(again));
+}
+
+// The pool believes that it contributed, so it begins again.
+void Coordinator::Withdraw(Job& job, const ApplyFailed& event) {
+  Participants& participants = job.exchange->participants();
+  if (const Participant* p = participants.Find(event.damaged->pool); p != nullptr) {
+    Participant& pool = participants.at(p->ordinal);
+    job.exchange->Withdraw(event.fragment, pool.ordinal);
+    if (!pool.gone() && pool.incarnation == event.damaged->incarnation) {
+      if (pool.live()) membership_.Requeue(pool.pool);
+      Drop(job, pool, Presence::kMissed, absl::AbortedError(event.fault.fault.message));
+    }
+  }
+  Touch(job);
 }
 
 void Coordinator::On(const StoreFailed& event) {

@@ -172,6 +172,8 @@ struct ApplyFailed {
   int fragment = 0;
   int64_t version = 0;
   WorkFault fault;
+  // The log has this contribution no longer as it came. Nothing was applied, and it does not count.
+  std::optional<Contributor> damaged = std::nullopt;
 };
 struct CheckpointFailed {
   std::string job;

@@ -139,7 +139,8 @@ void Performer::Drain() {
 // Returns false if the decision must wait for disk space, or if the performer halted.
 bool Performer::MakeDurable(const Decision& decision) {
   if (decision.records.empty()) return true;
-  const absl::Status written = parts_.records->Commit(RecordsOf(decision));
+  const std::vector<MetaRecord> records = RecordsOf(decision);
+  const absl::Status written = parts_.records->Commit(records);
   if (absl::IsResourceExhausted(written) && going_down_) {
     parts_.log->Warning(absl::StrCat("what was decided without disk space is dropped: ",
                                      std::string(written.message())));
@@ -169,8 +170,29 @@ bool Performer::MakeDurable(const Decision& decision) {
     if (full_.has_value()) parts_.log->Info("there is disk space again");
     full_.reset();
   }
+  NoteStates(records);
   for (const Record& record : decision.records) TakeOver(record);
   return true;
+}
+
+void Performer::NoteStates(const std::vector<MetaRecord>& records) {
+  for (const MetaRecord& record : records) {
+    if (const auto* update = std::get_if<JobUpdate>(&record); update != nullptr) {
+      if (!IsEnded(update->state)) continue;
+      parts_.fragments->NoteState(
+          update->job_id, {.state = update->state, .at = update->ended, .report = update->status});
+    } else if (const auto* pause = std::get_if<PauseRecord>(&record); pause != nullptr) {
+      JobStateNote note;
+      if (IsPaused(pause->stage))
+        note = {JobState::kPaused, false, pause->at, pause->by, pause->reason, pause->report};
+      parts_.fragments->NoteState(pause->job_id, std::move(note));
+    } else if (const auto* deleted = std::get_if<DeletedJob>(&record); deleted != nullptr) {
+      JobStateNote note{.deleted = true, .at = deleted->at};
+      if (const std::shared_ptr<LiveJob> job = Find(deleted->job_id))
+        note.state = job->record.state;
+      parts_.fragments->NoteState(deleted->job_id, std::move(note));
+    }
+  }
 }
 
 std::vector<MetaRecord> Performer::RecordsOf(const Decision& decision) {

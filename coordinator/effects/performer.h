@@ -43,6 +43,7 @@
 #include "coordinator/effects/recovery.h"
 #include "coordinator/fragments/fragments.h"
 #include "coordinator/store/ballast.h"
+#include "coordinator/store/damaged_part.h"
 #include "coordinator/store/meta_store.h"
 
 namespace longhaul::coordinator {
@@ -172,6 +173,8 @@ class Performer {
   bool MakeDurable(const Decision& decision);
   std::string NewJobId() const;
   std::vector<MetaRecord> RecordsOf(const Decision& decision);
+  // In the folders of jobs, for --adopt.
+  void NoteStates(const std::vector<MetaRecord>& records);
   void TakeOver(const Record& record);
   void TakeOver(const StoreDeleted& deleted);
   void TakeOver(LiveJob& job, const StoreNewJob& record);
@@ -199,6 +202,7 @@ class Performer {
   void TrackEvaluations(const LiveJob& job);
   void Begin(const OpenStore& work);
   void Begin(const ApplyRound& work);
+  void TellDamaged(const std::string& id, const DamagedPart& part, const absl::Status& status);
   void Begin(const WriteCheckpoint& work);
   void TellCheckpoint(LiveJob& job, int64_t step, const absl::Status& written);
   void Begin(const CloseStore& work);

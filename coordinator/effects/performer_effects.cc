@@ -7,6 +7,7 @@
 #include "common/checkpoint/initial_folder.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/effects/refusal.h"
+#include "coordinator/store/damaged_part.h"
 #include "coordinator/store/fatal.h"
 
 namespace longhaul::coordinator {
@@ -207,14 +208,35 @@ void Performer::Begin(const ApplyRound& work) {
       work.job, std::move(round),
       Ended<CommitRecord>([this, work, due](absl::StatusOr<CommitRecord> commit) {
         if (!commit.ok()) {
-          return Step(ApplyFailed{work.job, work.fragment, work.version,
-                                  WorkFaultOf(commit.status(), "applying a round")});
+          ApplyFailed failed{work.job, work.fragment, work.version,
+                             WorkFaultOf(commit.status(), "applying a round")};
+          if (const std::optional<DamagedPart> part = DamagedPartOf(commit.status())) {
+            failed.damaged = Contributor{.pool = part->pool, .incarnation = part->incarnation};
+            TellDamaged(work.job, *part, commit.status());
+          }
+          return Step(failed);
         }
         if (const std::shared_ptr<LiveJob> job = Find(work.job))
           job->progress.SetCommit(*std::move(commit));
         Step(RoundApplied{work.job, work.fragment, work.version});
         parts_.metrics->commit_seconds.With().Observe(absl::ToDoubleSeconds(now() - due));
       }));
+}
+
+void Performer::TellDamaged(const std::string& id, const DamagedPart& part,
+                            const absl::Status& status) {
+  const std::shared_ptr<LiveJob> job = Find(id);
+  if (job == nullptr) return;
+  v1::JobEvent event = MakeEvent(
+      v1::POOL_LOST, v1::ERROR,
+      absl::StrCat("its contribution is damaged on the coordinator's disk and does not count; its "
+                   "ranks start again: ",
+                   status.message()));
+  event.set_pool(part.pool);
+  event.set_fragment(part.fragment);
+  event.set_version(part.version);
+  Tell(*job, std::move(event), LogLevel::kError);
+  parts_.publisher->JobChanged(*job);
 }
 
 void Performer::Begin(const WriteCheckpoint& work) {

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "common/base/status_macros.h"
-#include "common/io/file_util.h"
 
 namespace longhaul {
 

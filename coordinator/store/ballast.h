@@ -4,11 +4,17 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "common/io/file_util.h"
 #include "common/io/filesystem.h"
 
 namespace longhaul {
+
+inline std::string BallastPath(const std::string& data_dir) {
+  return JoinPath(data_dir, "ballast");
+}
 
 // Externally synchronised; blocks on the disk.
 class Ballast {

@@ -19,10 +19,6 @@ namespace longhaul {
 inline std::string DatabasePath(const std::string& data_dir) {
   return JoinPath(data_dir, "coordinator.db");
 }
-// See ballast.h.
-inline std::string BallastPath(const std::string& data_dir) {
-  return JoinPath(data_dir, "ballast");
-}
 inline std::string JobsFolder(const std::string& data_dir) { return JoinPath(data_dir, "jobs"); }
 inline std::string JobFolder(const std::string& data_dir, const std::string& job_id) {
   return JoinPath(JobsFolder(data_dir), job_id);

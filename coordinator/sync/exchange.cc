@@ -75,6 +75,13 @@ void Exchange::PoolRestarted(const Participant& pool) {
   PoolsChanged();
 }
 
+void Exchange::Withdraw(int fragment, int ordinal) {
+  FragmentProgress& progress = fragments_[fragment];
+  progress.round->Reopen();
+  progress.round->Remove(ordinal);
+  progress.changed = true;
+}
+
 void Exchange::PoolsChanged() {
   for (FragmentProgress& progress : fragments_) progress.changed = true;
 }

@@ -66,6 +66,8 @@ class Round {
   // True from kApply or kSkip until the commit is durable. Meanwhile no contribution is taken.
   bool applying() const { return applying_; }
   void Close() { applying_ = true; }
+  // It could not be applied. It takes contributions again.
+  void Reopen() { applying_ = false; }
   // Returns true once for each call of the round, if it still waits for pools.
   bool TakeCall() { return called() && !applying_ && !std::exchange(call_taken_, true); }
 
