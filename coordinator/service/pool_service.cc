@@ -142,6 +142,10 @@ absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& requ
   for (const v1::Evaluation& e : request.evaluations()) taken = std::max(taken, e.step());
   const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
   if (!job || !job->resolved.has_value()) return taken;
+  const auto within = [last = job->resolved->spec.train().steps()](int64_t step) {
+    return std::clamp<int64_t>(step, 0, last);
+  };
+  event.inner_step = within(event.inner_step);
   const std::optional<ParticipantView> place = service_.performer->Place(job->id(), request.pool());
   const std::string& incarnation =
       request.running().empty() ? request.incarnation() : request.running();
@@ -149,8 +153,10 @@ absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& requ
   LH_RETURN_IF_ERROR(TakeEvaluations(*job, request, event));
   if (job->commits_unread) taken = 0;
   if (!request.has_progress()) return taken;
+  v1::PoolProgress progress = request.progress();
+  progress.set_inner_step(within(progress.inner_step()));
   job->progress.Report(request.pool(), incarnation, place->start_step.value_or(0),
-                       request.progress());
+                       std::move(progress));
   job->history.Reported(job->progress.pools().at(request.pool()).Total(),
                         service_.performer->now());
   if (JobTracks* tracks = service_.performer->tracks(); tracks != nullptr)
