@@ -62,6 +62,10 @@ std::unique_ptr<google::protobuf::Message> Parsed(const std::string& method,
   return parsed ? std::move(message) : nullptr;
 }
 
+int OpenLog(const std::string& path) {
+  return open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+}
+
 bool EndsWithinALine(int fd) {
   struct stat file;
   char last = '\n';
@@ -139,7 +143,7 @@ class AuditObserver : public interception::ServerInterceptorFactoryInterface {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path, Logger log) {
-  const int fd = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  const int fd = OpenLog(path);
   if (fd >= 0)
     return std::unique_ptr<AuditLog>(new AuditLog(fd, path, EndsWithinALine(fd), std::move(log)));
   return absl::UnavailableError(
@@ -147,7 +151,23 @@ absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path
                    ": name a file in a folder that exists and that this user may write to"));
 }
 
-AuditLog::~AuditLog() { close(fd_); }
+AuditLog::~AuditLog() {
+  absl::MutexLock lock(&mutex_);
+  close(fd_);
+}
+
+// Opens the path again if it is not the open file any more. Without success that one goes on.
+void AuditLog::FollowRotation() {
+  struct stat named, opened;
+  if (fstat(fd_, &opened) != 0) return;
+  const bool same = stat(path_.c_str(), &named) == 0 && named.st_dev == opened.st_dev &&
+                    named.st_ino == opened.st_ino;
+  if (same) return;
+  const int fd = OpenLog(path_);
+  if (fd < 0) return;
+  close(std::exchange(fd_, fd));
+  torn_ = EndsWithinALine(fd_);
+}
 
 void AuditLog::Write(const AuditEntry& entry) {
   absl::MutexLock lock(&mutex_);
@@ -171,6 +191,7 @@ void AuditLog::Write(const AuditEntry& entry) {
   if (left_out > 0) json["left_out"] = left_out;
   const std::string text =
       json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  FollowRotation();
   const std::string line = absl::StrCat(torn_ ? "\n" : "", text, "\n");
   const ssize_t bytes = write(fd_, line.data(), line.size());
   const bool written = bytes == static_cast<ssize_t>(line.size());

@@ -1,6 +1,6 @@
 // Records who changed what: a line with one JSON object for each call of an audited method
-// (methods.h), refused or not. The lines are appended to a file of their own. Rotate it with
-// copytruncate.
+// (methods.h), refused or not. The lines are appended to a file of their own. If it is
+// renamed or removed, the next line makes a new one.
 //   {"time": RFC 3339, "who": "token:NAME" | "certificate:NAME" | "anonymous", "peer": address,
 //    "method": "longhaul.v1.JobService/SubmitJob", "job": name or id, "pool": name,
 //    "result": canonical code, "message": of a refusal,
@@ -51,10 +51,12 @@ class AuditLog {
   AuditLog(int fd, std::string path, bool torn, Logger log)
       : path_(std::move(path)), log_(std::move(log)), fd_(fd), torn_(torn) {}
 
+  void FollowRotation() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const std::string path_;
   const Logger log_;
   absl::Mutex mutex_;
-  const int fd_;
+  int fd_ ABSL_GUARDED_BY(mutex_);
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
   // The file ends with a part of a line: the disk became full within it.
   bool torn_ ABSL_GUARDED_BY(mutex_);
