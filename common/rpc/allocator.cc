@@ -17,4 +17,6 @@ bool TuneAllocatorForBulk() {
   return threshold && trim && pad && arenas;
 }
 
+void ReturnFreedMemory() { (void)malloc_trim(0); }
+
 }  // namespace longhaul

@@ -8,4 +8,8 @@ namespace longhaul {
 // does not take such settings (sanitizers, a preloaded malloc). Then everything works, but slower.
 bool TuneAllocatorForBulk();
 
+// Gives memory that was freed back to the system, after something took much more than usual. Other
+// threads may wait for it some milliseconds.
+void ReturnFreedMemory();
+
 }  // namespace longhaul

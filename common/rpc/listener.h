@@ -1,10 +1,15 @@
 // Accepts the connections of a server, in place of gRPC: when a process has no file left for a
 // connection, gRPC ends its own listener for good (CVE-2023-4785). A quarter of the files that the
-// process may have open is kept for everything else: connections beyond that are closed at once.
+// process may have open is kept for everything else: connections beyond that are closed at once. It
+// knows the connections that it gave away, and can end one of them.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,6 +25,13 @@ namespace longhaul {
 // Whether only this machine can reach a listener at that host: as IsLoopback, or by a name whose
 // addresses are all of this kind. Blocks while a name is resolved. An unknown name: false.
 bool IsReachedFromHereAlone(const std::string& host);
+
+// The other end of a connection: the bytes of its address (4 or 16), and its port.
+struct Peer {
+  std::string address;
+  int port = 0;
+  friend auto operator<=>(const Peer&, const Peer&) = default;
+};
 
 // Start comes before the other calls; Stop is thread-safe.
 class Listener {
@@ -44,9 +56,18 @@ class Listener {
   // calls do nothing.
   void Stop() ABSL_LOCKS_EXCLUDED(stopping_);
 
+  // Ends the connection with this peer at once: what it has sent and was not read is lost. Its owner
+  // finds it broken. False: no connection that is open was accepted from there.
+  bool Close(const Peer& peer) ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
+  struct Accepted {
+    Peer peer;
+    // The kernel's number of the socket. It tells whether the file is still the same.
+    uint64_t cookie = 0;
+  };
   explicit Listener(std::vector<int> sockets) : sockets_(std::move(sockets)) {}
-  void Run(const Take& take) const;
+  void Run(const Take& take) ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::vector<int> sockets_;
   int port_ = 0;
@@ -54,6 +75,9 @@ class Listener {
   int stop_ = -1;
   std::thread thread_;
   absl::Mutex stopping_;
+  absl::Mutex mutex_;
+  // By file. One that has ended stays until its number is used again.
+  std::map<int, Accepted> accepted_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace longhaul
