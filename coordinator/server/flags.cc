@@ -89,6 +89,8 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
   config.Setting("tls-certificate", "FILE", flags.tls_files.certificate,
                  "PEM file of the coordinator's certificate, for the host name that clients dial");
   config.Setting("tls-key", "FILE", flags.tls_files.key, "PEM file of its private key");
+  config.Switch("http-tls", server.http_tls,
+                "Serve --http-listen with TLS (https), too, with the same certificate");
   config.Setting(
       "tokens", "FILE", server.tokens_file,
       "File of users' tokens, a line each: NAME ROLE sha256:HEX, with ROLE viewer, submitter or "

@@ -308,6 +308,7 @@ class CoordinatorServer::Impl {
   }
 
   absl::Status ServePages(const CoordinatorServerOptions& options, const ServiceContext& service) {
+        .http_tls = options.http_tls,
     const auto ready = [this] { return Health(); };
     Pages pages;
     if (tokens_) {
@@ -324,8 +325,13 @@ class CoordinatorServer::Impl {
                            .pools = pool_service_.get(),
                            .ready = ready,
                            .started = clock_->Now()});
-    LH_ASSIGN_OR_RETURN(const HttpServer::Options http,
-                        HttpServer::OptionsFrom(options.http_listen));
+    LH_ASSIGN_OR_RETURN(HttpServer::Options http, HttpServer::OptionsFrom(options.http_listen));
+    if (options.http_tls) {
+      http.identity = [tls = options.tls] {
+        const TlsContents contents = tls->files().contents();
+        return HttpIdentity{contents.certificate, contents.key};
+      };
+    }
     LH_ASSIGN_OR_RETURN(http_server_,
                         OfFlag("--http-listen", HttpServer::Start(http, std::move(pages))));
     shows_pages_ = true;

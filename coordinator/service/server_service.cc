@@ -30,6 +30,7 @@ grpc::ServerUnaryReactor* ServerService::Describe(grpc::CallbackServerContext* c
   response->set_not_ready(std::string(facts_.ready().message()));
   response->set_disk_free_bytes(FreeBytes(facts_.data_dir));
   response->set_http_address(facts_.http_address());
+  response->set_http_tls(facts_.http_tls);
   return Answered(context, absl::OkStatus());
 }
 
