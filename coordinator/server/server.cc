@@ -131,6 +131,7 @@ class CoordinatorServer::Impl {
     owner_->Stop();
     bulk_.reset();
     beside_.reset();
+    withdrawals_.reset();
     apply_.reset();
     opening_.reset();
     background_.reset();
@@ -152,6 +153,8 @@ class CoordinatorServer::Impl {
     bulk_ = std::make_unique<Executor>(
         Executor::Options{.threads = kBulkThreads, .queue_max = kBulkQueueMax});
     beside_ = std::make_unique<Executor>(Executor::Options{.threads = 4, .queue_max = 1024});
+    // A folder that hangs may take all threads of the others.
+    withdrawals_ = std::make_unique<Executor>(Executor::Options{.threads = 1, .queue_max = 1});
     fragments_ = std::make_unique<Fragments>(Fragments::Options{.data_dir = options.data_dir},
                                              Fragments::Parts{.fs = fs_,
                                                               .arbiter = &arbiter_,
@@ -193,7 +196,7 @@ class CoordinatorServer::Impl {
     job_metrics_.Show(*performer_);
     bulk_streams_.With().Set(admission_.streams());
     // Not here, since it reads a file. If there is no room, the next second does it.
-    if (tokens_) (void)beside_->Submit([this] { door_->EndWithdrawn(); });
+    if (tokens_) (void)withdrawals_->Submit([this] { door_->EndWithdrawn(); });
     SweepUploads();
   }
 
@@ -361,6 +364,12 @@ class CoordinatorServer::Impl {
     registry_.Gauge("longhaul_coordinator_tls_files_refused",
                     "1: the files of --tls-ca, --tls-certificate and --tls-key cannot be used as "
                     "they are now. Those that were read before are in use.",
+    if (tokens_ != nullptr) {
+      registry_.Gauge("longhaul_coordinator_tokens_refused",
+                      "1: the file of --tokens cannot be used as it is now. Users that were read "
+                      "before stay for 10 minutes.",
+                      [tokens = tokens_.get()] { return tokens->refused() ? 1. : 0.; });
+    }
                     [tls = options.tls] { return tls->files().refused() ? 1. : 0.; });
   }
 
@@ -392,7 +401,7 @@ class CoordinatorServer::Impl {
   std::atomic<bool> sweeping_ = false;  // A removal of uploads is queued or runs.
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
-  std::unique_ptr<Executor> apply_, opening_, background_, bulk_, beside_;
+  std::unique_ptr<Executor> apply_, opening_, background_, bulk_, beside_, withdrawals_;
   std::unique_ptr<OwnerThread> owner_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<UploadService> upload_service_;

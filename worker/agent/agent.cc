@@ -95,6 +95,7 @@ absl::Status Agent::ServeHttp() {
   if (options_.tls) metrics_.WatchTls(options_.tls);
   if (!options_.tokens_file.empty()) {
     LH_ASSIGN_OR_RETURN(tokens_, Tokens::Open("--tokens", options_.tokens_file, options_.log));
+    metrics_.WatchTokens(tokens_.get());
     // A user with any role may look at the pages.
     pages.SetGate([this](absl::string_view authorization) {
       return tokens_->Authenticate(authorization).status();

@@ -85,6 +85,14 @@ void AgentMetrics::WatchTls(std::shared_ptr<const Tls> tls) {
       [tls] { return tls->files().refused() ? 1. : 0.; });
 }
 
+void AgentMetrics::WatchTokens(Tokens* tokens) {
+  registry_.Gauge(
+      "longhaul_worker_tokens_refused",
+      "1: the file of --tokens cannot be used as it is now. Users that were read before "
+      "stay for 10 minutes.",
+      [tokens] { return tokens->refused() ? 1. : 0.; });
+}
+
 void AgentMetrics::CoordinatorAnswered(absl::Time now, absl::Duration lease) {
   last_answer_.With().Set(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
   absl::MutexLock lock(&mutex_);

@@ -17,6 +17,7 @@
 #include "common/metrics/registry.h"
 #include "common/metrics/shown_series.h"
 #include "common/rpc/tls.h"
+#include "common/rpc/user_tokens.h"
 #include "worker/agent/rank_report.h"
 
 namespace longhaul {
@@ -32,6 +33,8 @@ class AgentMetrics {
   // Shows when the certificate ends, and whether its files can be used. Called before the pages are
   // served.
   void WatchTls(std::shared_ptr<const Tls> tls);
+  // Shows whether the file of tokens can be used. As above; `tokens` outlives the pages.
+  void WatchTokens(Tokens* tokens);
 
   // `now` is of SteadyTime. `lease`: the lease that the coordinator granted.
   void CoordinatorAnswered(absl::Time now, absl::Duration lease) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -99,5 +99,61 @@ TEST(TokensTest, FindsUsersAndRefusesAFileThatOthersMayRead) {
       absl::IsInvalidArgument(Tokens::Open("--tokens", folder.path(), Logger({})).status()));
 }
 
+// A file of tokens that a test changes.
+class TokensFile {
+ public:
+  TokensFile() { Write(absl::StrCat("ann viewer ", kDigest, "\n")); }
+  void Write(const std::string& text) {
+    std::ofstream(path_) << text;
+    std::filesystem::permissions(path_, std::filesystem::perms(0600));
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  const TempDir folder_;
+  const std::string path_ = folder_.Join("tokens");
+};
+
+// Whether something becomes true, since the file is looked at once a second.
+bool Becomes(const std::function<bool()>& condition) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (!condition() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(50));
+  return condition();
+}
+
+TEST(TokensTest, WhoIsNotInTheFileAnyMoreIsOutAlsoWhenNobodyIsLeft) {
+  TokensFile file;
+  const auto tokens = *Tokens::Open("--tokens", file.path(), Logger({}));
+  ASSERT_TRUE(tokens->Find(kToken).has_value());
+  file.Write("# nobody\n");
+  EXPECT_TRUE(Becomes([&] { return !tokens->Find(kToken).has_value(); }));
+  EXPECT_FALSE(tokens->refused());
+  EXPECT_EQ(ErrorInfoOf(tokens->Authenticate("Bearer 0123456789abcdef").status())->reason,
+            "TOKEN_UNKNOWN");
+  // A program that starts with such a file lets nobody in, either.
+  const auto again = Tokens::Open("--tokens", file.path(), Logger({}));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE((*again)->Find(kToken).has_value());
+}
+
+TEST(TokensTest, UsersOfAFileThatCannotBeUsedStayForAWhile) {
+  TokensFile file;
+  const auto kept = *Tokens::Open("--tokens", file.path(), Logger({}), absl::Hours(1));
+  const auto expired = *Tokens::Open("--tokens", file.path(), Logger({}), absl::ZeroDuration());
+  EXPECT_FALSE(kept->refused());
+  file.Write("ann viewer nonsense\n");
+  EXPECT_TRUE(Becomes([&] { return kept->refused(); }));
+  EXPECT_TRUE(kept->Find(kToken).has_value());
+  EXPECT_TRUE(Becomes([&] { return expired->refused(); }));
+  EXPECT_FALSE(expired->Find(kToken).has_value());
+  EXPECT_EQ(ErrorInfoOf(expired->Authenticate("Bearer 0123456789abcdef").status())->reason,
+            "TOKENS_UNREADABLE");
+  file.Write(absl::StrCat("ann viewer ", kDigest, "\n"));
+  EXPECT_TRUE(Becomes([&] { return expired->Find(kToken).has_value(); }));
+  EXPECT_FALSE(expired->refused());
+  std::filesystem::remove(file.path());
+  EXPECT_TRUE(Becomes([&] { return !expired->Find(kToken).has_value(); }));
+}
+
 }  // namespace
 }  // namespace longhaul
