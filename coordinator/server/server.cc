@@ -259,8 +259,15 @@ class CoordinatorServer::Impl {
     ServerOptions rpc{.address = options.listen,
                       .tls = options.tls,
                       .allow_plaintext_beyond_localhost = options.insecure};
-    if (options.tls) rpc.door = door_;
-    if (tokens_) rpc.client_certificates = ClientCertificates::kOptional;
+    if (options.tls) {
+      rpc.door = door_;
+      rpc.knows_caller = [door = door_.get()](const auto& metadata, const auto& connection) {
+        return door->Knows(metadata, connection);
+      };
+    }
+    // Else nobody whom no authority knows gets beyond the handshake.
+    if (tokens_ && options.allow_token_only)
+      rpc.client_certificates = ClientCertificates::kOptional;
     rpc.interceptors = [this, guarded = options.tls != nullptr] {
       ServerOptions::Interceptors interceptors;
       if (guarded) interceptors.push_back(door_->MakeGuard());
@@ -301,6 +308,7 @@ class CoordinatorServer::Impl {
         .data_dir = options.data_dir,
         .ready = [this] { return Health(); },
         .http_address = [this] { return shows_pages_ ? http_address() : std::string(); },
+        .http_tls = options.http_tls,
         .door = service.door});
     LH_ASSIGN_OR_RETURN(
         server_, OfFlag("--listen", Server::Start(RpcOptions(options),
@@ -311,7 +319,6 @@ class CoordinatorServer::Impl {
   }
 
   absl::Status ServePages(const CoordinatorServerOptions& options, const ServiceContext& service) {
-        .http_tls = options.http_tls,
     const auto ready = [this] { return Health(); };
     Pages pages;
     if (tokens_) {
@@ -357,6 +364,12 @@ class CoordinatorServer::Impl {
     registry_.Gauge("longhaul_coordinator_data_size_bytes",
                     "Size of the file system of --data-dir.",
                     space(&std::filesystem::space_info::capacity));
+    if (tokens_ != nullptr) {
+      registry_.Gauge("longhaul_coordinator_tokens_refused",
+                      "1: the file of --tokens cannot be used as it is now. Users that were read "
+                      "before stay for 10 minutes.",
+                      [tokens = tokens_.get()] { return tokens->refused() ? 1. : 0.; });
+    }
     if (options.tls == nullptr) return;
     registry_.Gauge("longhaul_coordinator_certificate_expiry_timestamp_seconds",
                     "When the certificate in use, of --tls-certificate, ends, since 1970.",
@@ -364,12 +377,6 @@ class CoordinatorServer::Impl {
     registry_.Gauge("longhaul_coordinator_tls_files_refused",
                     "1: the files of --tls-ca, --tls-certificate and --tls-key cannot be used as "
                     "they are now. Those that were read before are in use.",
-    if (tokens_ != nullptr) {
-      registry_.Gauge("longhaul_coordinator_tokens_refused",
-                      "1: the file of --tokens cannot be used as it is now. Users that were read "
-                      "before stay for 10 minutes.",
-                      [tokens = tokens_.get()] { return tokens->refused() ? 1. : 0.; });
-    }
                     [tls = options.tls] { return tls->files().refused() ? 1. : 0.; });
   }
 

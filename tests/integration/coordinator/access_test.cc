@@ -2,15 +2,19 @@
 // reflection names, and its pages. A new method is tested without a change here.
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/notification.h"
+#include "common/io/posix_filesystem.h"
 #include "coordinator/access/methods.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
@@ -19,6 +23,7 @@
 #include "tests/integration/coordinator/any_call.h"
 #include "tests/integration/coordinator/coordinator_fixture.h"
 #include "tests/testing/certificates.h"
+#include "tests/testing/delegating_filesystem.h"
 #include "tests/testing/tcp.h"
 
 namespace longhaul {
@@ -66,6 +71,7 @@ class AccessTest : public CoordinatorFixture {
                              TokenLine("root", "admin", kAdminToken));
     options.tls = Load("server", "DNS:localhost,IP:127.0.0.1");
     if (with_tokens_) options.tokens_file = tokens_;
+    options.allow_token_only = with_tokens_ && token_only_;
     options.audit_log = audit_;
     options.http_listen = "127.0.0.1:0";
     options.calls_per_second = calls_per_second_;
@@ -137,6 +143,8 @@ class AccessTest : public CoordinatorFixture {
   const TempDir files_;
   const std::string tokens_ = files_.Join("tokens"), audit_ = files_.Join("audit.jsonl");
   bool with_tokens_ = true;
+  // Most tests call without a certificate: nothing but the door keeps them out then.
+  bool token_only_ = true;
   double calls_per_second_ = 0;
 };
 
@@ -502,6 +510,88 @@ TEST_F(AccessTest, AStreamEndsWhenItsTokenIsWithdrawn) {
   EXPECT_TRUE(roots->Finish().ok());
 }
 
+// A disk on which a listing of checkpoints stands still until the test ends.
+class HungDisk : public DelegatingFileSystem {
+ public:
+  using DelegatingFileSystem::DelegatingFileSystem;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& path) override {
+    if (absl::StrContains(path, "checkpoints")) {
+      ++hanging;
+      release.WaitForNotification();
+    }
+    return DelegatingFileSystem::List(path);
+  }
+  std::atomic<int> hanging = 0;
+  absl::Notification release;
+};
+
+class HungDiskTest : public AccessTest {
+ protected:
+  coordinator::CoordinatorServerOptions Options() override {
+    coordinator::CoordinatorServerOptions options = AccessTest::Options();
+    options.fs = &fs_;
+    return options;
+  }
+  // The server must end before the file system that it uses.
+  void TearDown() override { server_.reset(); }
+
+  const std::unique_ptr<FileSystem> disk_ = MakePosixFileSystem();
+  HungDisk fs_{disk_.get()};
+};
+
+TEST_F(HungDiskTest, CallsOfAWithdrawnTokenEndBesideADiskThatHangs) {
+  const auto channel = Anybody();
+  v1::SubmitJobRequest submit;
+  *submit.mutable_spec() = Spec("watched");
+  ASSERT_EQ(CallAny(channel, "/longhaul.v1.JobService/SubmitJob", submit.SerializeAsString(),
+                    kSubmitterToken),
+            absl::OkStatus());
+  const auto stub = v1::JobService::NewStub(channel);
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", absl::StrCat("Bearer ", kViewerToken));
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+  v1::WatchJobRequest request;
+  request.set_job("watched");
+  const auto reader = stub->WatchJob(&context, request);
+  v1::WatchJobResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  v1::ListCheckpointsRequest list;
+  list.set_job("watched");
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([&] {
+      (void)CallAny(channel, "/longhaul.v1.JobService/ListCheckpoints", list.SerializeAsString(),
+                    kAdminToken);
+    });
+  }
+  for (const absl::Time end = absl::Now() + kCallTimeout; fs_.hanging < 4 && absl::Now() < end;)
+    absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_GE(fs_.hanging, 4);
+  WriteSecret(tokens_, TokenLine("root", "admin", kAdminToken));
+  while (reader->Read(&response)) {
+  }
+  const grpc::Status ended = reader->Finish();
+  EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNAUTHENTICATED) << ended.error_message();
+  fs_.release.Notify();
+  for (std::thread& caller : callers) caller.join();
+}
+
+class TokensAndCertificatesTest : public AccessTest {
+ protected:
+  TokensAndCertificatesTest() { token_only_ = false; }
+};
+
+TEST_F(TokensAndCertificatesTest, ATokenAloneIsNotEnoughUnlessTheServerSaysSo) {
+  const auto anybody = Anybody();
+  for (const MethodRule& rule : coordinator::MethodRules()) {
+    const absl::Status status = CallAny(anybody, std::string(rule.method), "", kAdminToken);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << rule.method << ": " << status;
+  }
+  const std::string list = "/longhaul.v1.JobService/ListJobs";
+  EXPECT_TRUE(CallAny(SiteA(), list, "", kViewerToken).ok());
+  EXPECT_EQ(ReasonOf(CallAny(SiteA(), list, "", "")), "TOKEN_NEEDED");
+}
+
 TEST_F(AccessTest, TokensAreReadAgainAndWithdrawnWhileItRuns) {
   const auto anybody = Anybody();
   const std::string method = "/longhaul.v1.JobService/ListJobs";
@@ -515,9 +605,12 @@ TEST_F(AccessTest, TokensAreReadAgainAndWithdrawnWhileItRuns) {
   WriteSecret(tokens_, TokenLine("eve", "viewer", kNobodysToken));
   EXPECT_TRUE(until(kNobodysToken, absl::StatusCode::kOk));
   EXPECT_TRUE(until(kViewerToken, absl::StatusCode::kUnauthenticated));
-  // A file that cannot be used does not change the tokens in force.
+  // A file that cannot be used does not change the tokens in force, for a while.
   WriteSecret(tokens_, "eve viewer " + std::string(kNobodysToken) + "\n");
   EXPECT_FALSE(absl::IsUnauthenticated(CallAny(anybody, method, "", kNobodysToken)));
+  // One that is empty lets nobody in.
+  WriteSecret(tokens_, "");
+  EXPECT_TRUE(until(kNobodysToken, absl::StatusCode::kUnauthenticated));
 }
 
 }  // namespace

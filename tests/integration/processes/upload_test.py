@@ -310,7 +310,7 @@ class UploadTest(ClusterTest):
             self.cluster.coordinator.wait()
             (self.cluster.folder / "token-files").mkdir(exist_ok=True)
             shutil.rmtree(self.cluster.folder / "ca", ignore_errors=True)
-            token = self.cluster.start_closed_coordinator(role, "--audit-log", audit)
+            token = self.cluster.start_closed_coordinator(role, "--audit-log", audit, "--allow-token-only")
             self.cluster.flags = ["--tls-ca", self.cluster.folder / "ca/ca.pem", "--token-file", token]
             said = self.submit_from(self.tiny, self.tiny_spec(), code=code)
             if code:
