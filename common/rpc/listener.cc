@@ -1,5 +1,6 @@
 #include "common/rpc/listener.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,6 +18,8 @@
 #include <string>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
 #include "common/base/listen_fault.h"
@@ -128,6 +131,22 @@ int FirstReservedFile() {
 
 }  // namespace
 
+Peer PeerFromText(absl::string_view text) {
+  Peer peer;
+  const size_t colon = text.rfind(':');
+  if (colon == absl::string_view::npos || !absl::SimpleAtoi(text.substr(colon + 1), &peer.port))
+    return {};
+  absl::string_view host = text.substr(0, colon);
+  const bool v4 = absl::ConsumePrefix(&host, "ipv4:");
+  // The brackets of an address, as a part of a URI.
+  if (!v4 && !(absl::ConsumePrefix(&host, "ipv6:%5B") && absl::ConsumeSuffix(&host, "%5D")))
+    return {};
+  char bytes[sizeof(in6_addr)];
+  if (inet_pton(v4 ? AF_INET : AF_INET6, std::string(host).c_str(), bytes) != 1) return {};
+  peer.address.assign(bytes, v4 ? sizeof(in_addr) : sizeof(in6_addr));
+  return peer;
+}
+
 bool IsReachedFromHereAlone(const std::string& host) {
   if (IsLoopback(host)) return true;
   const absl::StatusOr<ResolvedAddress> found = Resolve({host, 0});
@@ -174,20 +193,41 @@ void Listener::Stop() {
   if (stop_ >= 0) close(std::exchange(stop_, -1));
 }
 
+void Listener::Used(const Peer& peer) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = files_.find(peer);
+  if (found != files_.end()) accepted_[found->second].used = true;
+}
+
 bool Listener::Close(const Peer& peer) {
   absl::MutexLock lock(&mutex_);
-  for (auto& [file, accepted] : accepted_) {
-    if (accepted.peer != peer) continue;
-    // Its owner may close it meanwhile, and this process open another file of the same number: no
-    // more than a look and a call lie between.
-    const uint64_t cookie = std::exchange(accepted.cookie, 0);
-    if (cookie == 0 || CookieOf(file) != cookie) continue;
-    // Not shutdown, after which all that was received would still be read.
-    const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
-    if (connect(file, &nobody, sizeof(nobody)) != 0) (void)shutdown(file, SHUT_RDWR);
-    return true;
+  const auto found = files_.find(peer);
+  if (found == files_.end()) return false;
+  const int file = found->second;
+  // Its owner may close it meanwhile, and this process open another file of the same number: no
+  // more than a look and a call lie between.
+  const uint64_t cookie = std::exchange(accepted_[file].cookie, 0);
+  if (cookie == 0 || CookieOf(file) != cookie) return false;
+  // Not shutdown, after which all that was received would still be read.
+  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+  if (connect(file, &nobody, sizeof(nobody)) != 0) (void)shutdown(file, SHUT_RDWR);
+  return true;
+}
+
+bool Listener::Keep(int connection, const Peer& peer, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  Accepted& of_file = accepted_[connection];
+  // The connection that had this file has ended.
+  const Accepted before = std::exchange(of_file, {});
+  if (const auto found = files_.find(before.peer);
+      found != files_.end() && found->second == connection) {
+    files_.erase(found);
+    if (!before.used) visits_.Ended(before.peer.address, before.since, now);
   }
-  return false;
+  if (visits_.IsExceeded(peer.address, now)) return false;
+  of_file = {peer, CookieOf(connection), now};
+  files_[peer] = connection;
+  return true;
 }
 
 void Listener::Run(const Take& take) {
@@ -219,15 +259,14 @@ void Listener::Run(const Take& take) {
         short_of_files |= errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
         continue;
       }
-      room -= 1;
       if (connection >= reserved) {
         close(connection);
         gpr_log(GPR_ERROR, "too many connections: one is refused");
+      } else if (!Keep(connection, PeerOf(from), SteadyTime())) {
+        close(connection);
+        gpr_log(GPR_ERROR, "a connection is refused: its address connects in vain again and again");
       } else {
-        {
-          absl::MutexLock lock(&mutex_);
-          accepted_[connection] = {PeerOf(from), CookieOf(connection)};
-        }
+        room -= 1;
         take(connection);
       }
     }

@@ -84,6 +84,20 @@ class UnknownMethods final : public grpc::CallbackGenericService {
   }
 };
 
+// Tells the listener of each call. It is no call's interceptor.
+class UsedConnections : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit UsedConnections(Listener* listener) : listener_(listener) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* call) override {
+    listener_->Used(PeerFromText(call->server_context()->peer()));
+    return nullptr;
+  }
+
+ private:
+  Listener* const listener_;
+};
+
 // gRPC's own limit of all metadata is larger.
 constexpr size_t kMethodShown = 128;
 
@@ -120,19 +134,20 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc::ServerBuilder builder;
   Configure(options, builder);
   auto calls = std::make_unique<CallCount>();
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
+                      Listener::Open(listen, options.keepalive.timeout));
   auto limit = std::make_unique<CallLimit>(options.memory_bytes_max / kCallBytes);
   ServerOptions::Interceptors interceptors;
   if (options.interceptors) interceptors = options.interceptors();
   interceptors.push_back(calls->MakeCounter());
   interceptors.push_back(limit->MakeCounter());
+  interceptors.push_back(std::make_unique<UsedConnections>(listener.get()));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   const std::shared_ptr<grpc::ServerCredentials> credentials =
       options.tls ? options.tls->MakeServer(options.client_certificates)
                   : MakeLimitedPlaintext(limit.get());
   credentials->SetAuthMetadataProcessor(
       MakeLimitedDoor(limit.get(), options.door, options.knows_caller));
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
-                      Listener::Open(listen, options.keepalive.timeout));
   std::unique_ptr<Acceptor> acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   for (grpc::Service* service : services) builder.RegisterService(service);
@@ -160,10 +175,10 @@ Server::Server(std::unique_ptr<CallCount> calls, std::unique_ptr<CallLimit> limi
                std::unique_ptr<Listener> listener)
     : calls_(std::move(calls)),
       limit_(std::move(limit)),
+      listener_(std::move(listener)),
       unknown_methods_(std::move(unknown_methods)),
       server_(std::move(server)),
       acceptor_(std::move(acceptor)),
-      listener_(std::move(listener)),
       reset_watch_(std::make_unique<ResetWatch>(
           limit_.get(), [this](const Peer& peer) { return listener_->Close(peer); })) {}
 

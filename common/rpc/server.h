@@ -36,7 +36,8 @@ struct ServerOptions {
   // Asked before the handler of every call, including health, reflection and unknown methods. Only
   // with `tls`.
   std::shared_ptr<grpc::AuthMetadataProcessor> door;
-  // Strangers get less of the server's memory (call_limit.h). Empty: nobody is one. Only with `tls`.
+  // Strangers get less of the server's memory (call_limit.h). Empty: nobody is one. Only with
+  // `tls`.
   KnowsCaller knows_caller;
   // Makes the interceptors that see each call of the services before its handler, in this order.
   // May be empty.
@@ -97,11 +98,11 @@ class Server {
   // They outlive server_.
   const std::unique_ptr<CallCount> calls_;
   const std::unique_ptr<CallLimit> limit_;
+  const std::unique_ptr<Listener> listener_;
   const std::unique_ptr<grpc::CallbackGenericService> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
-  // The listener gives it connections.
+  // The listener gives it connections, until Shutdown.
   const std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  const std::unique_ptr<Listener> listener_;
   // Closes connections of the listener.
   const std::unique_ptr<ResetWatch> reset_watch_;
   std::string address_;

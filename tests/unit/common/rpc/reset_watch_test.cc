@@ -177,5 +177,50 @@ TEST(ListenerTest, EndsOneConnectionByItsPeer) {
   for (const int connection : accepted) close(connection);
 }
 
+TEST(ListenerTest, KnowsGrpcsTextOfAPeer) {
+  EXPECT_EQ(PeerFromText("ipv4:10.0.0.1:4711"), (Peer{std::string("\x0a\0\0\1", 4), 4711}));
+  EXPECT_EQ(PeerFromText("ipv6:%5B::1%5D:4711"), (Peer{std::string(15, '\0') + "\1", 4711}));
+  for (const char* other :
+       {"", "unix:/tmp/x", "ipv4:", "ipv4:10.0.0:1", "ipv6:[::1]:1", "ipv4:x:y"})
+    EXPECT_EQ(PeerFromText(other), Peer()) << other;
+}
+
+// As programs that are started for a call each.
+TEST(ResetWatchTest, ConnectionsThatCarryACallAreNotLimited) {
+  LeavablePools pools;
+  const auto server = *Server::Start({.address = "127.0.0.1:0"}, {&pools});
+  for (int i = 0; i < 600; ++i) {
+    const auto stub = v1::PoolService::NewStub(MakeChannel({.address = server->address()}));
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    v1::LeaveResponse response;
+    ASSERT_TRUE(stub->Leave(&context, {}, &response).ok()) << i;
+  }
+}
+
+TEST(ListenerTest, RefusesAnAddressThatConnectsInVainAgainAndAgain) {
+  const auto listener = *Listener::Open({"127.0.0.1", 0}, absl::Seconds(10));
+  absl::Mutex mutex;
+  int taken = 0;
+  listener->Start([&](int connection) {
+    close(connection);
+    absl::MutexLock lock(&mutex);
+    ++taken;
+  });
+  constexpr int kVisits = 1000;
+  const absl::Time begin = absl::Now();
+  for (int i = 0; i < kVisits; ++i) {
+    H2Client client(listener->port());
+    // It has been accepted and ended.
+    while (client.Send("x")) {
+    }
+  }
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  listener->Stop();
+  absl::MutexLock lock(&mutex);
+  EXPECT_GE(taken, 128);
+  EXPECT_LE(taken, 129 + VisitLimit::kPerSecond * (seconds + 1));
+}
+
 }  // namespace
 }  // namespace longhaul
