@@ -49,9 +49,9 @@ absl::StatusOr<std::vector<UserToken>> ParseTokens(absl::string_view text);
 // The token in the value of an Authorization header, or empty. Pure.
 absl::string_view BearerToken(absl::string_view authorization);
 
-// Thread-safe. Looks at the file again at most once a second. Who is not in it any more is out, also
-// when nobody is left. While the file cannot be used, its last good content stays in force for a
-// while, so that a careless edit ends nobody's work; then nobody is let in. The log says both.
+// Thread-safe. Looks at the file again at most once a second. Who is not in it any more is out,
+// also when nobody is left. While the file cannot be used, its last good content stays in force for
+// a while, so that a careless edit ends nobody's work; then nobody is let in. The log says both.
 class Tokens {
  public:
   // `flag`: the flag that gave the path, for messages. `keep`: how long the last good content stays

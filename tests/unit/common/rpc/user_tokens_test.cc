@@ -32,16 +32,22 @@ TEST(ParseTokensTest, ReadsUsers) {
   EXPECT_EQ((*tokens)[0].digest[0], 0x9f);
 }
 
+TEST(ParseTokensTest, ATextWithoutUsersIsAListOfNone) {
+  for (const char* text : {"", "\n", "# none\n"}) {
+    const auto tokens = ParseTokens(text);
+    ASSERT_TRUE(tokens.ok()) << tokens.status();
+    EXPECT_TRUE(tokens->empty());
+  }
+}
+
 TEST(ParseTokensTest, NamesTheLineAndNeverRepeatsASecret) {
   const std::string good = std::string("ann viewer ") + kDigest + "\n";
-  for (const auto& [text, words] : {std::pair{"", "no user"},
-                                    {"ann viewer\n", "line 2: expected NAME ROLE"},
+  for (const auto& [text, words] : {std::pair{"ann viewer\n", "line 2: expected NAME ROLE"},
                                     {"Ann! viewer sha256:00\n", "line 2: the name"},
                                     {"ann root sha256:00\n", "line 2: the role"},
                                     {"ann viewer sha256:00\n", "line 2: the third word"},
                                     {"ann viewer 0123456789abcdef\n", "line 2: the third word"}}) {
-    const absl::Status status =
-        ParseTokens(std::string(text).empty() ? "# none\n" : good + text).status();
+    const absl::Status status = ParseTokens(good + text).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(words));
     EXPECT_THAT(std::string(status.message()), Not(HasSubstr(kToken)));
