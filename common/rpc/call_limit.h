@@ -30,8 +30,8 @@ class CallLimit {
   // The end of a call that was let in and got no handler. Other calls leave by the counter.
   void Leave() { --held_; }
 
-  // Ends the count of each call that was let in. gRPC makes an interceptor for every such call, also
-  // for one that the client has reset already.
+  // Ends the count of each call that was let in. gRPC makes an interceptor for every such call,
+  // also for one that the client has reset already.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeCounter();
 
   // Calls that are held now; calls that came since the start, with those that were refused.
