@@ -205,7 +205,7 @@ class UploadTest(ClusterTest):
                 os.posix_fallocate(file.fileno(), 0, free - (8 << 20))
         said, _ = self.finish(process, 1)
         self.assertEqual(said["error"]["reason"], "UPLOAD_NO_ROOM", said)
-        self.assertIn("the same command goes on", said["error"]["hint"])
+        self.assertIn("run the same command again to resume", said["error"]["hint"])
         ballast.unlink()
         kept = self.bytes_there()
         self.assertGreater(kept, 0)
