@@ -17,6 +17,8 @@ pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 pkg_check_modules(MICROHTTPD REQUIRED IMPORTED_TARGET libmicrohttpd)
+# The TLS of libmicrohttpd.
+pkg_check_modules(GNUTLS REQUIRED IMPORTED_TARGET gnutls)
 find_package(ZLIB REQUIRED)
 
 # Debian does not package the googleapis protos (google.rpc). proto/google/rpc has the messages that are used.

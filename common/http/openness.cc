@@ -12,14 +12,14 @@ absl::StatusOr<std::string> CheckHttpOpenness(const HttpOpenness& http) {
   if (!address.ok())
     return absl::InvalidArgumentError(absl::StrCat("--http-listen: ", address.status().message()));
   if (IsLoopback(address->host)) return "";
-  if (http.tokens) {
-    return absl::StrCat("--http-listen ", http.listen,
-                        ": HTTP has no TLS, so tokens can be read on the way to it: keep it within "
-                        "a network that is private");
-  }
+  if (http.tokens && http.tls) return "";
   const std::string open =
-      absl::StrCat("--http-listen ", http.listen, ": everybody who reaches it may read ", http.what,
-                   ". Give --tokens");
+      http.tokens
+          ? absl::StrCat("--http-listen ", http.listen,
+                         ": tokens can be read on the way to it, since it has no TLS. Give "
+                         "--http-tls")
+          : absl::StrCat("--http-listen ", http.listen, ": everybody who reaches it may read ",
+                         http.what, ". Give --tokens");
   if (http.insecure) return absl::StrCat("INSECURE: ", open);
   return absl::InvalidArgumentError(absl::StrCat(
       open, ", or listen on localhost, or say --insecure where that network is private"));

@@ -1,4 +1,4 @@
-// Decides whether a port of plain HTTP may listen at its address. Pure.
+// Decides whether a port of HTTP may listen at its address. Pure.
 #pragma once
 
 #include <string>
@@ -13,6 +13,8 @@ struct HttpOpenness {
   std::string listen;
   // Pages need a token (--tokens); probes do not.
   bool tokens = false;
+  // It uses TLS (--http-tls).
+  bool tls = false;
   // From --insecure.
   bool insecure = false;
   // What the port shows, for example "metrics".
@@ -20,7 +22,8 @@ struct HttpOpenness {
 };
 
 // Returns what the log must say about the port, or an empty text. INVALID_ARGUMENT: a malformed
-// address, or other machines could reach the port without a token and --insecure is not given.
+// address, or other machines could reach the port without a token, or a token could be read on its
+// way to the port, and --insecure is not given.
 absl::StatusOr<std::string> CheckHttpOpenness(const HttpOpenness& http);
 
 }  // namespace longhaul

@@ -1,5 +1,6 @@
 #include "common/http/server.h"
 
+#include <gnutls/gnutls.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -113,15 +114,26 @@ class HttpServer::Impl {
         Resolve({options.address, options.port}, {.flags = AI_NUMERICHOST});
     if (!found.ok()) return false;
     const addrinfo& address = **found;
+    std::vector<MHD_OptionItem> tls;
+    if (options.identity) {
+      identity_ = std::make_unique<LoadedIdentity>(options.identity);
+      tls.push_back(
+          {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, reinterpret_cast<void*>(&Impl::OnHandshake)});
+      tls.push_back({MHD_OPTION_HTTPS_PRIORITIES, 0,
+                     const_cast<char*>("NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2")});
+    }
+    tls.push_back({MHD_OPTION_END, 0, nullptr});
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
-            (address.ai_family == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG),
+            (address.ai_family == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG) |
+            (options.identity ? MHD_USE_TLS : MHD_NO_FLAG),
         0, nullptr, nullptr, &Impl::OnRequest, this, MHD_OPTION_SOCK_ADDR, address.ai_addr,
         // More than are kept: one that OnConnection closes still counts for a moment.
         MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(2 * connections_max_),
         MHD_OPTION_CONNECTION_TIMEOUT, kRequestSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         kConnectionBytes, MHD_OPTION_NOTIFY_CONNECTION, &Impl::OnConnection, this,
-        MHD_OPTION_NOTIFY_COMPLETED, &Impl::OnCompleted, nullptr, MHD_OPTION_END);
+        MHD_OPTION_NOTIFY_COMPLETED, &Impl::OnCompleted, nullptr, MHD_OPTION_ARRAY, tls.data(),
+        MHD_OPTION_END);
     if (daemon_ == nullptr) return false;
     for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { MakePages(); });
     return true;
@@ -143,6 +155,7 @@ class HttpServer::Impl {
   static void OnConnection(void* self, MHD_Connection* connection, void** number,
                            MHD_ConnectionNotificationCode code) {
     Impl& impl = *static_cast<Impl*>(self);
+    of_this_thread_ = &impl;
     std::map<intptr_t, int>& open = impl.open_;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
       open.erase(reinterpret_cast<intptr_t>(*number));
@@ -156,6 +169,12 @@ class HttpServer::Impl {
     // libmicrohttpd finds that it has ended.
     shutdown(open.begin()->second, SHUT_RDWR);
     open.erase(open.begin());
+  }
+  // Called when a client says hello. libmicrohttpd gives it no argument of ours.
+  static int OnHandshake(gnutls_session_t, const gnutls_datum_t*, int, const gnutls_pk_algorithm_t*,
+                         int, gnutls_pcert_st** certificates, unsigned* count,
+                         gnutls_privkey_t* key) {
+    return of_this_thread_->identity_->Retrieve(certificates, count, key);
   }
   // Called when a request's headers are there, and again when its page has been made.
   static MHD_Result OnRequest(void* self, MHD_Connection* connection, const char* path,
@@ -232,6 +251,10 @@ class HttpServer::Impl {
   const size_t connections_max_;
   std::string unknown_;
   MHD_Daemon* daemon_ = nullptr;
+  // The server of libmicrohttpd's thread: each has one thread of its own.
+  static thread_local Impl* of_this_thread_;
+  // Of libmicrohttpd's thread. Null: no TLS.
+  std::unique_ptr<LoadedIdentity> identity_;
   // Of libmicrohttpd's thread: the sockets of connections, by age.
   std::map<intptr_t, int> open_;
   intptr_t newest_ = 0;
@@ -241,6 +264,8 @@ class HttpServer::Impl {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
+
+thread_local HttpServer::Impl* HttpServer::Impl::of_this_thread_ = nullptr;
 
 absl::StatusOr<HttpServer::Options> HttpServer::OptionsFrom(const std::string& listen) {
   absl::StatusOr<HostPort> address = ParseHostPort(listen);
@@ -255,6 +280,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
         absl::StrCat("HTTP port ", options.port, ": expected 0 to 65535"));
   }
   if (options.address.empty()) return absl::InvalidArgumentError("HTTP: there is no host");
+  if (options.identity && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+    return absl::UnimplementedError("this machine's libmicrohttpd has no TLS");
   const bool own_machine_only = IsLoopback(options.address) && !pages.gate();
   auto impl = std::make_unique<Impl>(std::move(pages), own_machine_only,
                                      static_cast<size_t>(options.connections_max));

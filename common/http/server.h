@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/http/identity.h"
 #include "common/http/pages.h"
 
 namespace longhaul {
@@ -33,11 +34,14 @@ class HttpServer {
     // 0: any free one; ask port().
     int port = 0;
     int connections_max = 1000;
+    // Not empty: the server uses TLS, and shows this. Called on its thread for each connection.
+    LoadedIdentity::Source identity;
   };
   // Parses "HOST:PORT", where HOST is an address or localhost. INVALID_ARGUMENT says what is wrong.
   static absl::StatusOr<Options> OptionsFrom(const std::string& listen);
 
   // INVALID_ARGUMENT: no address, or a port out of range. UNAVAILABLE: the address cannot be bound.
+  // UNIMPLEMENTED: TLS is wanted and this machine's libmicrohttpd has none.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const Options& options, Pages pages);
   ~HttpServer();
 

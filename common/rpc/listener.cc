@@ -1,5 +1,6 @@
 #include "common/rpc/listener.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -16,7 +18,10 @@
 #include <string>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/listen_fault.h"
 #include "common/base/resolved_address.h"
 #include "grpc/support/log.h"
@@ -26,6 +31,10 @@ namespace {
 
 // Until the next try when there was no file or memory for a connection.
 constexpr int kPauseMs = 100;
+
+// New connections, most of whose cost is the handshake of TLS: more of them wait in the kernel's
+// queue, so that clients who come and go do not take the processor from the others.
+constexpr double kConnectionsPerSecond = 250, kConnectionsAtOnce = 1000;
 
 void Set(int socket, int level, int name, int value) {
   (void)setsockopt(socket, level, name, &value, sizeof(value));
@@ -37,6 +46,25 @@ int PortOf(int socket) {
   if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
   // The port of an IPv4 address lies at the same place.
   return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+}
+
+uint64_t CookieOf(int socket) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof(cookie);
+  return getsockopt(socket, SOL_SOCKET, SO_COOKIE, &cookie, &size) == 0 ? cookie : 0;
+}
+
+Peer PeerOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return {{reinterpret_cast<const char*>(&v4.sin_addr), sizeof(v4.sin_addr)}, ntohs(v4.sin_port)};
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  Peer peer{{reinterpret_cast<const char*>(&v6.sin6_addr), sizeof(v6.sin6_addr)},
+            ntohs(v6.sin6_port)};
+  // An IPv4 client of a socket of both families.
+  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) peer.address.erase(0, 12);
+  return peer;
 }
 
 // -1, with errno: it does not listen. Connections inherit the options.
@@ -103,6 +131,22 @@ int FirstReservedFile() {
 
 }  // namespace
 
+Peer PeerFromText(absl::string_view text) {
+  Peer peer;
+  const size_t colon = text.rfind(':');
+  if (colon == absl::string_view::npos || !absl::SimpleAtoi(text.substr(colon + 1), &peer.port))
+    return {};
+  absl::string_view host = text.substr(0, colon);
+  const bool v4 = absl::ConsumePrefix(&host, "ipv4:");
+  // The brackets of an address, as a part of a URI.
+  if (!v4 && !(absl::ConsumePrefix(&host, "ipv6:%5B") && absl::ConsumeSuffix(&host, "%5D")))
+    return {};
+  char bytes[sizeof(in6_addr)];
+  if (inet_pton(v4 ? AF_INET : AF_INET6, std::string(host).c_str(), bytes) != 1) return {};
+  peer.address.assign(bytes, v4 ? sizeof(in_addr) : sizeof(in6_addr));
+  return peer;
+}
+
 bool IsReachedFromHereAlone(const std::string& host) {
   if (IsLoopback(host)) return true;
   const absl::StatusOr<ResolvedAddress> found = Resolve({host, 0});
@@ -149,25 +193,80 @@ void Listener::Stop() {
   if (stop_ >= 0) close(std::exchange(stop_, -1));
 }
 
-void Listener::Run(const Take& take) const {
+void Listener::Used(const Peer& peer) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = files_.find(peer);
+  if (found != files_.end()) accepted_[found->second].used = true;
+}
+
+bool Listener::Close(const Peer& peer) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = files_.find(peer);
+  if (found == files_.end()) return false;
+  const int file = found->second;
+  // Its owner may close it meanwhile, and this process open another file of the same number: no
+  // more than a look and a call lie between.
+  const uint64_t cookie = std::exchange(accepted_[file].cookie, 0);
+  if (cookie == 0 || CookieOf(file) != cookie) return false;
+  // Not shutdown, after which all that was received would still be read.
+  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+  if (connect(file, &nobody, sizeof(nobody)) != 0) (void)shutdown(file, SHUT_RDWR);
+  return true;
+}
+
+bool Listener::Keep(int connection, const Peer& peer, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  Accepted& of_file = accepted_[connection];
+  // The connection that had this file has ended.
+  const Accepted before = std::exchange(of_file, {});
+  if (const auto found = files_.find(before.peer);
+      found != files_.end() && found->second == connection) {
+    files_.erase(found);
+    if (!before.used) visits_.Ended(before.peer.address, before.since, now);
+  }
+  if (visits_.IsExceeded(peer.address, now)) return false;
+  of_file = {peer, CookieOf(connection), now};
+  files_[peer] = connection;
+  return true;
+}
+
+void Listener::Run(const Take& take) {
   std::vector<pollfd> watched = {{stop_, POLLIN, 0}};
   for (const int socket : sockets_) watched.push_back({socket, POLLIN, 0});
   const int reserved = FirstReservedFile();
   bool short_of_files = false;
+  double room = kConnectionsAtOnce;
+  absl::Time at = SteadyTime();
   while (true) {
+    const absl::Time now = SteadyTime();
+    room = std::min(
+        kConnectionsAtOnce,
+        room + kConnectionsPerSecond * absl::ToDoubleSeconds(now - std::exchange(at, now)));
     // After a failure only the end is waited for, for a while.
-    const int ready = short_of_files ? poll(watched.data(), 1, kPauseMs)
-                                     : poll(watched.data(), watched.size(), -1);
+    const int pause = short_of_files ? kPauseMs
+                      : room < 1 ? static_cast<int>(1000 * (1 - room) / kConnectionsPerSecond) + 1
+                                 : -1;
+    const int ready = poll(watched.data(), pause < 0 ? watched.size() : 1, pause);
     short_of_files = false;
     if (ready > 0 && watched[0].revents != 0) return;
+    if (pause >= 0) continue;
     for (size_t i = 1; i < watched.size(); ++i) {
-      const int connection = accept4(watched[i].fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      sockaddr_storage from{};
+      socklen_t size = sizeof(from);
+      const int connection = accept4(watched[i].fd, reinterpret_cast<sockaddr*>(&from), &size,
+                                     SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (connection < 0) {
         short_of_files |= errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
-      } else if (connection >= reserved) {
+        continue;
+      }
+      if (connection >= reserved) {
         close(connection);
         gpr_log(GPR_ERROR, "too many connections: one is refused");
+      } else if (!Keep(connection, PeerOf(from), SteadyTime())) {
+        close(connection);
+        gpr_log(GPR_ERROR, "a connection is refused: its address connects in vain again and again");
       } else {
+        room -= 1;
         take(connection);
       }
     }

@@ -26,6 +26,9 @@ namespace {
 
 using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
+// Room for a call, without its messages. Calls that were reset at once took 22 KB each.
+constexpr int64_t kCallBytes = 64 << 10;
+
 // Of TLS and HTTP/2, before a connection is known to be a client's.
 constexpr absl::Duration kHandshakeMax = absl::Seconds(20);
 
@@ -81,6 +84,20 @@ class UnknownMethods final : public grpc::CallbackGenericService {
   }
 };
 
+// Tells the listener of each call. It is no call's interceptor.
+class UsedConnections : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit UsedConnections(Listener* listener) : listener_(listener) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* call) override {
+    listener_->Used(PeerFromText(call->server_context()->peer()));
+    return nullptr;
+  }
+
+ private:
+  Listener* const listener_;
+};
+
 // gRPC's own limit of all metadata is larger.
 constexpr size_t kMethodShown = 128;
 
@@ -117,16 +134,20 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc::ServerBuilder builder;
   Configure(options, builder);
   auto calls = std::make_unique<CallCount>();
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
+                      Listener::Open(listen, options.keepalive.timeout));
+  auto limit = std::make_unique<CallLimit>(options.memory_bytes_max / kCallBytes);
   ServerOptions::Interceptors interceptors;
   if (options.interceptors) interceptors = options.interceptors();
   interceptors.push_back(calls->MakeCounter());
+  interceptors.push_back(limit->MakeCounter());
+  interceptors.push_back(std::make_unique<UsedConnections>(listener.get()));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   const std::shared_ptr<grpc::ServerCredentials> credentials =
       options.tls ? options.tls->MakeServer(options.client_certificates)
-                  : grpc::InsecureServerCredentials();
-  if (options.door) credentials->SetAuthMetadataProcessor(options.door);
-  LH_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
-                      Listener::Open(listen, options.keepalive.timeout));
+                  : MakeLimitedPlaintext(limit.get());
+  credentials->SetAuthMetadataProcessor(
+      MakeLimitedDoor(limit.get(), options.door, options.knows_caller));
   std::unique_ptr<Acceptor> acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   for (grpc::Service* service : services) builder.RegisterService(service);
@@ -136,8 +157,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   // Not the address: the listener has that.
   if (!server) return absl::InternalError("gRPC makes no server of these services: see its log");
   auto result =
-      absl::WrapUnique(new Server(std::move(calls), std::move(unknown_methods), std::move(server),
-                                  std::move(acceptor), std::move(listener)));
+      absl::WrapUnique(new Server(std::move(calls), std::move(limit), std::move(unknown_methods),
+                                  std::move(server), std::move(acceptor), std::move(listener)));
   result->tls_ = options.tls;
   result->address_ = HostPortText(listen.host, result->port());
   result->listener_->Start([acceptor = result->acceptor_.get()](int connection) {
@@ -148,15 +169,18 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   return result;
 }
 
-Server::Server(std::unique_ptr<CallCount> calls,
+Server::Server(std::unique_ptr<CallCount> calls, std::unique_ptr<CallLimit> limit,
                std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
                std::unique_ptr<grpc::Server> server, std::unique_ptr<Acceptor> acceptor,
                std::unique_ptr<Listener> listener)
     : calls_(std::move(calls)),
+      limit_(std::move(limit)),
+      listener_(std::move(listener)),
       unknown_methods_(std::move(unknown_methods)),
       server_(std::move(server)),
       acceptor_(std::move(acceptor)),
-      listener_(std::move(listener)) {}
+      reset_watch_(std::make_unique<ResetWatch>(
+          limit_.get(), [this](const Peer& peer) { return listener_->Close(peer); })) {}
 
 Server::~Server() { Shutdown(absl::ZeroDuration()); }
 

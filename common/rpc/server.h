@@ -12,7 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/rpc/call_count.h"
+#include "common/rpc/call_limit.h"
 #include "common/rpc/listener.h"
+#include "common/rpc/reset_watch.h"
 #include "common/rpc/tls.h"
 #include "common/rpc/transport_options.h"
 #include "grpcpp/generic/async_generic_service.h"
@@ -34,6 +36,9 @@ struct ServerOptions {
   // Asked before the handler of every call, including health, reflection and unknown methods. Only
   // with `tls`.
   std::shared_ptr<grpc::AuthMetadataProcessor> door;
+  // Strangers get less of the server's memory (call_limit.h). Empty: nobody is one. Only with
+  // `tls`.
+  KnowsCaller knows_caller;
   // Makes the interceptors that see each call of the services before its handler, in this order.
   // May be empty.
   using Interceptors =
@@ -41,8 +46,8 @@ struct ServerOptions {
   std::function<Interceptors()> interceptors;
   int64_t receive_bytes_max = kControlMessageBytesMax;
   int64_t send_bytes_max = kControlMessageBytesMax;
-  // What all connections may hold of calls and of what they received. Beyond it calls are ended,
-  // whosever they are.
+  // What all connections may hold of what they received. Beyond it calls are ended, whosever they
+  // are. Calls themselves may take as much again (call_limit.h); beyond it they are refused.
   int64_t memory_bytes_max = int64_t{1} << 30;
   Keepalive keepalive;
 };
@@ -82,7 +87,7 @@ class Server {
   void Shutdown(absl::Duration grace);
 
  private:
-  Server(std::unique_ptr<CallCount> calls,
+  Server(std::unique_ptr<CallCount> calls, std::unique_ptr<CallLimit> limit,
          std::unique_ptr<grpc::CallbackGenericService> unknown_methods,
          std::unique_ptr<grpc::Server> server,
          std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor,
@@ -90,13 +95,16 @@ class Server {
 
   // New connections use what it finds in its files.
   std::shared_ptr<const Tls> tls_;
-  // Both outlive server_.
+  // They outlive server_.
   const std::unique_ptr<CallCount> calls_;
+  const std::unique_ptr<CallLimit> limit_;
+  const std::unique_ptr<Listener> listener_;
   const std::unique_ptr<grpc::CallbackGenericService> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
-  // The listener gives it connections.
+  // The listener gives it connections, until Shutdown.
   const std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  const std::unique_ptr<Listener> listener_;
+  // Closes connections of the listener.
+  const std::unique_ptr<ResetWatch> reset_watch_;
   std::string address_;
 };
 

@@ -181,11 +181,15 @@ class Handshake {
     }
     // Nothing was found.
     if (!absl::IsFailedPrecondition(status)) return absl::OkStatus();
+    if (files_.certificate.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the server does not accept a client without a certificate, also with a token (",
+          status.message(),
+          "): give --tls-certificate and --tls-key, of a certificate that its operator makes "
+          "(longhaul certs issue user NAME)"));
+    }
     return absl::FailedPreconditionError(absl::StrCat(
-        "the server does not accept ",
-        files_.certificate.empty() ? "a client without a certificate (--tls-certificate, --tls-key)"
-                                   : absl::StrCat("--tls-certificate ", files_.certificate),
-        ": ", status.message(),
+        "the server does not accept --tls-certificate ", files_.certificate, ": ", status.message(),
         ". It must come from an authority of the server's --tls-ca, and be in date by its clock"));
   }
 
@@ -247,8 +251,10 @@ absl::Status ExplainConnection(const std::string& address, const TlsFiles& files
   const absl::StatusOr<bool> tls = SpeaksTls(address, deadline);
   if (!tls.ok()) return absl::OkStatus();
   if (files.empty() && *tls) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        address, " wants TLS: give --tls-ca, and --tls-certificate with --tls-key or a token"));
+    return absl::FailedPreconditionError(
+        absl::StrCat(address,
+                     " wants TLS: give --tls-ca, --tls-certificate and --tls-key, and --token-file "
+                     "where it wants a token"));
   }
   if (!files.empty() && !*tls) {
     return absl::FailedPreconditionError(absl::StrCat(

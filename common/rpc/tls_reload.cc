@@ -77,6 +77,11 @@ void TlsReload::Look() {
     options_.log->Info("new connections use the files of TLS that were replaced");
 }
 
+TlsContents TlsReload::contents() const {
+  absl::MutexLock lock(&mutex_);
+  return in_use_;
+}
+
 bool TlsReload::refused() const {
   absl::MutexLock lock(&mutex_);
   return !trouble_.empty();

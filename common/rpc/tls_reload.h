@@ -50,6 +50,8 @@ class TlsReload {
 
   // Whether the files cannot be used as they are now.
   bool refused() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What is in use now.
+  TlsContents contents() const ABSL_LOCKS_EXCLUDED(mutex_);
   // When the certificate in use ends. Nothing with `authorities_only`.
   std::optional<absl::Time> certificate_until() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
+#include "common/base/clock.h"
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/secret_file.h"
@@ -95,7 +96,6 @@ absl::StatusOr<std::vector<UserToken>> ParseTokens(absl::string_view text) {
     }
     tokens.push_back(*std::move(token));
   }
-  if (tokens.empty()) return absl::InvalidArgumentError("there is no user in it");
   return tokens;
 }
 
@@ -107,15 +107,18 @@ absl::string_view BearerToken(absl::string_view authorization) {
 }
 
 absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(const std::string& flag,
-                                                     const std::string& path, Logger log) {
-  std::unique_ptr<Tokens> tokens(new Tokens(flag, path, std::move(log)));
+                                                     const std::string& path, Logger log,
+                                                     absl::Duration keep) {
+  std::unique_ptr<Tokens> tokens(new Tokens(flag, path, std::move(log), keep));
   absl::StatusOr<std::vector<UserToken>> read = tokens->Read();
   if (absl::IsFailedPrecondition(read.status()))
     return absl::InvalidArgumentError(read.status().message());
   if (!read.ok()) return read.status();
   absl::MutexLock lock(&tokens->mutex_);
   tokens->tokens_ = *std::move(read);
-  tokens->read_at_ = absl::Now();
+  tokens->read_at_ = tokens->good_at_ = SteadyTime();
+  if (tokens->tokens_.empty())
+    tokens->log_.Warning(absl::StrCat(flag, " ", path, ": there is no user in it"));
   return tokens;
 }
 
@@ -128,18 +131,38 @@ absl::StatusOr<std::vector<UserToken>> Tokens::Read() const {
 }
 
 void Tokens::Refresh() {
-  const absl::Time now = absl::Now();
-  if (now >= read_at_ && now - read_at_ < kBetweenReads) return;
+  const absl::Time now = SteadyTime();
+  if (now - read_at_ < kBetweenReads) return;
   read_at_ = now;
   absl::StatusOr<std::vector<UserToken>> read = Read();
   if (read.ok()) {
+    if (read->empty() && !tokens_.empty())
+      log_.Warning(absl::StrCat(flag_, " ", path_, ": there is no user in it any more"));
     tokens_ = *std::move(read);
+    good_at_ = now;
     trouble_.clear();
+    expired_ = false;
     return;
   }
-  if (trouble_ == read.status().message()) return;
+  const bool kept = now - good_at_ < keep_;
+  const bool said = trouble_ == read.status().message();
   trouble_ = std::string(read.status().message());
-  log_.Error(absl::StrCat(trouble_, "; the tokens that were read before stay in force"));
+  if (kept && !said) {
+    log_.Error(
+        absl::StrCat(trouble_, "; the users that were read before stay for ",
+                     absl::FormatDuration(absl::Trunc(keep_ - (now - good_at_), kBetweenReads)),
+                     ", then nobody is let in"));
+  }
+  if (kept || std::exchange(expired_, true)) return;
+  tokens_.clear();
+  log_.Error(
+      absl::StrCat(trouble_, "; this lasts too long: nobody is let in until it is corrected"));
+}
+
+bool Tokens::refused() {
+  absl::MutexLock lock(&mutex_);
+  Refresh();
+  return !trouble_.empty();
 }
 
 std::optional<User> Tokens::Find(absl::string_view token) {
@@ -173,7 +196,12 @@ absl::StatusOr<User> Tokens::Authenticate(absl::string_view authorization) {
   }
   std::optional<User> user = Find(token);
   if (user) return *std::move(user);
-  return refuse("this token is nobody's: it was mistyped or withdrawn", "TOKEN_UNKNOWN",
+  absl::MutexLock lock(&mutex_);
+  if (expired_) {
+    return refuse("the server cannot read its file of tokens, so it lets nobody in",
+                  "TOKENS_UNREADABLE", "ask its operator to correct the file");
+  }
+  return refuse("unknown token: it is mistyped or has been revoked", "TOKEN_UNKNOWN",
                 "ask the coordinator's operator for one");
 }
 

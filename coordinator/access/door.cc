@@ -65,7 +65,8 @@ absl::Status Door::AdmitUser(Role least, const Caller& caller) const {
     if (!caller.certificate.dns.empty() || !caller.certificate.common.empty())
       return absl::OkStatus();
     return WithErrorInfo(
-        absl::UnauthenticatedError("the certificate of this caller names nobody"),
+        absl::UnauthenticatedError(
+            "the client certificate has neither a common name nor a DNS name"),
         {"CERTIFICATE_NEEDED",
          {{"hint", "use one with a common name (longhaul certs issue user NAME makes it)"}}});
   }
@@ -124,6 +125,12 @@ grpc::Status Door::Process(const InputMetadata& metadata, grpc::AuthContext* con
   const std::string method = OnlyValue(metadata, ":path");
   if (guarded_ && IsOurs(FindMethod(method))) return grpc::Status::OK;
   return ToGrpcStatus(Admit(method, NamesOf(*connection), AuthorizationOf(metadata), SteadyTime()));
+}
+
+bool Door::Knows(const InputMetadata& metadata, const grpc::AuthContext& connection) const {
+  if (connection.IsPeerAuthenticated()) return true;
+  return options_.tokens != nullptr &&
+         options_.tokens->Find(BearerToken(AuthorizationOf(metadata))).has_value();
 }
 
 class GuardedCall : public grpc::experimental::Interceptor {

@@ -64,6 +64,9 @@ class Door : public grpc::AuthMetadataProcessor {
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* connection,
                        OutputMetadata* consumed, OutputMetadata* response) override;
 
+  // Whether the caller has a certificate or the token of a user.
+  bool Knows(const InputMetadata& metadata, const grpc::AuthContext& connection) const;
+
   // The interceptor that judges calls of declared methods. The door outlives the server.
   std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeGuard();
   // Why the guard refuses this call. Handlers call it before anything else.

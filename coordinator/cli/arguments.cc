@@ -47,11 +47,13 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
                  "PEM file of the authorities that the coordinator's certificate comes from")
       ->type_name("FILE");
   app.add_option("--tls-certificate", arguments.tls.certificate,
-                 "PEM file of your certificate; with --tls-ca and --tls-key. A token does as well")
+                 "PEM file of your certificate; with --tls-ca and --tls-key")
       ->type_name("FILE");
   app.add_option("--tls-key", arguments.tls.key, "PEM file of its private key")->type_name("FILE");
-  app.add_option("--token-file", arguments.token_file,
-                 "File with your token, where the coordinator wants one; with --tls-ca")
+  app.add_option(
+         "--token-file", arguments.token_file,
+         "File with your token, where the coordinator wants one; with --tls-ca, and with your "
+         "certificate unless it takes tokens alone (--allow-token-only)")
       ->type_name("FILE");
   app.add_option_function<std::string>(
          "-o,--output",

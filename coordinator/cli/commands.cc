@@ -45,7 +45,8 @@ Outcome List(const Arguments& arguments, Client& client, const Environment& envi
 Outcome Cancel(const Arguments& arguments, Client& client, const Environment& environment) {
   const absl::StatusOr<v1::Job> job = client.CancelJob(arguments.job, arguments.reason);
   if (!job.ok()) return ErrorOfCall(job.status(), client.address());
-  return {JobJson(*job), absl::StrCat(job->spec().name(), " ", StateName(job->state()), "\n")};
+  return {JobJson(*job),
+          absl::StrCat(Printable(job->spec().name()), " ", StateName(job->state()), "\n")};
 }
 
 Outcome Pools(const Arguments&, Client& client, const Environment& environment) {

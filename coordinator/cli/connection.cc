@@ -214,8 +214,8 @@ absl::StatusOr<ClientAccess> AccessOf(const Connection& connection) {
   if (!token && !certificate && !files.ca.empty()) {
     LH_RETURN_IF_ERROR(ReadAuthorities(files.ca).status());
     return absl::InvalidArgumentError(
-        "--tls-ca alone does not identify you: give --token-file too, or --tls-certificate and "
-        "--tls-key");
+        "--tls-ca alone does not identify you: give --tls-certificate and --tls-key, and "
+        "--token-file where the coordinator wants a token");
   }
   LH_ASSIGN_OR_RETURN(
       access.tls, token && !certificate ? Tls::LoadAuthorities(files.ca) : LoadTlsIfGiven(files));

@@ -171,6 +171,12 @@ class Examination {
       advice = "the coordinator wants TLS: give --tls-ca, --tls-certificate and --tls-key";
     } else if (speaks_tls.ok() && !*speaks_tls && access_.tls != nullptr) {
       advice = "the coordinator speaks plaintext: leave the TLS files out, or start it with them";
+    } else if (absl::IsUnavailable(status) && speaks_tls.ok() && access_.tls != nullptr &&
+               connection_.tls.certificate.empty()) {
+      advice =
+          "somebody answers there in TLS, and may want a certificate beside the token: ask its "
+          "operator for one (longhaul certs issue user NAME), and give --tls-certificate and "
+          "--tls-key";
     } else if (absl::IsUnavailable(status) && speaks_tls.ok() && access_.tls != nullptr) {
       advice =
           "somebody answers there in TLS: are both certificates from the authority of "
@@ -187,7 +193,7 @@ class Examination {
     } else if (server.version() != LONGHAUL_VERSION) {
       Warn("coordinator", absl::StrCat("ready, version ", Printable(server.version())),
            absl::StrCat("this program is ", LONGHAUL_VERSION,
-                        ": they work together, but what is new in one the other lacks"));
+                        ": they work together, but only one of them has the newer features"));
     } else {
       Ok("coordinator", absl::StrCat("ready, version ", Printable(server.version())));
     }

@@ -42,10 +42,11 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
                                  rows, width);
   for (const v1::Pool& pool : pools.pools()) {
     if (!pool.waiting_for().empty())
-      absl::StrAppend(&text, pool.name(), " waits for ", Printable(pool.waiting_for()), "\n");
+      absl::StrAppend(&text, Printable(pool.name()), " waits for ", Printable(pool.waiting_for()),
+                      "\n");
     for (const v1::Node& node : pool.nodes()) {
       absl::StrAppend(
-          &text, pool.name(), " node ", node.node(), ": ",
+          &text, Printable(pool.name()), " node ", node.node(), ": ",
           node.here() ? absl::StrCat(Printable(node.address()), ", ", Counted(node.ranks(), "rank"),
                                      ", host ", Printable(node.host()))
                       : "not here",

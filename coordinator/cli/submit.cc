@@ -171,7 +171,8 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   const absl::Time now = environment.clock.Now();
   if (arguments.dry_run) return {JobJson(job), DryRunTable(job)};
   if (!response->created()) {
-    environment.err << "job " << job.spec().name() << " exists already with this spec" << std::endl;
+    environment.err << "job " << Printable(job.spec().name()) << " exists already with this spec"
+                    << std::endl;
   }
   if (arguments.wait || arguments.follow) {
     const bool shown = arguments.follow || environment.draws();

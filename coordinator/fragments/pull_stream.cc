@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/block_proto.h"
 #include "common/rpc/fragment_stream.h"
+#include "common/rpc/status_details.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/fragments/fragments.h"
 #include "coordinator/fragments/refusal.h"
@@ -33,6 +34,12 @@ absl::StatusOr<Pull> Check(const Fragments& fragments, const v1::PullRequest& re
             .version = request.version()};
   if (!pull.job) return UnknownJob(request.job_id());
   if (!pull.job->Has(pull.fragment)) return UnknownFragment(pull.fragment);
+  // -1 means the newest.
+  if (pull.version < (request.whole() ? -1 : 0)) {
+    return BadRequestError(
+        {{"version", absl::StrCat(pull.version, " is not a version: give one from 0",
+                                  request.whole() ? ", or -1 for the newest" : "")}});
+  }
   LH_RETURN_IF_ERROR(fragments.parts().arbiter->CheckReader(request.job_id(), request.pool(),
                                                             request.incarnation()));
   pull.blocks = BlocksFromProto(request.blocks());

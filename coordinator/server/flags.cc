@@ -89,11 +89,17 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
   config.Setting("tls-certificate", "FILE", flags.tls_files.certificate,
                  "PEM file of the coordinator's certificate, for the host name that clients dial");
   config.Setting("tls-key", "FILE", flags.tls_files.key, "PEM file of its private key");
+  config.Switch("http-tls", server.http_tls,
+                "Serve --http-listen with TLS (https), too, with the same certificate");
   config.Setting(
       "tokens", "FILE", server.tokens_file,
       "File of users' tokens, a line each: NAME ROLE sha256:HEX, with ROLE viewer, submitter or "
-      "admin and HEX the SHA-256 of the token. Then people need a token, with RPC and HTTP, and "
-      "only pools need certificates. Read again while it runs; with TLS only");
+      "admin and HEX the SHA-256 of the token. Then people need a token, with RPC and HTTP, beside "
+      "their certificate. Read again while it runs; with TLS only");
+  config.Switch("allow-token-only", server.allow_token_only,
+                "with --tokens: people need no certificate, only a token. Then whoever reaches "
+                "--listen gets beyond TLS, and can keep the coordinator busy without either; for "
+                "networks in which that is no danger");
   config.Setting(
       "audit-log", "FILE", server.audit_log,
       "File that gets a JSON line for each call that changes something: who, what, result");
@@ -102,9 +108,10 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
                "Calls a second of each caller, with TLS; for a moment twice as many. Bulk "
                "transfers do not count. 0: no limit")
       ->check(Number(0, 1e9));
-  config.Switch("insecure,--allow-plaintext-beyond-localhost", server.insecure,
-                "Serve other machines without TLS, or HTTP without tokens: for networks that are "
-                "private by other means");
+  config.Switch(
+      "insecure,--allow-plaintext-beyond-localhost", server.insecure,
+      "Serve other machines without TLS, or HTTP without --tokens or without --http-tls: for "
+      "networks that are private by other means");
   app.add_flag("--check", flags.check,
                "Verify the data folder while no coordinator runs: every digest, every round since "
                "the last snapshots; change nothing. Exit code 1: something is wrong");

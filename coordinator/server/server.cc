@@ -137,6 +137,7 @@ class CoordinatorServer::Impl {
     bulk_.reset();
     beside_.reset();
     reader_.reset();
+    withdrawals_.reset();
     apply_.reset();
     opening_.reset();
     background_.reset();
@@ -174,6 +175,8 @@ class CoordinatorServer::Impl {
         Executor::Options{.threads = kBulkThreads, .queue_max = kBulkQueueMax});
     beside_ = std::make_unique<Executor>(Executor::Options{.threads = 4, .queue_max = 1024});
     reader_ = std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = 1024});
+    // A folder that hangs may take all threads of the others.
+    withdrawals_ = std::make_unique<Executor>(Executor::Options{.threads = 1, .queue_max = 1});
     fragments_ = std::make_unique<Fragments>(Fragments::Options{.data_dir = options.data_dir},
                                              Fragments::Parts{.fs = fs_,
                                                               .arbiter = &arbiter_,
@@ -221,7 +224,7 @@ class CoordinatorServer::Impl {
     job_metrics_.Show(*performer_);
     bulk_streams_.With().Set(admission_.streams());
     // Not here, since it reads a file. If there is no room, the next second does it.
-    if (tokens_) (void)beside_->Submit([this] { door_->EndWithdrawn(); });
+    if (tokens_) (void)withdrawals_->Submit([this] { door_->EndWithdrawn(); });
     SweepUploads();
     NoteHangs();
     if (audit_) audit_->Retry();
@@ -333,8 +336,15 @@ class CoordinatorServer::Impl {
     ServerOptions rpc{.address = options.listen,
                       .tls = options.tls,
                       .allow_plaintext_beyond_localhost = options.insecure};
-    if (options.tls) rpc.door = door_;
-    if (tokens_) rpc.client_certificates = ClientCertificates::kOptional;
+    if (options.tls) {
+      rpc.door = door_;
+      rpc.knows_caller = [door = door_.get()](const auto& metadata, const auto& connection) {
+        return door->Knows(metadata, connection);
+      };
+    }
+    // Else nobody whom no authority knows gets beyond the handshake.
+    if (tokens_ && options.allow_token_only)
+      rpc.client_certificates = ClientCertificates::kOptional;
     rpc.interceptors = [this, guarded = options.tls != nullptr] {
       ServerOptions::Interceptors interceptors;
       // gRPC asks the last one first about what was received. So the log knows who calls, and what
@@ -379,6 +389,7 @@ class CoordinatorServer::Impl {
         .disk_free_bytes = [this] { return space_free_.load(); },
         .ready = [this] { return Health(); },
         .http_address = [this] { return shows_pages_ ? http_address() : std::string(); },
+        .http_tls = options.http_tls,
         .door = service.door});
     LH_ASSIGN_OR_RETURN(
         server_, OfFlag("--listen", Server::Start(RpcOptions(options),
@@ -405,8 +416,13 @@ class CoordinatorServer::Impl {
                            .pools = pool_service_.get(),
                            .ready = ready,
                            .started = clock_->Now()});
-    LH_ASSIGN_OR_RETURN(const HttpServer::Options http,
-                        HttpServer::OptionsFrom(options.http_listen));
+    LH_ASSIGN_OR_RETURN(HttpServer::Options http, HttpServer::OptionsFrom(options.http_listen));
+    if (options.http_tls) {
+      http.identity = [tls = options.tls] {
+        const TlsContents contents = tls->files().contents();
+        return HttpIdentity{contents.certificate, contents.key};
+      };
+    }
     LH_ASSIGN_OR_RETURN(http_server_,
                         OfFlag("--http-listen", HttpServer::Start(http, std::move(pages))));
     shows_pages_ = true;
@@ -438,6 +454,12 @@ class CoordinatorServer::Impl {
                     "Free on the file system of --data-dir.", space(space_free_));
     registry_.Gauge("longhaul_coordinator_data_size_bytes",
                     "Size of the file system of --data-dir.", space(space_size_));
+    if (tokens_ != nullptr) {
+      registry_.Gauge("longhaul_coordinator_tokens_refused",
+                      "1: the file of --tokens cannot be used as it is now. Users that were read "
+                      "before stay for 10 minutes.",
+                      [tokens = tokens_.get()] { return tokens->refused() ? 1. : 0.; });
+    }
     if (options.tls == nullptr) return;
     registry_.Gauge("longhaul_coordinator_certificate_expiry_timestamp_seconds",
                     "When the certificate in use, of --tls-certificate, ends, since 1970.",
@@ -482,7 +504,7 @@ class CoordinatorServer::Impl {
   std::atomic<bool> sweeping_ = false;  // A removal of uploads is queued or runs.
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
-  std::unique_ptr<Executor> apply_, opening_, background_, snapshots_, bulk_, beside_, reader_;
+  std::unique_ptr<Executor> apply_, opening_, background_, snapshots_, bulk_, beside_, reader_, withdrawals_;
   std::unique_ptr<Ballast> ballast_;
   std::unique_ptr<OwnerThread> owner_;
   // True once owner_ exists.

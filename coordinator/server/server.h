@@ -40,6 +40,10 @@ struct CoordinatorServerOptions {
   // The users' bearer tokens (common/rpc/user_tokens.h). Empty: none; then only certificates
   // identify callers. Needs `tls`, since tokens must not travel in plaintext.
   std::string tokens_file;
+  // The HTTP port uses `tls`, too, and shows the same certificate.
+  bool http_tls = false;
+  // A client with a token needs no certificate. Only with `tokens_file`.
+  bool allow_token_only = false;
   // A file; empty: none.
   std::string audit_log;
   // The limit for each caller, with `tls`. 0: no limit.

@@ -27,6 +27,12 @@ absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger
         "--tokens needs --tls-ca, --tls-certificate and --tls-key: tokens do not travel in "
         "plaintext, and pools are known by their certificates (longhaul certs init)");
   }
+  if (options.allow_token_only && options.tokens_file.empty())
+    return absl::InvalidArgumentError("--allow-token-only needs --tokens");
+  if (options.http_tls && !options.tls) {
+    return absl::InvalidArgumentError(
+        "--http-tls needs --tls-ca, --tls-certificate and --tls-key: it shows that certificate");
+  }
   LH_ASSIGN_OR_RETURN(const HostPort rpc, ParseHostPort(options.listen));
   if (!options.tls && !IsReachedFromHereAlone(rpc.host)) {
     const std::string open = absl::StrCat(
@@ -47,6 +53,7 @@ absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger
   LH_ASSIGN_OR_RETURN(const std::string http,
                       CheckHttpOpenness({.listen = options.http_listen,
                                          .tokens = !options.tokens_file.empty(),
+                                         .tls = options.http_tls,
                                          .insecure = options.insecure,
                                          .what = "jobs, pools and metrics"}));
   if (!http.empty()) log.Warning(http);

@@ -58,8 +58,10 @@ void JobWatchers::Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, ab
                       const EventSource& events) {
   if (!closed_.ok()) return watcher.stream->End(closed_);
   if (!Ended(job) && Count() >= watchers_max_) {
-    return watcher.stream->End(WithRetryDelay(
-        absl::ResourceExhaustedError("too many watch jobs already"), absl::Seconds(5)));
+    return watcher.stream->End(
+        WithRetryDelay(absl::ResourceExhaustedError(absl::StrCat(
+                           "too many clients are watching jobs (limit ", watchers_max_, ")")),
+                       absl::Seconds(5)));
   }
   const auto found = watched_.find(job.id());
   const int64_t changed = found == watched_.end() ? 0 : found->second.changed;

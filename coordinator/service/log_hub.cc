@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 namespace longhaul::coordinator {
 namespace {
 
@@ -37,7 +39,8 @@ void LogHub::Read(const v1::FollowLogsRequest& request, std::shared_ptr<ReaderSt
     if (!closed_.ok()) return stream->End(closed_);
     Sweep(out);
     if (readers_.size() >= kReadersMax)
-      return stream->End(absl::ResourceExhaustedError("too many read logs already"));
+      return stream->End(absl::ResourceExhaustedError(absl::StrCat(
+          "too many clients are reading logs (limit ", kReadersMax, "): try again in 5 s")));
     const int64_t id = next_id_++;
     Reader reader{.request = request, .stream = std::move(stream)};
     reader.request.clear_positions();
@@ -79,7 +82,8 @@ int64_t LogHub::Add(std::shared_ptr<LogSource> stream, const std::string& pool, 
       return source.second.pool == pool;
     });
     if (of_pool >= kSourcesOfPoolMax)
-      refused.Update(absl::ResourceExhaustedError("the pool sends too many logs already"));
+      refused.Update(absl::ResourceExhaustedError(
+          absl::StrCat("too many agents of this pool send logs (limit ", kSourcesOfPoolMax, ")")));
     if (refused.ok()) {
       const Source& source = sources_[id] = {stream, pool, node};
       for (auto& [reader_id, reader] : readers_) {
@@ -99,7 +103,8 @@ void LogHub::Deliver(int64_t source_id, v1::ServeLogsRequest message) {
     const auto source = sources_.find(source_id);
     if (source == sources_.end()) return;
     const auto found = readers_.find(message.reader());
-    if (found == readers_.end()) {
+    // A reader gets nothing from a source that it has not asked.
+    if (found == readers_.end() || !found->second.asked.contains(source_id)) {
       if (!message.end()) out.Add(source->second.stream, StopOf(message.reader()));
     } else if (found->second.stream->ended()) {
       Sweep(out);

@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/escaped_text.h"
 #include "common/base/host_port.h"
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
@@ -27,6 +28,19 @@ constexpr size_t kMetricNameMax = 64;
 constexpr int kCapabilitiesMax = 256;
 constexpr size_t kCapabilityBytesMax = 64;
 constexpr int kKeptJobsMax = 256;
+
+// A text that people are shown.
+absl::Status CheckText(const std::string& field, const std::string& text) {
+  if (text.size() > kPoolTextBytesMax) {
+    return BadRequestError(
+        {{field, absl::StrCat("has ", text.size(), " bytes, more than ", kPoolTextBytesMax)}});
+  }
+  // Quotes and \ stay as they are.
+  if (EscapedLine(text) != text) {
+    return BadRequestError({{field, "has control characters, or is not UTF-8"}});
+  }
+  return absl::OkStatus();
+}
 
 // The core checks the numbers.
 absl::Status CheckNode(const v1::JoinRequest& request) {
@@ -94,10 +108,8 @@ absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request)
   LH_RETURN_IF_ERROR(CheckKeptJobs(request));
   if (!request.replaces().empty() && !IsIncarnation(request.replaces()))
     return BadRequestError({{"replaces", absl::StrCat("is not ", kIncarnationForm)}});
-  if (request.host().size() > kPoolTextBytesMax || request.version().size() > kPoolTextBytesMax) {
-    return BadRequestError(
-        {{"host", absl::StrCat("it or the version has more than ", kPoolTextBytesMax, " bytes")}});
-  }
+  LH_RETURN_IF_ERROR(CheckText("host", request.host()));
+  LH_RETURN_IF_ERROR(CheckText("version", request.version()));
   return request.nodes() > 1 ? CheckNode(request) : absl::OkStatus();
 }
 

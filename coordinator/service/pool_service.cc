@@ -217,6 +217,10 @@ absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& requ
   for (int i = 0; i < count; ++i) taken = std::max(taken, request.evaluations(i).step());
   const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
   if (!job || !job->resolved.has_value()) return taken;
+  const auto within = [last = job->resolved->spec.train().steps()](int64_t step) {
+    return std::clamp<int64_t>(step, 0, last);
+  };
+  event.inner_step = within(event.inner_step);
   const std::optional<ParticipantView> place = service_.performer->Place(job->id(), request.pool());
   const std::string& incarnation =
       request.running().empty() ? request.incarnation() : request.running();
@@ -224,6 +228,7 @@ absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& requ
   LH_RETURN_IF_ERROR(TakeEvaluations(*job, request, event));
   if (!job->progress.HasCommits()) taken = 0;
   if (!request.has_progress()) return taken;
+  progress.set_inner_step(within(progress.inner_step()));
   job->progress.ReportCleaned(request.pool(), incarnation, place->start_step.value_or(0),
                               std::move(progress));
   job->history.Reported(job->progress.pools().at(request.pool()).Total(),

@@ -18,6 +18,7 @@ grpc::ServerUnaryReactor* ServerService::Describe(grpc::CallbackServerContext* c
   response->set_not_ready(std::string(facts_.ready().message()));
   response->set_disk_free_bytes(facts_.disk_free_bytes());
   response->set_http_address(facts_.http_address());
+  response->set_http_tls(facts_.http_tls);
   return Answered(context, absl::OkStatus());
 }
 

@@ -24,7 +24,8 @@ struct ServerFacts {
   std::function<int64_t()> disk_free_bytes;
   std::function<absl::Status()> ready;        // Thread-safe.
   std::function<std::string()> http_address;  // Thread-safe.
-  const Door* door = nullptr;                 // Null without TLS.
+  bool http_tls = false;
+  const Door* door = nullptr;  // Null without TLS.
 };
 
 // Thread-safe. Answers on gRPC's threads and does not use the owner thread, so it answers also

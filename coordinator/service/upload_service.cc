@@ -40,7 +40,9 @@ absl::Status ExplainUpload(const absl::Status& status) {
     case absl::StatusCode::kResourceExhausted:
       return WithErrorInfo(
           status, {"UPLOAD_NO_ROOM",
-                   {{"hint", "what came stays: the same command goes on when there is room"}}});
+                   {{"hint",
+                     "received data is kept; run the same command again to resume when there is "
+                     "space"}}});
     case absl::StatusCode::kUnavailable:
       return WithRetryDelay(
           WithErrorInfo(absl::ResourceExhaustedError(status.message()), {"UPLOAD_BUSY", {}}),

@@ -91,8 +91,8 @@ class ImagesTest(unittest.TestCase):
             needed = {line.split(":")[0] for line in owners.splitlines()} - {"libc6", "libgcc-s1", "zlib1g"}  # Of every Debian.
             # What only other packages link comes with them.
             indirect = {"libgrpc29", "libhiredis0.14", "libibverbs1", "libnl-3-200", "libnl-route-3-200"}
-            # libmicrohttpd's TLS, which is not used here.
-            indirect |= {"libffi8", "libgmp10", "libgnutls30", "libhogweed6", "libidn2-0", "libnettle8", "libp11-kit0", "libtasn1-6",
+            # Of libgnutls30.
+            indirect |= {"libffi8", "libgmp10", "libhogweed6", "libidn2-0", "libnettle8", "libp11-kit0", "libtasn1-6",
                          "libunistring2"}
             self.assertEqual(needed - indirect - packages(f"{image}.packages"), set())
             self.assertIn("tini", packages(f"{image}.packages"))

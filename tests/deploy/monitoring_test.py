@@ -27,8 +27,8 @@ MAY_BE_EMPTY = ("in_pool_received_bytes_total", "in_pool_nmse_ratio", "refused_s
 
 # Series that begin with what they count.
 ONLY_WHEN_IT_HAPPENS = ("inner_state_step", "pool_late_rounds_total")
-# TokenTest has certificates.
-ONLY_WITH_TLS = ("certificate_expiry_timestamp_seconds", "tls_files_refused")
+# TokenTest has certificates and tokens.
+ONLY_WITH_TLS = ("certificate_expiry_timestamp_seconds", "tls_files_refused", "tokens_refused")
 
 
 def queries_of(board):
@@ -81,6 +81,7 @@ class TokenTest(unittest.TestCase):
             self.addCleanup(prometheus.close)
             prometheus.await_value("up", lambda value, up=up: value == up, 60)
             if up:  # Issued for a year.
+                prometheus.await_value("longhaul_coordinator_tokens_refused", lambda refused: refused == 0, 30)
                 prometheus.await_value("longhaul_coordinator_certificate_expiry_timestamp_seconds - time()", lambda left: 0 < left < 366 * 86400, 30)
 
 

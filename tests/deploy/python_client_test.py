@@ -400,7 +400,7 @@ class PythonClientTest(ClusterTest):
         self.cluster.close()
         self.cluster = Cluster()
         self.addCleanup(self.cluster.close)
-        token = self.cluster.start_closed_coordinator(role="submitter")
+        token = self.cluster.start_closed_coordinator("submitter", "--allow-token-only")
         ca = self.cluster.folder / "ca"
         self.longhaul("certs", "--dir", ca, "issue", "pool", "site-a")
         self.longhaul("certs", "--dir", ca / "other", "init")

@@ -79,23 +79,35 @@ absl::Status Agent::ServeHttp() {
   LH_ASSIGN_OR_RETURN(const std::string open,
                       CheckHttpOpenness({.listen = options_.http_listen,
                                          .tokens = !options_.tokens_file.empty(),
+                                         .tls = options_.http_tls,
                                          .insecure = options_.insecure,
                                          .what = "metrics"}));
   if (!open.empty()) options_.log.Warning(open);
-  LH_ASSIGN_OR_RETURN(const HttpServer::Options http,
-                      HttpServer::OptionsFrom(options_.http_listen));
+  LH_ASSIGN_OR_RETURN(HttpServer::Options http, HttpServer::OptionsFrom(options_.http_listen));
+  if (options_.http_tls) {
+    if (options_.tls == nullptr) {
+      return absl::InvalidArgumentError(
+          "--http-tls needs --tls-ca, --tls-certificate and --tls-key: it shows that certificate");
+    }
+    http.identity = [tls = options_.tls] {
+      const TlsContents contents = tls->files().contents();
+      return HttpIdentity{contents.certificate, contents.key};
+    };
+  }
   Pages pages;
   metrics_.AddPages(pages);
   if (options_.tls) metrics_.WatchTls(options_.tls);
   if (!options_.tokens_file.empty()) {
     LH_ASSIGN_OR_RETURN(tokens_, Tokens::Open("--tokens", options_.tokens_file, options_.log));
+    metrics_.WatchTokens(tokens_.get());
     // A user with any role may look at the pages.
     pages.SetGate([this](absl::string_view authorization) {
       return tokens_->Authenticate(authorization).status();
     });
   }
   LH_ASSIGN_OR_RETURN(http_, OfFlag("--http-listen", HttpServer::Start(http, std::move(pages))));
-  options_.log.Info(absl::StrCat("metrics at http://", http_->address(), "/metrics"));
+  options_.log.Info(absl::StrCat("metrics at http", options_.http_tls ? "s" : "", "://",
+                                 http_->address(), "/metrics"));
   return absl::OkStatus();
 }
 

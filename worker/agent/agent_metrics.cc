@@ -99,6 +99,14 @@ void AgentMetrics::WatchDisk(std::function<std::string()> stands,
                   [slowest = std::move(slowest)] { return absl::ToDoubleSeconds(slowest()); });
 }
 
+void AgentMetrics::WatchTokens(Tokens* tokens) {
+  registry_.Gauge(
+      "longhaul_worker_tokens_refused",
+      "1: the file of --tokens cannot be used as it is now. Users that were read before "
+      "stay for 10 minutes.",
+      [tokens] { return tokens->refused() ? 1. : 0.; });
+}
+
 void AgentMetrics::CoordinatorAnswered(absl::Time now, absl::Duration lease) {
   last_answer_.With().Set(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
   absl::MutexLock lock(&mutex_);

@@ -18,6 +18,7 @@
 #include "common/metrics/registry.h"
 #include "common/metrics/shown_series.h"
 #include "common/rpc/tls.h"
+#include "common/rpc/user_tokens.h"
 #include "worker/agent/rank_report.h"
 
 namespace longhaul {
@@ -33,6 +34,8 @@ class AgentMetrics {
   // Shows when the certificate ends, and whether its files can be used. Called before the pages are
   // served.
   void WatchTls(std::shared_ptr<const Tls> tls);
+  // Shows whether the file of tokens can be used. As above; `tokens` outlives the pages.
+  void WatchTokens(Tokens* tokens);
 
   // Makes Ready, and a series, say what stands still. `stands`: in words, or empty; `slowest`: how
   // long the oldest operation of a disk has not returned. Both are called on any thread. Called

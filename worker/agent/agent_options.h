@@ -28,7 +28,9 @@ struct AgentOptions {
   // The file of users' tokens (common/rpc/user_tokens.h). Every user in it may read metrics.
   // Empty: none.
   std::string tokens_file;
-  // Other machines may read the pages without a token.
+  // The HTTP port uses `tls`, too, and shows the same certificate.
+  bool http_tls = false;
+  // Other machines may read the pages without a token or without TLS.
   bool insecure = false;
   // Ranks of this node.
   int ranks = 1;

@@ -128,9 +128,11 @@ void AddPageFlags(ConfigFile& config, AgentOptions& agent) {
   config.Setting("tokens", "FILE", agent.tokens_file,
                  "with --http-listen: file of users' tokens, as the coordinator's --tokens; then "
                  "/metrics needs one. Read again while it runs");
+  config.Switch("http-tls", agent.http_tls,
+                "serve --http-listen with TLS (https), with the certificate of --tls-certificate");
   config.Switch("insecure", agent.insecure,
-                "let other machines read --http-listen without a token: for networks that are "
-                "private by other means");
+                "let other machines read --http-listen without a token or without TLS: for "
+                "networks that are private by other means");
 }
 
 void AddTimeFlags(ConfigFile& config, AgentOptions& agent, Words& words) {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import ssl
 import stat
+import urllib.request
 
 import grpc
 
@@ -86,6 +88,10 @@ class Access:
             return grpc.insecure_channel(server, options)
         pair = (_read_secret("tls_key", self.key, KEY_BYTES_MAX), _read(self.certificate)) if self.certificate else (None, None)
         return grpc.secure_channel(server, grpc.ssl_channel_credentials(_read(self.ca), *pair), options)
+
+    def https(self, tls: bool) -> list[urllib.request.HTTPSHandler]:
+        """What verifies an HTTPS server by the authorities of tls_ca."""
+        return [urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=self.ca or None))] if tls else []
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Of one call: the file is read for each, so that a token may be replaced."""

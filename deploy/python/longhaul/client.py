@@ -260,22 +260,24 @@ class Client:
     def metrics(self, job: str, page: str | None = None) -> list[dict[str, Any]]:
         """Losses so far, as rows for a DataFrame: {step, kind ("eval" or "train"), pool, loss}. They come from the
         coordinator's status page: `page` is its HOST:PORT, if this machine reaches it elsewhere than where it
-        listens. The page has no TLS: a token goes there only on this machine, or where `page` is given. A coordinator of
-        another machine that shows its page only there needs `page`. `longhaul.rows` needs no page, and has what is true now."""
-        address = page or self.describe().http_address
+        listens (https://HOST:PORT: with TLS). Without TLS a token goes there only on this machine, or where `page` is
+        given. A coordinator of another machine that shows its page only there needs `page`. `longhaul.rows` needs no page, and has what is true now."""
+        server = None if page else self.describe()
+        address = page or server.http_address
         if not address:
             raise LonghaulError("FAILED_PRECONDITION", "the coordinator serves no status page", hint="start it with --http-listen")
         if not page and is_here(address) and not is_here(self.server):  # Its localhost is not ours.
             raise LonghaulError("FAILED_PRECONDITION", f"the coordinator shows its status page on its own machine alone, at {address}",
                                 hint="page=HOST:PORT names another way to it")
-        url = f"http://{address}/api/v1/job?" + urllib.parse.urlencode({"name": job})
+        tls = address.startswith("https://") or bool(server and server.http_tls)
+        url = f"http{'s' if tls else ''}://{address.removeprefix('https://')}/api/v1/job?" + urllib.parse.urlencode({"name": job})
         question = urllib.request.Request(url)
-        if page or is_here(address):
+        if page or tls or is_here(address):
             for name, value in self._access.metadata():
                 question.add_unredirected_header(name, value)
         try:
             # No proxy sees the token.
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(question, timeout=self.timeout) as response:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({}), *self._access.https(tls)).open(question, timeout=self.timeout) as response:
                 return history_rows(json.load(response))
         except urllib.error.HTTPError as error:
             code = {404: "NOT_FOUND", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}.get(error.code, "UNKNOWN")

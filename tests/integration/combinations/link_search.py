@@ -110,14 +110,14 @@ class LinkSearch(Search):
 
     def issue(self):
         folder = self.cluster.folder
-        for words in (["init"], ["issue", "coordinator", "localhost", "--host", "127.0.0.1"], *(["issue", "pool", pool] for pool in drawn_job.POOLS)):
+        for words in (["init"], ["issue", "coordinator", "localhost", "--host", "127.0.0.1"], ["issue", "user", "bob"], *(["issue", "pool", pool] for pool in drawn_job.POOLS)):
             subprocess.run([BIN / "longhaul", "certs", "--dir", folder / "ca", *words], check=True, capture_output=True)
         secret = os.urandom(24).hex()
         for path, text in ((folder / "bob.token", secret), (folder / "tokens", f"bob submitter sha256:{hashlib.sha256(secret.encode()).hexdigest()}\n")):
             path.touch(mode=0o600)
             path.write_text(text)
         self.secrets = [secret, *(line for key in (folder / "ca").glob("*.key") for line in key.read_text().splitlines()[1:2])]
-        self.cluster.flags = ["--tls-ca", folder / "ca/ca.pem", "--token-file", folder / "bob.token"]
+        self.cluster.flags = [*self.shown("bob"), "--token-file", folder / "bob.token"]
 
     def shown(self, name):
         ca = self.cluster.folder / "ca"

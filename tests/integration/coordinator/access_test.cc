@@ -2,12 +2,8 @@
 // reflection names, and its pages. A new method is tested without a change here.
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -15,11 +11,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "longhaul/v1/upload.pb.h"
-#include "openssl/sha.h"
-#include "tests/integration/coordinator/any_call.h"
-#include "tests/integration/coordinator/coordinator_fixture.h"
-#include "tests/testing/certificates.h"
-#include "tests/testing/tcp.h"
+#include "tests/integration/coordinator/access_fixture.h"
 
 namespace longhaul {
 namespace {
@@ -31,125 +23,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kHealth[] = "grpc.health.v1.Health";
-constexpr char kReflection[] = "grpc.reflection.v1alpha.ServerReflection";
-const char* const kViewerToken = "viewer-0123456789abcdef";
-const char* const kSubmitterToken = "submitter-0123456789abcdef";
-const char* const kOtherToken = "other-0123456789abcdef";
-const char* const kAdminToken = "admin-0123456789abcdef";
-const char* const kNobodysToken = "nobody-0123456789abcdef";
-
-std::string TokenLine(const std::string& name, const std::string& role, const std::string& token) {
-  std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
-         reinterpret_cast<unsigned char*>(digest.data()));
-  return absl::StrCat(name, " ", role, " sha256:", absl::BytesToHexString(digest), "\n");
-}
-
-bool IsRefusal(const absl::Status& status) {
-  return absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status);
-}
-
-// Writes a file as ReadSecretFile requires it.
-void WriteSecret(const std::string& path, const std::string& text) {
-  std::ofstream(path) << text;
-  std::filesystem::permissions(path, std::filesystem::perms(0600));
-}
-
-class AccessTest : public CoordinatorFixture {
- protected:
-  coordinator::CoordinatorServerOptions Options() override {
-    coordinator::CoordinatorServerOptions options = CoordinatorFixture::Options();
-    WriteSecret(tokens_, TokenLine("ann", "viewer", kViewerToken) +
-                             TokenLine("bob", "submitter", kSubmitterToken) +
-                             TokenLine("dan", "submitter", kOtherToken) +
-                             TokenLine("root", "admin", kAdminToken));
-    options.tls = Load("server", "DNS:localhost,IP:127.0.0.1");
-    if (with_tokens_) options.tokens_file = tokens_;
-    options.audit_log = audit_;
-    options.http_listen = "127.0.0.1:0";
-    options.calls_per_second = calls_per_second_;
-    return options;
-  }
-  std::shared_ptr<const Tls> Load(const std::string& name, const std::string& hosts) {
-    const std::string folder = files_.Join(name);
-    std::filesystem::create_directory(folder);
-    const TlsFiles files =
-        WriteTlsFiles(folder, authority_.certificate(), authority_.Issue(name, hosts));
-    auto tls = Tls::Load(files);
-    EXPECT_TRUE(tls.ok()) << tls.status();
-    return *std::move(tls);
-  }
-  std::shared_ptr<grpc::Channel> Dial(std::shared_ptr<const Tls> tls) {
-    return MakeChannel({.address = address(), .tls = std::move(tls)});
-  }
-  // A channel that shows no certificate.
-  std::shared_ptr<grpc::Channel> Anybody() {
-    const std::string ca = files_.Join("ca-alone.pem");
-    std::ofstream(ca) << authority_.certificate();
-    return Dial(*Tls::LoadAuthorities(ca));
-  }
-  std::shared_ptr<grpc::Channel> SiteA() { return Dial(Load("site-a", "DNS:site-a")); }
-
-  // "/service/method" for all services that the server has.
-  std::vector<std::string> Methods() {
-    const auto services = ListServices(Anybody(), kViewerToken);
-    EXPECT_TRUE(services.ok()) << services.status();
-    std::vector<std::string> methods;
-    for (const std::string& name : services.value_or(std::vector<std::string>())) {
-      const auto* service =
-          google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
-      // gRPC's own services have no descriptors here.
-      if (service == nullptr) {
-        EXPECT_TRUE(name == kHealth || name == kReflection) << name;
-        methods.push_back(
-            absl::StrCat("/", name, name == kHealth ? "/Check" : "/ServerReflectionInfo"));
-        continue;
-      }
-      for (int i = 0; i < service->method_count(); ++i)
-        methods.push_back(absl::StrCat("/", name, "/", service->method(i)->name()));
-    }
-    EXPECT_GE(methods.size(), 16u);
-    return methods;
-  }
-  // A request of the method that names this pool. Empty if the method names no pool.
-  static std::string RequestNaming(const std::string& method, const std::string& pool);
-
-  std::string Get(const std::string& path, const std::string& authorization = "") {
-    const std::string at = server_->http_address();
-    return HttpGet(std::stoi(at.substr(at.rfind(':') + 1)), path, authorization);
-  }
-  // All pages of the server, as it names them to a stranger.
-  std::vector<std::string> Paths() {
-    const std::string answer = Get("/nowhere");
-    const size_t here = answer.find("there are ");
-    EXPECT_NE(here, std::string::npos) << answer;
-    return absl::StrSplit(answer.substr(std::min(answer.size(), here + 10)), absl::ByAnyChar(" \n"),
-                          absl::SkipEmpty());
-  }
-  std::string Audited() const {
-    std::ostringstream text;
-    text << std::ifstream(audit_).rdbuf();
-    return text.str();
-  }
-
-  // The lines of calls that began, and of those that ended.
-  std::pair<std::vector<std::string>, std::vector<std::string>> BegunAndEnded() const {
-    std::pair<std::vector<std::string>, std::vector<std::string>> lines;
-    const std::string text = Audited();
-    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty()))
-      (absl::StrContains(line, "\"BEGUN\"") ? lines.first : lines.second).emplace_back(line);
-    return lines;
-  }
-
-  const TestAuthority authority_{"ours"};
-  const TempDir files_;
-  const std::string tokens_ = files_.Join("tokens"), audit_ = files_.Join("audit.jsonl");
-  bool with_tokens_ = true;
-  double calls_per_second_ = 0;
-};
-
-std::string AccessTest::RequestNaming(const std::string& method, const std::string& pool) {
+// A request of the method that names this pool. Empty if the method names no pool.
+std::string RequestNaming(const std::string& method, const std::string& pool) {
   using google::protobuf::FieldDescriptor;
   // For a reader, `pool` only says which lines it wants.
   if (method == "/longhaul.v1.LogService/FollowLogs") return "";
@@ -475,64 +350,20 @@ TEST_F(CertificatesAloneTest, ACertificateIsAUserAndOnePoolAtMost) {
   EXPECT_TRUE(absl::IsUnauthenticated(CallAny(user, join, RequestNaming(join, "carol"), "")));
 }
 
-TEST_F(AccessTest, AStreamEndsWhenItsTokenIsWithdrawn) {
-  const auto channel = Anybody();
-  v1::SubmitJobRequest submit;
-  *submit.mutable_spec() = Spec("watched");
-  ASSERT_EQ(CallAny(channel, "/longhaul.v1.JobService/SubmitJob", submit.SerializeAsString(),
-                    kSubmitterToken),
-            absl::OkStatus());
-  const auto stub = v1::JobService::NewStub(channel);
-  v1::WatchJobRequest request;
-  request.set_job("watched");
-  v1::WatchJobResponse response;
-  const auto open = [&](grpc::ClientContext& context, const std::string& token) {
-    context.AddMetadata("authorization", "Bearer " + token);
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
-    auto reader = stub->WatchJob(&context, request);
-    EXPECT_TRUE(reader->Read(&response));
-    return reader;
-  };
-  grpc::ClientContext of_ann, of_bob, of_root;
-  const auto anns = open(of_ann, kViewerToken), bobs = open(of_bob, kSubmitterToken),
-             roots = open(of_root, kAdminToken);
-  // Ann's is withdrawn, bob has another role.
-  WriteSecret(tokens_, TokenLine("bob", "viewer", kSubmitterToken) +
-                           TokenLine("root", "admin", kAdminToken));
-  for (const auto* const reader : {&anns, &bobs}) {
-    while ((*reader)->Read(&response)) {
-    }
-    const grpc::Status ended = (*reader)->Finish();
-    EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNAUTHENTICATED) << ended.error_message();
-    EXPECT_THAT(ended.error_message(), HasSubstr("withdrawn"));
-  }
-  v1::CancelJobRequest cancel;
-  cancel.set_job("watched");
-  ASSERT_EQ(CallAny(channel, "/longhaul.v1.JobService/CancelJob", cancel.SerializeAsString(),
-                    kAdminToken),
-            absl::OkStatus());
-  while (roots->Read(&response)) {
-  }
-  EXPECT_EQ(response.job().state(), v1::CANCELLED);
-  EXPECT_TRUE(roots->Finish().ok());
-}
+class TokensAndCertificatesTest : public AccessTest {
+ protected:
+  TokensAndCertificatesTest() { token_only_ = false; }
+};
 
-TEST_F(AccessTest, TokensAreReadAgainAndWithdrawnWhileItRuns) {
+TEST_F(TokensAndCertificatesTest, ATokenAloneIsNotEnoughUnlessTheServerSaysSo) {
   const auto anybody = Anybody();
-  const std::string method = "/longhaul.v1.JobService/ListJobs";
-  const auto until = [&](const char* token, absl::StatusCode code) {
-    for (const absl::Time end = absl::Now() + kCallTimeout; absl::Now() < end;) {
-      if (CallAny(anybody, method, "", token).code() == code) return true;
-      absl::SleepFor(absl::Milliseconds(50));
-    }
-    return false;
-  };
-  WriteSecret(tokens_, TokenLine("eve", "viewer", kNobodysToken));
-  EXPECT_TRUE(until(kNobodysToken, absl::StatusCode::kOk));
-  EXPECT_TRUE(until(kViewerToken, absl::StatusCode::kUnauthenticated));
-  // A file that cannot be used does not change the tokens in force.
-  WriteSecret(tokens_, "eve viewer " + std::string(kNobodysToken) + "\n");
-  EXPECT_FALSE(absl::IsUnauthenticated(CallAny(anybody, method, "", kNobodysToken)));
+  for (const MethodRule& rule : coordinator::MethodRules()) {
+    const absl::Status status = CallAny(anybody, std::string(rule.method), "", kAdminToken);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << rule.method << ": " << status;
+  }
+  const std::string list = "/longhaul.v1.JobService/ListJobs";
+  EXPECT_TRUE(CallAny(SiteA(), list, "", kViewerToken).ok());
+  EXPECT_EQ(ReasonOf(CallAny(SiteA(), list, "", "")), "TOKEN_NEEDED");
 }
 
 }  // namespace

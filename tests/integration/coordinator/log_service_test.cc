@@ -60,6 +60,43 @@ class LogServiceTest : public CoordinatorFixture {
   std::unique_ptr<v1::LogService::Stub> stub_;
 };
 
+// An agent that answers readers who have not asked it.
+TEST_F(LogServiceTest, AnAgentCannotWriteIntoTheStreamOfAReaderOfAnotherPool) {
+  LogRing east;
+  east.Add("begins");
+  const auto of_east = Serve("east", &east);
+  AwaitSources(1);
+  grpc::ClientContext reading;
+  const auto stream = Read(&reading, Request("", "east", 10, /*follow=*/true));
+  v1::FollowLogsResponse lines;
+  ASSERT_TRUE(stream->Read(&lines));
+  EXPECT_EQ(lines.text(), "begins\n");
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kCallTimeout));
+  const auto agents = v1::LogService::NewStub(MakeChannel({.address = address()}));
+  const auto west = agents->ServeLogs(&context);
+  v1::ServeLogsRequest message;
+  message.set_pool("west");
+  ASSERT_TRUE(west->Write(message));
+  // Numbers of readers are small. The hub answers each with a stop.
+  v1::ServeLogsResponse answer;
+  for (int reader = 1; reader <= 20; ++reader) {
+    message.Clear();
+    message.set_reader(reader);
+    message.set_text("forged\n");
+    ASSERT_TRUE(west->Write(message));
+    ASSERT_TRUE(west->Read(&answer)) << "the hub took lines for reader " << reader;
+    EXPECT_EQ(answer.reader(), reader);
+    EXPECT_TRUE(answer.stop());
+  }
+  east.Add("goes on");
+  ASSERT_TRUE(stream->Read(&lines));
+  EXPECT_EQ(lines.pool(), "east");
+  EXPECT_EQ(lines.text(), "goes on\n");
+  context.TryCancel();
+  reading.TryCancel();
+}
+
 TEST_F(LogServiceTest, ShowsTheNewestLinesOfAPoolOrAJob) {
   LogRing east, west;
   for (LogRing* ring : {&east, &west}) {

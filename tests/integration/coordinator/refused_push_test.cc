@@ -113,8 +113,30 @@ TEST_F(RefusedPushTest, PullsOfWhatIsNotThere) {
   ExpectRefused(pool().Pull(1, 4, false, kElements).status(), absl::StatusCode::kFailedPrecondition,
                 "VERSION_MISMATCH");
   EXPECT_TRUE(absl::IsInvalidArgument(pool().Pull(1, -1, true, 2 * kElements).status()));
+  // Only -1 means the newest.
+  for (const auto& [version, whole] : {std::pair(-5, true), {-2, true}, {-1, false}}) {
+    const absl::Status status = pool().Pull(1, version, whole, kElements).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << version << status;
+    ASSERT_EQ(FieldViolationsOf(status).size(), 1u);
+    EXPECT_EQ(FieldViolationsOf(status)[0].field, "version");
+  }
   HandPool stranger(address(), "stranger");
   EXPECT_FALSE(stranger.Pull(1, -1, true, kElements).ok());
+}
+
+// The numbers of a report are bounded where they can be: nobody is refused for them.
+TEST_F(RefusedPushTest, APoolIsNotBeyondItsJob) {
+  v1::HeartbeatRequest report;
+  for (const int64_t step : {int64_t{1} << 62, int64_t{-5}}) {
+    report.mutable_progress()->set_inner_step(step);
+    ASSERT_TRUE(pool().Heartbeat(report).ok());
+    const auto job = Get("target");
+    ASSERT_TRUE(job.ok()) << job.status();
+    const int64_t last = job->spec().train().steps();
+    EXPECT_LE(job->inner_step(), last);
+    ASSERT_EQ(job->pools_size(), 1);
+    EXPECT_EQ(job->pools(0).inner_step(), step > 0 ? last : 0);
+  }
 }
 
 }  // namespace

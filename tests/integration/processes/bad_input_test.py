@@ -222,7 +222,7 @@ class BadInputTest(unittest.TestCase):
         tokens.touch(mode=0o600)
         coordinator = ["longhaul-coordinator", "--listen", "127.0.0.1:0", "--http-listen", "", "--data-dir", self.cluster.folder / "data", *certificate, "--tokens", tokens]
         worker = ["longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", "127.0.0.1:0", "--tokens", tokens]
-        for text, words in (("", "there is no user in it"), (f"ann viewer {good}\nbob\n", "line 2: expected NAME ROLE sha256:HEX"),
+        for text, words in ((f"ann viewer {good}\nbob\n", "line 2: expected NAME ROLE sha256:HEX"),
                             (f"ann king {good}\n", "line 1: the role is not viewer, submitter or admin"),
                             (f"ann viewer {secret}\n", "line 1: the third word is not sha256: and the 64 hex digits"),
                             (f"ann viewer {good}\nbob admin {good}\n", "line 2: bob has the token of line 1 (ann): give each user a token of their own")):

@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import socket
+import ssl
 import stat
 import subprocess
 import unittest
@@ -40,7 +41,7 @@ class SecurityTest(unittest.TestCase):
         return ["--tls-ca", str(self.ca / "ca.pem"), "--tls-certificate", str(self.ca / f"{name}.pem"), "--tls-key", str(self.ca / f"{name}.key")]
 
     def add_user(self, name, role):
-        """The flags of a user with a new token."""
+        """The flags of a user with a new certificate and a new token."""
         token = self.cluster.folder / f"{name}.token"
         token.touch(mode=0o600)
         secret = os.urandom(32).hex()
@@ -50,7 +51,7 @@ class SecurityTest(unittest.TestCase):
         tokens.touch(mode=0o600)
         with tokens.open("a") as file:
             file.write(f"{name} {role} sha256:{hashlib.sha256(secret.encode()).hexdigest()}\n")
-        return ["--tls-ca", str(self.ca / "ca.pem"), "--token-file", str(token)]
+        return [*self.issue("user", name), "--token-file", str(token)]
 
     def start(self, *flags):
         """A coordinator with tokens, and a submitter's flags."""
@@ -147,7 +148,74 @@ class SecurityTest(unittest.TestCase):
         wrong = self.cluster.folder / "wrong.token"
         wrong.touch(mode=0o600)
         wrong.write_text("0123456789abcdef0123456789abcdef\n")
-        self.assertEqual(self.cluster.cli("list", "--tls-ca", self.ca / "ca.pem", "--token-file", wrong).returncode, 2)
+        unknown = self.cluster.cli("list", *bob[:-1], wrong)
+        self.assertEqual(unknown.returncode, 2)
+        self.assertIn("unknown token: it is mistyped or has been revoked", unknown.stderr)
+
+    def test_a_token_alone_is_enough_only_where_the_coordinator_says_so(self):
+        bob = self.start()
+        alone = [*bob[:2], *bob[-2:]]
+        refused = self.cluster.cli("list", *alone)
+        self.assertEqual(refused.returncode, 2)
+        for words in ("does not accept a client without a certificate, also with a token", "--tls-certificate and --tls-key", "longhaul certs issue user NAME"):
+            self.assertIn(words, refused.stderr)
+        told = self.cluster.cli("doctor", *alone)
+        self.assertEqual(told.returncode, 2)
+        self.assertIn("longhaul certs issue user NAME", told.stdout)
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator(*self.shown("localhost"), "--tokens", str(self.cluster.folder / "tokens"), "--allow-token-only")
+        self.assertEqual(self.cluster.cli("list", *alone).returncode, 0)
+        code, error = self.run_coordinator("--allow-token-only")
+        self.assertEqual(code, 4, error)
+        self.assertIn("--allow-token-only needs --tokens", error)
+
+    def test_users_who_are_not_in_the_file_any_more_are_out(self):
+        bob = self.start()
+        self.assertEqual(self.cluster.cli("list", *bob).returncode, 0)
+        tokens = self.cluster.folder / "tokens"
+        kept = tokens.read_text()
+        tokens.write_text("# nobody\n")
+        cluster.wait_until(lambda: self.cluster.cli("list", *bob).returncode == 2, 30, "the token to be revoked")
+        # A file that cannot be used keeps those who were in it, for a while.
+        tokens.write_text(kept)
+        cluster.wait_until(lambda: self.cluster.cli("list", *bob).returncode == 0, 30, "the token to be read again")
+        tokens.write_text("bob submitter nonsense\n")
+        refused = lambda: "\nlonghaul_coordinator_tokens_refused 1\n" in self.http("/metrics", self.secrets[0])[1]  # noqa: E731
+        cluster.wait_until(refused, 30, "the file to be refused")
+        self.assertEqual(self.cluster.cli("list", *bob).returncode, 0)
+        self.cluster.wait_log("coordinator", "the users that were read before stay for")
+
+    def test_pages_are_served_with_tls(self):
+        bob = self.start("--http-tls")
+        context = ssl.create_default_context(cafile=self.ca / "ca.pem")
+        with urllib.request.urlopen(f"https://{self.cluster.http}/healthz", timeout=10, context=context) as answer:
+            self.assertEqual(answer.status, 200)
+        metrics = urllib.request.Request(f"https://{self.cluster.http}/metrics", headers={"Authorization": f"Bearer {self.secrets[0]}"})
+        with urllib.request.urlopen(metrics, timeout=10, context=context) as answer:
+            self.assertIn("\nlonghaul_coordinator_tokens_refused 0\n", answer.read().decode())
+        with self.assertRaises(OSError):
+            urllib.request.urlopen(f"https://{self.cluster.http}/healthz", timeout=10, context=ssl.create_default_context())
+        with self.assertRaises(OSError):
+            urllib.request.urlopen(f"http://{self.cluster.http}/healthz", timeout=10)
+        worker = self.cluster.start_worker("site-a", 1, *self.issue("pool", "site-a"), "--http-listen", "127.0.0.1:0", "--http-tls")
+        self.cluster.wait_log("site-a", "metrics at https://", 30)
+        host, port = self.cluster.log("site-a").split("metrics at https://")[1].split("/")[0].split(":")
+        # A pool's certificate is for its name.
+        with socket.create_connection((host, int(port)), timeout=10) as plain, context.wrap_socket(plain, server_hostname="site-a") as connection:
+            connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            self.assertIn(b"longhaul_worker_", b"".join(iter(lambda: connection.recv(65536), b"")))
+        worker.kill()
+        # Tokens do not travel in plaintext to other machines.
+        tokens = ["--tokens", str(self.cluster.folder / "tokens")]
+        code, error = self.run_coordinator(*self.shown("localhost"), *tokens, "--http-listen", "0.0.0.0:0")
+        self.assertEqual(code, 4, error)
+        for word in ("--http-listen 0.0.0.0:0: tokens can be read on the way", "--http-tls", "--insecure"):
+            self.assertIn(word, error)
+        code, error = self.run_coordinator("--http-tls")
+        self.assertEqual(code, 4, error)
+        self.assertIn("--http-tls needs --tls-ca", error)
+        self.assertEqual(self.cluster.cli("list", *bob).returncode, 0)
 
     def test_a_job_belongs_to_the_user_who_submitted_it(self):
         bob = self.start()
@@ -211,7 +279,7 @@ class SecurityTest(unittest.TestCase):
         wrong = self.cluster.folder / "wrong.token"
         wrong.touch(mode=0o600)
         wrong.write_text("0" * 64 + "\n")
-        result = self.cluster.cli("doctor", "--tls-ca", str(self.ca / "ca.pem"), "--token-file", str(wrong))
+        result = self.cluster.cli("doctor", *self.shown("bob"), "--token-file", str(wrong))
         self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
         self.assertNotIn("are both certificates", result.stdout)
 
@@ -326,7 +394,8 @@ class SecurityTest(unittest.TestCase):
         flags = [str(self.cluster.folder / flag) if (self.cluster.folder / flag).exists() or flag.endswith(".jsonl") else flag for flag in flags[2:]]
         self.cluster.address = "localhost:0"
         self.cluster.start_coordinator(*flags)
-        bob = ["--tls-ca", self.cluster.folder / "longhaul-ca/ca.pem", "--token-file", self.cluster.folder / "bob.token"]
+        ca = self.cluster.folder / "longhaul-ca"
+        bob = ["--tls-ca", ca / "ca.pem", "--tls-certificate", ca / "bob.pem", "--tls-key", ca / "bob.key", "--token-file", self.cluster.folder / "bob.token"]
         self.assertEqual(self.cluster.cli("list", *bob).returncode, 0)
 
 

@@ -205,7 +205,7 @@ class UploadTest(ClusterTest):
                 os.posix_fallocate(file.fileno(), 0, free - (8 << 20))
         said, _ = self.finish(process, 1)
         self.assertEqual(said["error"]["reason"], "UPLOAD_NO_ROOM", said)
-        self.assertIn("the same command goes on", said["error"]["hint"])
+        self.assertIn("run the same command again to resume", said["error"]["hint"])
         ballast.unlink()
         kept = self.bytes_there()
         self.assertGreater(kept, 0)
@@ -310,7 +310,7 @@ class UploadTest(ClusterTest):
             self.cluster.coordinator.wait()
             (self.cluster.folder / "token-files").mkdir(exist_ok=True)
             shutil.rmtree(self.cluster.folder / "ca", ignore_errors=True)
-            token = self.cluster.start_closed_coordinator(role, "--audit-log", audit)
+            token = self.cluster.start_closed_coordinator(role, "--audit-log", audit, "--allow-token-only")
             self.cluster.flags = ["--tls-ca", self.cluster.folder / "ca/ca.pem", "--token-file", token]
             said = self.submit_from(self.tiny, self.tiny_spec(), code=code)
             if code:

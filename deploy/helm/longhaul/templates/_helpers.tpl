@@ -51,7 +51,13 @@ capabilities: {drop: [ALL]}
 - {name: LONGHAUL_TLS_CA, value: /tls/ca.crt}
 - {name: LONGHAUL_TLS_CERTIFICATE, value: /tls/tls.crt}
 - {name: LONGHAUL_TLS_KEY, value: /tls/tls.key}
+- {name: LONGHAUL_HTTP_TLS, value: "true"}
 {{- end }}
+{{- end }}
+
+{{- /* Of probes, which do not verify the certificate. */ -}}
+{{- define "longhaul.scheme" -}}
+{{- if . }}, scheme: HTTPS{{ end }}
 {{- end }}
 
 {{- define "longhaul.tlsVolume" -}}

@@ -25,11 +25,24 @@ TEST(OpennessTest, OtherMachinesNeedATokenOrTheInsecureFlag) {
     EXPECT_THAT(std::string(refused.message()), HasSubstr(word));
   http.insecure = true;
   EXPECT_THAT(*CheckHttpOpenness(http), StartsWith("INSECURE: "));
-  http.tokens = true;
-  EXPECT_THAT(*CheckHttpOpenness(http), HasSubstr("HTTP has no TLS"));
-  http.insecure = false;
-  EXPECT_THAT(*CheckHttpOpenness(http), HasSubstr("HTTP has no TLS"));
+  // TLS alone keeps nobody out.
+  http.tls = true;
+  EXPECT_THAT(*CheckHttpOpenness(http), StartsWith("INSECURE: "));
   EXPECT_TRUE(absl::IsInvalidArgument(CheckHttpOpenness(At("nonsense")).status()));
+}
+
+TEST(OpennessTest, TokensDoNotTravelInPlaintextUnlessTheInsecureFlagSaysSo) {
+  HttpOpenness http = At("0.0.0.0:7072");
+  http.tokens = true;
+  const absl::Status refused = CheckHttpOpenness(http).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  for (const char* word : {"tokens can be read on the way", "--http-tls", "--insecure"})
+    EXPECT_THAT(std::string(refused.message()), HasSubstr(word));
+  http.insecure = true;
+  EXPECT_THAT(*CheckHttpOpenness(http), StartsWith("INSECURE: "));
+  http.insecure = false;
+  http.tls = true;
+  EXPECT_EQ(*CheckHttpOpenness(http), "");
 }
 
 }  // namespace

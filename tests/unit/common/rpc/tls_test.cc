@@ -133,6 +133,8 @@ TEST_F(TlsTest, AConnectionThatIsNotMadeIsExplained) {
   Load(ours_, theirs_.Issue("client", "DNS:client"));
   EXPECT_THAT(explain(files_), HasSubstr("does not accept --tls-certificate"));
   EXPECT_THAT(explain({.ca = ours.ca}), HasSubstr("a client without a certificate"));
+  EXPECT_THAT(explain({.ca = ours.ca}), HasSubstr("give --tls-certificate and --tls-key"));
+  EXPECT_THAT(explain({.ca = ours.ca}), HasSubstr("longhaul certs issue user"));
   EXPECT_THAT(explain({}), HasSubstr("wants TLS"));
   Serve(nullptr);
   EXPECT_THAT(explain(ours), HasSubstr("speaks plaintext"));

@@ -32,16 +32,22 @@ TEST(ParseTokensTest, ReadsUsers) {
   EXPECT_EQ((*tokens)[0].digest[0], 0x9f);
 }
 
+TEST(ParseTokensTest, ATextWithoutUsersIsAListOfNone) {
+  for (const char* text : {"", "\n", "# none\n"}) {
+    const auto tokens = ParseTokens(text);
+    ASSERT_TRUE(tokens.ok()) << tokens.status();
+    EXPECT_TRUE(tokens->empty());
+  }
+}
+
 TEST(ParseTokensTest, NamesTheLineAndNeverRepeatsASecret) {
   const std::string good = std::string("ann viewer ") + kDigest + "\n";
-  for (const auto& [text, words] : {std::pair{"", "no user"},
-                                    {"ann viewer\n", "line 2: expected NAME ROLE"},
+  for (const auto& [text, words] : {std::pair{"ann viewer\n", "line 2: expected NAME ROLE"},
                                     {"Ann! viewer sha256:00\n", "line 2: the name"},
                                     {"ann root sha256:00\n", "line 2: the role"},
                                     {"ann viewer sha256:00\n", "line 2: the third word"},
                                     {"ann viewer 0123456789abcdef\n", "line 2: the third word"}}) {
-    const absl::Status status =
-        ParseTokens(std::string(text).empty() ? "# none\n" : good + text).status();
+    const absl::Status status = ParseTokens(good + text).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(words));
     EXPECT_THAT(std::string(status.message()), Not(HasSubstr(kToken)));
@@ -97,6 +103,62 @@ TEST(TokensTest, FindsUsersAndRefusesAFileThatOthersMayRead) {
   EXPECT_TRUE(absl::IsNotFound(Tokens::Open("--tokens", path + "x", Logger({})).status()));
   EXPECT_TRUE(
       absl::IsInvalidArgument(Tokens::Open("--tokens", folder.path(), Logger({})).status()));
+}
+
+// A file of tokens that a test changes.
+class TokensFile {
+ public:
+  TokensFile() { Write(absl::StrCat("ann viewer ", kDigest, "\n")); }
+  void Write(const std::string& text) {
+    std::ofstream(path_) << text;
+    std::filesystem::permissions(path_, std::filesystem::perms(0600));
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  const TempDir folder_;
+  const std::string path_ = folder_.Join("tokens");
+};
+
+// Whether something becomes true, since the file is looked at once a second.
+bool Becomes(const std::function<bool()>& condition) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (!condition() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(50));
+  return condition();
+}
+
+TEST(TokensTest, WhoIsNotInTheFileAnyMoreIsOutAlsoWhenNobodyIsLeft) {
+  TokensFile file;
+  const auto tokens = *Tokens::Open("--tokens", file.path(), Logger({}));
+  ASSERT_TRUE(tokens->Find(kToken).has_value());
+  file.Write("# nobody\n");
+  EXPECT_TRUE(Becomes([&] { return !tokens->Find(kToken).has_value(); }));
+  EXPECT_FALSE(tokens->refused());
+  EXPECT_EQ(ErrorInfoOf(tokens->Authenticate("Bearer 0123456789abcdef").status())->reason,
+            "TOKEN_UNKNOWN");
+  // A program that starts with such a file lets nobody in, either.
+  const auto again = Tokens::Open("--tokens", file.path(), Logger({}));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE((*again)->Find(kToken).has_value());
+}
+
+TEST(TokensTest, UsersOfAFileThatCannotBeUsedStayForAWhile) {
+  TokensFile file;
+  const auto kept = *Tokens::Open("--tokens", file.path(), Logger({}), absl::Hours(1));
+  const auto expired = *Tokens::Open("--tokens", file.path(), Logger({}), absl::ZeroDuration());
+  EXPECT_FALSE(kept->refused());
+  file.Write("ann viewer nonsense\n");
+  EXPECT_TRUE(Becomes([&] { return kept->refused(); }));
+  EXPECT_TRUE(kept->Find(kToken).has_value());
+  EXPECT_TRUE(Becomes([&] { return expired->refused(); }));
+  EXPECT_FALSE(expired->Find(kToken).has_value());
+  EXPECT_EQ(ErrorInfoOf(expired->Authenticate("Bearer 0123456789abcdef").status())->reason,
+            "TOKENS_UNREADABLE");
+  file.Write(absl::StrCat("ann viewer ", kDigest, "\n"));
+  EXPECT_TRUE(Becomes([&] { return expired->Find(kToken).has_value(); }));
+  EXPECT_FALSE(expired->refused());
+  std::filesystem::remove(file.path());
+  EXPECT_TRUE(Becomes([&] { return !expired->Find(kToken).has_value(); }));
 }
 
 }  // namespace

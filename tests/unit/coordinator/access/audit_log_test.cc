@@ -40,6 +40,25 @@ TEST(AuditLogTest, WritesALineAndKeepsWhatIsThere) {
   EXPECT_FALSE(std::getline(file, line));
 }
 
+TEST(AuditLogTest, AfterARotationByRenameTheNextLineIsInANewFile) {
+  const TempDir folder;
+  const std::string path = folder.Join("audit.jsonl"), rotated = folder.Join("audit.jsonl.1");
+  const auto log = AuditLog::Open(path, Logger({}));
+  ASSERT_TRUE(log.ok()) << log.status();
+  (*log)->Write({.who = "token:ann", .result = "OK"});
+  std::filesystem::rename(path, rotated);
+  (*log)->Write({.who = "token:bob", .result = "OK"});
+  const auto who = [](const std::string& file) {
+    std::ifstream lines(file);
+    std::string line, all;
+    while (std::getline(lines, line)) all += nlohmann::json::parse(line)["who"];
+    return all;
+  };
+  EXPECT_EQ(who(rotated), "token:ann");
+  EXPECT_EQ(who(path), "token:bob");
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
+}
+
 TEST(AuditLogTest, ALineThatADiskDidNotTakeDoesNotSpoilTheNext) {
   const TempDir folder;
   const std::string path = folder.Join("audit.jsonl");

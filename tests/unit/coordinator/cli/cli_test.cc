@@ -238,9 +238,14 @@ TEST_F(CliTest, PoolsShowsTheNodes) {
     here->set_address("10.0.0.2");
     here->set_host("gpu\x1b-2");
     pool->add_nodes()->set_node(1);
+    v1::Pool* hostile = response->add_pools();
+    hostile->set_name("we\x1b[2Jst");
+    hostile->set_waiting_for("a node");
+    hostile->add_nodes();
     return grpc::Status::OK;
   };
   fake_.Start();
+  EXPECT_THAT(RunCli({"pools"}).out, Not(HasSubstr("\x1b")));
   EXPECT_THAT(RunCli({"pools"}).out,
               AllOf(HasSubstr("2 nodes"), HasSubstr("east waits for node 1 of 2, for 4s\n"),
                     HasSubstr("east node 0: 10.0.0.2, 8 ranks, host gpu?-2\n"),

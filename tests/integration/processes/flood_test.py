@@ -1,0 +1,165 @@
+"""Floods of HTTP/2 by a client whom nobody knows: python3 flood_test.py BUILD/bin [-v]
+
+The client makes its frames itself, since libraries of HTTP/2 do not reset calls so fast. Bounds are generous: client and coordinator may share
+two cores.
+"""
+
+import hashlib
+import os
+import pathlib
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+import unittest
+
+import cluster
+
+SECONDS = 8
+HEADERS, RST_STREAM, SETTINGS = 1, 3, 4
+END_HEADERS = 4
+CANCEL = struct.pack(">I", 8)
+# 16,384 calls take less than half of it. Before there was a limit, such a flood took up to 4 GB.
+MEMORY_MAX_MB = 800
+
+
+def frame(kind, flags, stream, body=b""):
+    return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
+
+
+def header(name, value):
+    """As HPACK writes one that is in no table, without compression."""
+    return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+
+CALL = b"".join(header(*h) for h in ((b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/longhaul.v1.JobService/ListJobs"), (b":authority", b"localhost"),
+                                     (b"content-type", b"application/grpc"), (b"te", b"trailers")))
+
+
+class Flood:
+    """Two connections that begin calls and reset them at once, each made again when it has ended."""
+
+    def __init__(self, address, tls=None):
+        self.host, port = address.split(":")
+        self.port, self.tls = int(port), tls
+        self.calls = self.connections = 0
+        self.ends = time.monotonic() + SECONDS
+        self.threads = [threading.Thread(target=self.run) for _ in range(2)]
+        for thread in self.threads:
+            thread.start()
+
+    def wait(self):
+        for thread in self.threads:
+            thread.join()
+
+    def run(self):
+        while time.monotonic() < self.ends:
+            try:
+                with self.connect() as connection:
+                    self.connections += 1
+                    self.reset_calls(connection)
+            except OSError:
+                pass
+
+    def connect(self):
+        connection = socket.create_connection((self.host, self.port), timeout=3)
+        if self.tls:
+            connection = self.tls.wrap_socket(connection, server_hostname="localhost")
+        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0))
+        return connection
+
+    def reset_calls(self, connection):
+        stream = 1
+        while time.monotonic() < self.ends:
+            calls = [frame(HEADERS, END_HEADERS, s, CALL) + frame(RST_STREAM, 0, s, CANCEL) for s in range(stream, stream + 200, 2)]
+            connection.sendall(b"".join(calls))
+            stream += 200
+            self.calls += len(calls)
+            connection.setblocking(False)
+            try:
+                while connection.recv(65536):
+                    pass
+            except (BlockingIOError, ssl.SSLWantReadError):
+                pass
+            connection.settimeout(3)
+
+
+class FloodTest(unittest.TestCase):
+    def setUp(self):
+        self.cluster = cluster.Cluster()
+        self.addCleanup(self.cluster.close)
+
+    def memory_mb(self, field):
+        status = pathlib.Path(f"/proc/{self.cluster.coordinator.pid}/status").read_text()
+        return next(int(line.split()[1]) // 1024 for line in status.splitlines() if line.startswith(field + ":"))
+
+    def commits(self):
+        return sum(fragment.get("rounds_committed", 0) for fragment in (self.cluster.job() or {}).get("fragments", []))
+
+    def train(self, workers=None):
+        for site in ("site-a", "site-b"):
+            self.cluster.start_worker(site, 1, *(workers(site) if workers else []))
+        self.assertEqual(self.cluster.submit(steps=1_000_000).returncode, 0)
+        cluster.wait_until(lambda: self.commits() > 10, 60, "the job to train")
+
+    def closed(self, *flags):
+        """A coordinator with certificates and tokens, and a job. Returns what a client without either knows."""
+        ca, tokens, token = self.cluster.folder / "ca", self.cluster.folder / "tokens", self.cluster.folder / "token"
+        for command in (["init"], ["issue", "coordinator", "localhost", "--host", "127.0.0.1"], ["issue", "user", "ann"], ["issue", "pool", "site-a"],
+                        ["issue", "pool", "site-b"]):
+            subprocess.run([cluster.BIN / "longhaul", "certs", "--dir", ca, *command], check=True, capture_output=True)
+        for path in (tokens, token):
+            path.touch(mode=0o600)
+        token.write_text(os.urandom(16).hex())
+        tokens.write_text(f"ann admin sha256:{hashlib.sha256(token.read_bytes()).hexdigest()}\n")
+
+        def shown(name):
+            return ["--tls-ca", ca / "ca.pem", "--tls-certificate", ca / f"{name}.pem", "--tls-key", ca / f"{name}.key"]
+
+        self.cluster.start_coordinator(*shown("localhost"), "--tokens", tokens, *flags)
+        self.cluster.flags = [*shown("ann"), "--token-file", token]
+        self.train(shown)
+        tls = ssl.create_default_context(cafile=ca / "ca.pem")
+        tls.set_alpn_protocols(["h2"])
+        return tls
+
+    def check(self, flood, memory_max):
+        """The job goes on after the flood, nothing was lost, and memory is bounded and given back."""
+        flood.wait()
+        self.assertGreater(flood.connections, 0)
+        after = self.commits()
+        cluster.wait_until(lambda: self.commits() > after + 10, 60, "the job to go on")
+        self.assertIsNone(self.cluster.coordinator.poll(), self.cluster.tail("coordinator"))
+        self.assertEqual(self.cluster.log("coordinator").count("gave up"), 0)
+        self.assertLess(self.memory_mb("VmHWM"), memory_max)
+        cluster.wait_until(lambda: self.memory_mb("VmRSS") < 300, 60, "the memory to be given back")
+
+    def test_calls_that_are_reset_in_plaintext(self):
+        self.cluster.start_coordinator()
+        self.train()
+        flood = Flood(self.cluster.address)
+        self.check(flood, MEMORY_MAX_MB)
+        self.assertGreater(flood.calls, 5000)
+        self.assertGreater(flood.connections, 2, "the connections were not closed")
+        self.cluster.wait_log("coordinator", "a connection is closed, since its client resets calls")
+
+    def test_calls_that_are_reset_without_a_token_where_no_certificate_is_asked_for(self):
+        tls = self.closed("--allow-token-only")
+        flood = Flood(self.cluster.address, tls)
+        self.check(flood, MEMORY_MAX_MB)
+        self.assertGreater(flood.connections, 2, "the connections were not closed")
+
+    def test_who_has_no_certificate_begins_no_call(self):
+        tls = self.closed()
+        before = self.commits()
+        flood = Flood(self.cluster.address, tls)
+        flood.wait()
+        self.assertGreater(self.commits(), before, "the job stood still")
+        self.check(flood, 300)
+        self.assertNotIn("resets calls", self.cluster.log("coordinator"))
+
+
+if __name__ == "__main__":
+    cluster.main()
