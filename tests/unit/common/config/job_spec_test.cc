@@ -438,10 +438,26 @@ TEST(JobSpecTest, OffloadNeedsWhatItMoves) {
 }
 
 TEST(JobSpecTest, EveryRefusalOfWhatIsNotBuiltSaysWhatToDo) {
-  std::vector<SpecViolation> violations;
-  (void)ResolveJobSpec(Small({"model.graph_sage={layers: 2}", "data.graph.path=x"}), &violations);
-  ASSERT_EQ(violations.size(), 2);
-  for (const SpecViolation& v : violations) EXPECT_FALSE(v.hint.empty()) << v.field;
+  const std::string cuda = "train.device=cuda";
+  for (const auto& [assignments, fields] :
+       std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>>{
+           {{"model.graph_sage={layers: 2}", "data.graph.path=x"},
+            {"model.graph_sage", "data.graph"}},
+           {{cuda, "train.blocks=fused"}, {"train.blocks"}},
+           {{cuda, "inner.adamw.moments=bfloat16"}, {"inner.adamw.moments"}},
+           {{cuda, "inner.muon.adamw.moments=bfloat16"}, {"inner.muon.adamw.moments"}},
+           {{cuda, "inner.onebit_adam={freeze_step: 10}"}, {"inner.onebit_adam"}},
+           {{cuda, "evaluation.beside_training=true"}, {"evaluation.beside_training"}}}) {
+    std::vector<SpecViolation> violations;
+    const absl::Status status = ResolveJobSpec(Small(assignments), &violations).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << assignments.back() << status;
+    std::vector<std::string> found;
+    for (const SpecViolation& v : violations) {
+      found.push_back(v.field);
+      EXPECT_FALSE(v.hint.empty()) << v.field;
+    }
+    EXPECT_THAT(found, ElementsAreArray(fields)) << assignments.back();
+  }
 }
 
 TEST(JobSpecTest, InvalidComesBeforeUnimplemented) {
