@@ -5,7 +5,8 @@
 # Each part begins with an empty folder in build-nightly, except that the parts that need users' programs share those of part gate. A log
 # is build-nightly/logs/PART.log. As root the Debian packages that a part needs are installed; a part that this machine cannot run is
 # SKIPPED, with the reason.
-# Environment: BUILD_DIR: users' programs are there instead (tests/run.sh made build); JOBS (default: all cores); FUZZ_SECONDS (60, of each target), SOAK_MINUTES (30), SEARCH_MINUTES (20), SIMULATION_SEEDS (20000).
+# Environment: JOBS (default: all cores); BUILD_DIR: where users' programs are instead, for example build after tests/run.sh; FUZZ_SECONDS
+# (60, of each target), SOAK_MINUTES (30), SEARCH_MINUTES (20), SIMULATION_SEEDS (20000).
 # Exit status: 0 no part failed; 1 one did; 4 there is no such part.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -143,7 +144,7 @@ case ${1:-} in
     # One part as a process of its own: so it ends at its first error.
     "part_$2"
     exit ;;
-  -*) sed -n '2,10s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 4 ;;
+  -*) sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 4 ;;
 esac
 chosen=("${@:-${names[@]}}")
 for name in "${chosen[@]}"; do
