@@ -1,6 +1,6 @@
 // The definition of a contribution, written out over the whole fragment: u = (outer - live) + decay
-// e, coded segment by segment, and e = what the coding lost, if the round counts. It shares only the
-// codec, whose own suite has it, with the coders that are compared with it.
+// e, coded segment by segment, and e = what the coding lost, if the round counts. With the coders
+// that are compared with it, it shares the codec alone, which has a suite of its own.
 #pragma once
 
 #include <gtest/gtest.h>

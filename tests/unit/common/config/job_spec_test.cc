@@ -437,36 +437,6 @@ TEST(JobSpecTest, OffloadNeedsWhatItMoves) {
       absl::StatusCode::kInvalidArgument);
 }
 
-TEST(JobSpecTest, EveryRefusalOfWhatIsNotBuiltSaysWhatToDo) {
-  const std::string cuda = "train.device=cuda";
-  for (const auto& [assignments, fields] :
-       std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>>{
-           {{"model.graph_sage={layers: 2}", "data.graph.path=x"},
-            {"model.graph_sage", "data.graph"}},
-           {{cuda, "train.blocks=fused"}, {"train.blocks"}},
-           {{cuda, "inner.adamw.moments=bfloat16"}, {"inner.adamw.moments"}},
-           {{cuda, "inner.muon.adamw.moments=bfloat16"}, {"inner.muon.adamw.moments"}},
-           {{cuda, "inner.onebit_adam={freeze_step: 10}"}, {"inner.onebit_adam"}},
-           {{cuda, "evaluation.beside_training=true"}, {"evaluation.beside_training"}}}) {
-    std::vector<SpecViolation> violations;
-    const absl::Status status = ResolveJobSpec(Small(assignments), &violations).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented) << assignments.back() << status;
-    std::vector<std::string> found;
-    for (const SpecViolation& v : violations) {
-      found.push_back(v.field);
-      EXPECT_FALSE(v.hint.empty()) << v.field;
-    }
-    EXPECT_THAT(found, ElementsAreArray(fields)) << assignments.back();
-  }
-}
-
-TEST(JobSpecTest, InvalidComesBeforeUnimplemented) {
-  const absl::Status status = ResolveJobSpec(Small({"data.graph.path=x", "sync.tau=30"})).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("sync.tau"));
-  EXPECT_THAT(status.message(), HasSubstr("data.graph"));
-}
-
 TEST(JobSpecTest, AQuorumHasDefaultsAndNeedsPoolsThatKnowIt) {
   const auto job = ResolveJobSpec(Small({"sync.mode=quorum", "pools={min: 3}"}));
   ASSERT_TRUE(job.ok()) << job.status();
