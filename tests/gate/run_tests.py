@@ -1,6 +1,6 @@
 """Runs ctest and judges its result: what failed, what is unsteady, what was skipped, what took long.
 
-    run_tests.py --build DIR [--jobs N] [CTEST ARGUMENTS]
+    run_tests.py --build DIR [--jobs N] [--timeout SECONDS] [-C CONFIGURATION] [CTEST ARGUMENTS]
 
 Exit status:
   0  every test passed
@@ -28,10 +28,12 @@ SLOWEST = 15
 CLOSING = re.compile(r"^\d+% tests passed, \d+ tests failed out of \d+")
 
 
-def run_ctest(build, junit, arguments, show):
+def run_ctest(options, junit, arguments, show):
     """ctest's exit status, and the line with which it closes. `show`: gets each line that it prints."""
     junit.unlink(missing_ok=True)
-    command = ["ctest", "--test-dir", build, "--timeout", "900", "--output-on-failure", "--no-tests=error", "--output-junit", junit,
+    configuration = ["-C", options.configuration] if options.configuration else []
+    command = ["ctest", "--test-dir", options.build, "--timeout", str(options.timeout), *configuration, "--output-on-failure",
+               "--no-tests=error", "--output-junit", junit,
                # Else the file has the first 1,024 bytes of what a test said that passed, and no word of its skipped cases.
                "--test-output-size-passed", str(1 << 24), *arguments]
     closing = ""
@@ -84,12 +86,12 @@ def judge_skips(skipped, facts, strict):
     return right
 
 
-def rerun(build, names):
+def rerun(options, names):
     """Those that fail again, each alone. What ctest says is shown without its closing line, which is that of the first run."""
     print(f"these tests failed, and run again, alone: {' '.join(names)}", flush=True)
     chosen = "^(" + "|".join(re.escape(name) for name in names) + ")$"
-    junit = build / "Testing/again.xml"
-    status, _ = run_ctest(build, junit, ["-R", chosen], lambda line: None if CLOSING.match(line) else print(line, end="", flush=True))
+    junit = options.build / "Testing/again.xml"
+    status, _ = run_ctest(options, junit, ["-R", chosen], lambda line: None if CLOSING.match(line) else print(line, end="", flush=True))
     results = {result.name: result for result in results_of(junit)}
     return [name for name in names if status != 0 and (name not in results or results[name].failed)]
 
@@ -98,17 +100,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--timeout", type=int, default=900)
+    parser.add_argument("-C", dest="configuration")
     options, arguments = parser.parse_known_args()
-    build = options.build.resolve()
+    options.build = options.build.resolve()
     begun = time.monotonic()
-    junit = build / "Testing/tests.xml"
+    junit = options.build / "Testing/tests.xml"
     junit.parent.mkdir(parents=True, exist_ok=True)
-    status, closing = run_ctest(build, junit, ["-j", str(options.jobs), *arguments], lambda line: print(line, end="", flush=True))
+    status, closing = run_ctest(options, junit, ["-j", str(options.jobs), *arguments], lambda line: print(line, end="", flush=True))
     results = results_of(junit)
     failed = [result.name for result in results if result.failed]
     unsteady = []
     if failed and len(failed) <= RERUN_MAX:
-        again = rerun(build, failed)
+        again = rerun(options, failed)
         unsteady = [name for name in failed if name not in again]
         failed = again
     elif status != 0 and not failed:
@@ -118,7 +122,7 @@ def main():
     for result in sorted(results, key=lambda result: -result.seconds)[:SLOWEST]:
         print(f"{result.seconds:8.1f}  {result.name}")
     print()
-    skipped_rightly = judge_skips(skipped_of(results), skips.facts(build), os.environ.get("CI") == "true")
+    skipped_rightly = judge_skips(skipped_of(results), skips.facts(options.build), os.environ.get("CI") == "true")
     if unsteady:
         print(f"UNSTEADY: these tests failed beside others and passed alone: {' '.join(unsteady)}")
         print("Look for the race, in the product or in the test, with the output above.")

@@ -102,6 +102,16 @@ class RunTestsTest(unittest.TestCase):
         self.assertNotIn("\nFAILED: ", self.said)
         self.assert_closed_by("50% tests passed, 1 tests failed out of 2")
 
+    def test_the_second_run_is_as_the_first(self):
+        self.tests += 'if(CTEST_CONFIGURATION_TYPE MATCHES "^more$")\n'
+        self.add("flaky", FLAKY + " && sleep 0")
+        self.add("slow", "sleep 30")
+        self.tests += "endif()\n"
+        self.assertEqual(self.run_tests("-C", "more", "--timeout", "1"), run_tests.FAILED)
+        self.assertEqual(self.said.count("***Timeout"), 2)
+        self.assertIn("passed alone: flaky\n", self.said)
+        self.assertIn("\nFAILED: slow\n", self.said)
+
     def test_many_failures_do_not_run_again(self):
         for number in range(run_tests.RERUN_MAX + 1):
             self.add(f"test{number}", FLAKY.replace("ran", f"ran{number}"))

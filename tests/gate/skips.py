@@ -18,6 +18,8 @@ REASONS = (
     (r"^no IPv6|has no ::1", "IPv6"),
     (r"has no address beyond localhost", "address"),
     (r"^no right to mount|^no mount namespaces", "right to mount"),
+    (r"^cannot make shaped network namespaces", "shaped networks"),
+    (r"^relay: .*(Operation not permitted|No such file or directory)", "TUN devices"),
     (r"^needs another user|^needs a process namespace|^needs root", "root"),
     (r"^no systemd-analyze", "systemd-analyze"),
     # Cases that a build under sanitizers cannot have.
@@ -75,6 +77,8 @@ def facts(build):
     return {"CUDA device": cuda, "no CUDA device": not cuda, "IPv6": has_address(socket.AF_INET6, "::1"),
             "address": has_address(socket.AF_INET, "192.0.2.1"),
             "right to mount": os.geteuid() == 0 and succeeds("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", "/mnt"), "root": os.geteuid() == 0,
+            "shaped networks": succeeds("unshare", "-n", *"tc qdisc add dev lo root tbf rate 1mbit burst 32kbit latency 400ms".split()),
+            "TUN devices": os.geteuid() == 0 and pathlib.Path("/dev/net/tun").exists(),
             "systemd-analyze": shutil.which("systemd-analyze") is not None,
             "build without sanitizers": not (cache.exists() and re.search(r"^LONGHAUL_SANITIZE:\w+=.", cache.read_text(), re.MULTILINE))}
 
