@@ -39,6 +39,9 @@ endfunction()
 
 # For a target that links DEPS. With ARG_TORCH its sources include torch headers.
 function(_longhaul_optimized name)
+  if(LONGHAUL_LIGHTLY AND NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/(kernels|codec|engine|outer)(/|$)")
+    longhaul_lightly_optimized(${name})
+  endif()
   if(ARG_TORCH)
     _longhaul_precompile(${name} REUSE_FROM longhaul_torch_headers)
   elseif("rpc" IN_LIST ARGN OR "proto" IN_LIST ARGN)
@@ -147,10 +150,11 @@ function(longhaul_test name)
   _longhaul_ctest(${name} ${name})
 endfunction()
 
-# longhaul_test_apart(NAME OF EXECUTABLE FILTER PATTERN [LABELS ...]): a ctest of those tests of EXECUTABLE that match
-# the GoogleTest pattern. The other ctest leaves them out. For tests that need another label or a separate process.
+# longhaul_test_apart(NAME OF EXECUTABLE FILTER PATTERN [LABELS ...] [CONFIGURATIONS ...]): a ctest of those tests of EXECUTABLE that
+# match the GoogleTest pattern. The other ctest leaves them out. For tests that need another label or a separate process,
+# or that are none of the default run (CONFIGURATIONS losses: ctest -C losses runs them, too).
 function(longhaul_test_apart name)
-  cmake_parse_arguments(ARG "" "OF;FILTER" "LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "OF;FILTER" "LABELS;CONFIGURATIONS" ${ARGN})
   _longhaul_ctest(${name} ${ARG_OF} --gtest_filter=${ARG_FILTER})
   get_target_property(apart ${ARG_OF} LONGHAUL_APART)
   if(apart)
@@ -163,7 +167,7 @@ endfunction()
 # Only tests with the label gpu may be skipped as a whole. With other labels, a test that is skipped would hide others
 # that fail.
 function(_longhaul_ctest name executable)
-  add_test(NAME ${name} COMMAND ${executable} ${ARGN} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME ${name} CONFIGURATIONS ${ARG_CONFIGURATIONS} COMMAND ${executable} ${ARGN} ${ARG_ARGS} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
@@ -188,12 +192,31 @@ function(longhaul_embed name)
   endforeach()
 endfunction()
 
-# longhaul_benchmark(NAME SRCS ... DEPS ... [GLOO] [TORCH]): a program in build/benchmark; tests/benchmark/README.md says how to run it.
+# longhaul_benchmark(NAME SRCS ... DEPS ... [GLOO] [TORCH] [BUNDLED]): a program in build/benchmark; tests/benchmark/README.md says how to
+# run it. The target `benchmarks` builds all of them. Of the default build are those alone that the GPU bundle takes along (BUNDLED).
 function(longhaul_benchmark name)
-  cmake_parse_arguments(ARG "GLOO;TORCH" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "GLOO;TORCH;BUNDLED" "" "SRCS;DEPS" ${ARGN})
   _longhaul_executable(${name})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/benchmark)
+  if(NOT ARG_BUNDLED)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+  endif()
+  if(NOT TARGET benchmarks)
+    add_custom_target(benchmarks)
+  endif()
+  add_dependencies(benchmarks ${name})
   _longhaul_optimized(${name} ${ARG_DEPS})
+endfunction()
+
+# longhaul_smoke(NAME COMMAND ... [LABELS ...]): a ctest that shows that a benchmark starts. It is none of the default run:
+# ctest -C benchmarks -L benchmark. Exit status 77: it needs what this machine lacks.
+function(longhaul_smoke name)
+  cmake_parse_arguments(ARG "" "" "COMMAND;LABELS" ${ARGN})
+  add_test(NAME ${name} CONFIGURATIONS benchmarks COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "benchmark;${ARG_LABELS}" SKIP_RETURN_CODE 77)
+  if("gpu" IN_LIST ARG_LABELS)
+    set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "no CUDA device")
+  endif()
 endfunction()
 
 # longhaul_simd_sources(FILES...): sources that Highway compiles once for each instruction set; it chooses one at run
@@ -216,8 +239,8 @@ function(longhaul_simd_sources)
 endfunction()
 
 # longhaul_fuzz_target(NAME SRCS ... DEPS ...): a fuzz target, and a ctest of that name that replays the files of
-# corpus/NAME, beside the sources. With LONGHAUL_FUZZ it is a program in build/fuzz that libFuzzer drives. The target
-# `fuzz` builds all of them.
+# corpus/NAME, beside the sources: ctest -C fuzz -L fuzz, after the target `fuzz_replays`. Neither is part of the default build and run.
+# With LONGHAUL_FUZZ it is a program in build/fuzz that libFuzzer drives. The target `fuzz` builds all of them.
 function(longhaul_fuzz_target name)
   cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
   if(NOT TARGET fuzz)
@@ -228,7 +251,7 @@ function(longhaul_fuzz_target name)
     set_property(GLOBAL APPEND PROPERTY LONGHAUL_FUZZ_TARGETS ${name})
     set_property(GLOBAL APPEND PROPERTY LONGHAUL_FUZZ_SRCS ${ARG_SRCS})
     set_property(GLOBAL APPEND PROPERTY LONGHAUL_FUZZ_DEPS ${ARG_DEPS})
-    add_test(NAME ${name} COMMAND fuzz_replay ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
+    add_test(NAME ${name} CONFIGURATIONS fuzz COMMAND fuzz_replay ${name} ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${name})
     set_tests_properties(${name} PROPERTIES LABELS fuzz)
     return()
   endif()
@@ -248,8 +271,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   add_dependencies(fuzz ${name})
 endfunction()
 
-# The program build/fuzz/replay, with all fuzz targets of the folders added so far: one program compiles and links in
-# a fraction of the time that one for each would take.
+# The program build/fuzz/replay (target `fuzz_replays`), with all fuzz targets of the folders added so far: one program compiles and
+# links in a fraction of the time that one for each would take.
 function(longhaul_fuzz_replay)
   get_property(targets GLOBAL PROPERTY LONGHAUL_FUZZ_TARGETS)
   get_property(ARG_SRCS GLOBAL PROPERTY LONGHAUL_FUZZ_SRCS)
@@ -271,6 +294,8 @@ std::vector<Target> Targets() { return {@rows@}; }
   list(REMOVE_DUPLICATES ARG_DEPS)
   _longhaul_executable(fuzz_replay)
   _longhaul_quickly_compiled(fuzz_replay)
-  set_target_properties(fuzz_replay PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz OUTPUT_NAME replay)
+  set_target_properties(fuzz_replay PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz OUTPUT_NAME replay
+                        EXCLUDE_FROM_ALL ON)
+  add_custom_target(fuzz_replays DEPENDS fuzz_replay)
   add_dependencies(fuzz fuzz_replay)
 endfunction()

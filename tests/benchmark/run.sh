@@ -1,8 +1,20 @@
 #!/usr/bin/env bash
-# Runs the benchmarks and collects their rows.
+# Builds the benchmarks, runs them and collects their rows.
 #   tests/benchmark/run.sh [NAME...] [--json FILE] [--list]
-# NAME: a benchmark of run.py's table; without one, all. Needs a build (tests/run.sh makes one).
-# Environment: BUILD_DIR (default build).
+# NAME: a benchmark of run.py's table; without one, all. Exit status: run.py says it.
+# Environment: BUILD_DIR (default build), a build of users' programs (not of preset ci); JOBS.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-exec python3 -B tests/benchmark/run.py --build "${BUILD_DIR:-build}" "$@"
+build=${BUILD_DIR:-build}
+case " $* " in
+  *" --list "* | *" --help "* | *" -h "*) ;;
+  *)
+    [ -e "$build/CMakeCache.txt" ] || cmake -S . -B "$build" -G Ninja >&2
+    if grep -qE '^(LONGHAUL_LIGHTLY:BOOL=ON|LONGHAUL_SANITIZE:STRING=.|CMAKE_BUILD_TYPE:STRING=Debug)' "$build/CMakeCache.txt"; then
+      echo "$build has programs for tests, which are slower than those of users: measure another build" >&2
+      exit 4
+    fi
+    cmake --build "$build" --target benchmarks -j "${JOBS:-$(nproc)}" >&2
+    ;;
+esac
+exec python3 -B tests/benchmark/run.py --build "$build" "$@"

@@ -1,5 +1,7 @@
 """What documented_test.py makes of the commands that the documents and help pages show. A command that no table names is run as it stands."""
 
+import re
+
 # What is run where a command has a placeholder, takes long or never ends; and what it must say, if that is not clear from its exit code.
 INSTEAD = {
     # README.md, deploy/guide.md
@@ -22,9 +24,21 @@ INSTEAD = {
     "ctest --test-dir build -R models": "ctest --test-dir $BUILD -N -R models",
     "ctest --test-dir build -R documented": "ctest --test-dir $BUILD -N -R documented",
     "build/bin/cluster_search --seeds 100000": "build/bin/cluster_search --seeds 20",
-    "LONGHAUL_SEEDS=16 build/tests/partition_test --gtest_filter=-*BitForBit": 
-        # ctest trains them, with one seed.
-        "LONGHAUL_SEEDS=16 build/tests/partition_test --gtest_filter=-*BitForBit --gtest_list_tests | grep EightBitWeights",
+    "cmake --build build --target fuzz_replays && ctest --test-dir build -C fuzz -L fuzz": "ctest --test-dir $BUILD -N -C fuzz -L fuzz",
+    "tests/run.sh -R deploy": "ctest --test-dir $BUILD -N -R deploy",
+    "cmake -B build-plain -DLONGHAUL_UNITY=OFF -DLONGHAUL_PRECOMPILE=OFF": "cmake -N -LA $BUILD",
+    "tests/benchmark/run.sh engine": "tests/benchmark/run.sh --list",
+    "tests/benchmark/run.sh faults": "tests/benchmark/run.sh --list",
+    "tests/fuzz/run.sh --seconds 60": "tests/fuzz/run.sh --help",
+    "tests/soak/run.sh --minutes 30": "BUILD_DIR=$BUILD tests/soak/run.sh --help",
+    "tests/soak/run.sh --minutes 30 --seed 7": "BUILD_DIR=$BUILD tests/soak/run.sh --help",
+    "python3 tests/integration/combinations/job_search.py build/bin --minutes 20 --seed 1": "python3 tests/integration/combinations/job_search.py --help",
+    "python3 tests/integration/combinations/link_search.py build/bin --minutes 20 --seed 1": "python3 tests/integration/combinations/link_search.py --help",
+    "tests/nightly.sh": "tests/nightly.sh --list",
+    "tests/nightly.sh asan upgrade": "tests/nightly.sh --list",
+    "tests/nightly.sh losses": "tests/nightly.sh --list",
+    **{f"{before}cmake --preset {preset} && cmake --build --preset {preset}": "cmake --list-presets=all" for before, preset in
+       (("", "release"), ("deploy/setup.sh && ", "release"), ("", "dev"), ("", "ci"), ("", "coordinator-only"), ("", "asan"))},
     # deploy/README.md
     "longhaul logs POOL": "longhaul logs site-a",
     "longhaul-coordinator --check --data-dir D": "longhaul-coordinator --check --data-dir stopped",
@@ -39,8 +53,19 @@ INSTEAD = {
 # What else ends with an error, and what it says then.
 REFUSED = {command: "has ended" for command in (
     "longhaul checkpoint quickstart", "longhaul pause quickstart --reason maintenance", "longhaul pause quickstart --wait", "longhaul resume quickstart")}
-SAYS = {"ctest --test-dir build -R session": r"Total Tests: [1-9]", "ctest --test-dir build -R models": r"Total Tests: [1-9]",
-        "build/bin/longhaul pools": r"site-c .*IDLE"}
+SAYS = {
+    "build/bin/longhaul pools": r"site-c .*IDLE",
+    **{command: r"Total Tests: [1-9]" for command, instead in INSTEAD.items() if instead.startswith("ctest ")},
+    **{command: rf'"{re.search("--preset ([a-z-]+)", command)[1]}"(.|\n)*"{re.search("--preset ([a-z-]+)", command)[1]}"'
+       for command, instead in INSTEAD.items() if instead == "cmake --list-presets=all"},
+    "cmake -B build-plain -DLONGHAUL_UNITY=OFF -DLONGHAUL_PRECOMPILE=OFF": r"LONGHAUL_PRECOMPILE:BOOL(.|\n)*LONGHAUL_UNITY:BOOL",
+    "tests/benchmark/run.sh engine": r"(?m)^engine$", "tests/benchmark/run.sh faults": r"(?m)^faults$",
+    "tests/fuzz/run.sh --seconds 60": r"--seconds N", "tests/soak/run.sh --minutes 30": r"--minutes MINUTES",
+    "tests/soak/run.sh --minutes 30 --seed 7": r"--seed SEED",
+    **{command: r"--seed SEED(.|\n)*--minutes MINUTES" for command in INSTEAD if "_search.py" in command},
+    "tests/nightly.sh": r"gate: (.|\n)*benchmarks: ", "tests/nightly.sh asan upgrade": r"(?m)^asan: (.|\n)*^upgrade: ",
+    "tests/nightly.sh losses": r"(?m)^losses: ",
+}
 
 # Names of commands and flags, with which the text says what they do: the program's own help must know them.
 MENTIONED = {
@@ -52,11 +77,11 @@ MENTIONED = {
 # Blocks for the machines of deploy/two-machines.md: two_machines_test.py runs each.
 OF_MACHINES = ("tests/deploy/two_machines_test.py", "for machines, block in commands()")
 
-# command: (why it is not run here, file, what must stand in it). Where the reason is a test, the file is that test, and ctest, tests/deploy/run.sh or
-# .ci/run must know it.
+# command: (why it is not run here, file, what must stand in it). Where the reason is a test, the file is that test, and ctest, tests/nightly.sh,
+# tests/deploy/run.sh or .ci/run must know it.
 BY_TEST = "another test runs it"
 CHANGES = "it changes the tree"
-LONG = "it takes long, and what it needs is there"
+NIGHTLY = "the nightly run has it"
 NOT_HERE = "it needs what a test machine lacks"
 NO_PROGRAM = "it is a file that the text speaks of"
 GUIDE_LINES = (BY_TEST, "tests/models/guide_test.py", "The commands of the block that begins with the tokenizer")
@@ -71,23 +96,15 @@ ELSEWHERE = {
     "deploy/quickstart.sh": (BY_TEST, "tests/integration/processes/quickstart_test.py", "deploy/quickstart.sh"),
     "deploy/quickstart.sh --ranks 2 --set 'inner.onebit_adam={lr: 4e-3, freeze_step: 1000}'":
         (BY_TEST, "tests/integration/processes/quickstart_test.py", '"--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3'),
-    "tests/benchmark/run.sh engine": (LONG, "tests/benchmark/run.py", '"engine"'),
-    "tests/benchmark/run.sh faults": (LONG, "tests/benchmark/run.py", '"faults"'),
     "tests/run.sh": (BY_TEST, ".ci/run", "exec tests/run.sh"),
-    "tests/run.sh -R deploy": (LONG, "tests/run.sh", '--no-tests=error "$@"'),
     "deploy/images/build.sh": (BY_TEST, "tests/deploy/images_run_test.py", "deploy/images/build.sh"),
     "images/build.sh": (BY_TEST, "tests/deploy/images_run_test.py", "deploy/images/build.sh"),
     "deploy/helm/render.sh longhaul deploy/helm/values/gpu-pool.yaml": (BY_TEST, "tests/deploy/chart_test.py", '"render.sh", "longhaul", *values'),
     "deploy/helm/render.sh --write": (CHANGES, "tests/deploy/chart_test.py", "run deploy/helm/render.sh --write"),
-    "tests/deploy/run.sh two-machines": (LONG, "tests/deploy/run.sh", "two-machines"),
+    "tests/deploy/run.sh two-machines": (NIGHTLY, "tests/nightly.sh", "part_two-machines() { deployment two-machines; }"),
     "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
-    "tests/deploy/run.sh all": (LONG, "tests/deploy/run.sh", "all) page"),
-    "cmake --preset release && cmake --build --preset release": (LONG, "CMakePresets.json", '"name": "release", "inherits"'),
-    "cmake --preset asan && cmake --build --preset asan": (LONG, "CMakePresets.json", '"name": "asan", "inherits"'),
-    "ctest --test-dir build-asan": (LONG, "CMakePresets.json", "${sourceDir}/build-asan"),
-    "cmake -B build -DLONGHAUL_UNITY=OFF": (LONG, "CMakeLists.txt", "option(LONGHAUL_UNITY"),
-    "cmake -B build-plain -DLONGHAUL_UNITY=OFF -DLONGHAUL_PRECOMPILE=OFF": (LONG, "CMakeLists.txt", "option(LONGHAUL_PRECOMPILE"),
-    "tests/fuzz/run.sh --seconds 60": (LONG, "tests/fuzz/run.sh", "--seconds)"),
+    "tests/deploy/run.sh all": (NIGHTLY, "tests/nightly.sh", 'tests/deploy/run.sh "$1"'),
+    "ctest --test-dir build-asan": (NIGHTLY, "tests/nightly.sh", 'run_tests "$work/asan"'),
     "build/tests/scenario_test --rewrite": (CHANGES, "tests/scenarios/scenario_test.cc", "--rewrite"),
     "tests/gpu/bundle.sh": (BY_TEST, "tests/gpu/bundle_test.py", "tests/gpu/bundle.sh"),
     "longhaul-gpu/run.sh": (BY_TEST, "tests/gpu/bundle_test.py", "longhaul-gpu/run.sh"),
@@ -96,16 +113,11 @@ ELSEWHERE = {
     "python3 deploy/make_reference.py build/bin --write": (BY_TEST, "tests/deploy/cli_contract_test.py", "deploy/make_reference.py"),
     "deploy/make_reference.py BUILD/bin --write": (BY_TEST, "tests/deploy/cli_contract_test.py", "deploy/make_reference.py"),
     "deploy/schemas/make_schemas.py": (BY_TEST, "tests/deploy/cli_contract_test.py", "make_schemas.py"),
-    "python3 tests/integration/combinations/job_search.py build/bin --minutes 20 --seed 1":
-        (LONG, "tests/integration/combinations/CMakeLists.txt", "job_search.py"),
-    "python3 tests/integration/combinations/link_search.py build/bin --minutes 20 --seed 1":
-        (LONG, "tests/integration/combinations/CMakeLists.txt", "link_search.py"),
-    "tests/soak/run.sh --minutes 30": (LONG, "tests/soak/run.sh", "tests/soak/soak.py"),
-    "tests/soak/run.sh --minutes 30 --seed 7": (LONG, "tests/soak/run.sh", "tests/soak/soak.py"),
-    "tests/upgrade/run.sh": (LONG, "tests/upgrade/run.sh", "PREVIOUS_BIN"),
+    "tests/upgrade/run.sh": (NIGHTLY, "tests/nightly.sh", "  tests/upgrade/run.sh\n"),
     "python3 tests/upgrade/golden_store.py BIN REVISION": (CHANGES, "tests/upgrade/golden_store.py", "golden_store.py BIN REVISION"),
     "python3 tests/upgrade/contract_test.py --write": (CHANGES, "tests/upgrade/contract_test.py", "--write"),
     "tests/tidy/tidy_test.py": (NO_PROGRAM, "tests/tidy/tidy_test.py", "def main"),
+    "tests/gate/skips.py": (NO_PROGRAM, "tests/gate/skips.py", "REASONS = ("),
     "tests/deploy/documented_commands.py": (NO_PROGRAM, "tests/deploy/documented_commands.py", "INSTEAD = {"),
     "git ls-files '*.h' '*.cc' | xargs clang-format -i": (CHANGES, ".clang-format", "BasedOnStyle"),
     "longhaul-coordinator --listen 0.0.0.0:7070 --tls-ca longhaul-ca/ca.pem --tls-certificate longhaul-ca/longhaul.example.org.pem "
@@ -122,5 +134,4 @@ ELSEWHERE = {
     "docker logs worker": (NOT_HERE, "tests/deploy/two_machines_test.py", "docker by"),
     "journalctl -u longhaul-worker": (NOT_HERE, "tests/deploy/two_machines_test.py", "systemctl by a program"),
     "export LONGHAUL_CACHE_DIR=/opt/longhaul": (NOT_HERE, "deploy/setup.sh", "LONGHAUL_CACHE_DIR"),
-    "deploy/setup.sh && cmake --preset release && cmake --build --preset release": (LONG, "tests/run.sh", "deploy/setup.sh"),
 }

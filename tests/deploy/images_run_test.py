@@ -18,6 +18,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 import cluster  # noqa: E402
+import images_test  # noqa: E402
 
 os.environ.setdefault("STORAGE_DRIVER", "vfs")
 BEYOND_BASE_MB = {"coordinator": 150, "worker": 700}
@@ -126,6 +127,23 @@ class ImagesRunTest(unittest.TestCase):
             beyond = mb[f"longhaul-{image}"] - mb["longhaul-base"]
             print(f"{image}: {beyond:.0f} MB beyond its base", file=sys.stderr)
             self.assertLessEqual(beyond, most)
+
+    def test_nothing_private_is_copied(self):
+        """buildah reads .dockerignore: a context with what users have in their tree, and all of it copied."""
+        context = self.folder / "context"
+        for path in (*images_test.PRIVATE, "deploy/examples/quickstart.yaml"):
+            (context / path).parent.mkdir(parents=True, exist_ok=True)
+            (context / path).write_text(path)
+        shutil.copy(ROOT / ".dockerignore", context)
+        (context / "Dockerfile").write_text("FROM scratch\nCOPY . /\n")
+        name = f"localhost/longhaul-private-{os.getpid()}"
+        buildah("build", "--tag", name, context)
+        self.addCleanup(buildah, "rmi", name)
+        container = buildah("from", "--pull-never", name)
+        self.addCleanup(buildah, "rm", container)
+        root = pathlib.Path(buildah("mount", container))
+        self.assertTrue((root / "deploy/examples/quickstart.yaml").exists())
+        self.assertEqual([path for path in images_test.PRIVATE if (root / path).exists()], [])
 
     def test_beyond_localhost_plaintext_must_be_asked_for(self):
         coordinator = self.box("coordinator", f"{self.data}:/var/lib/longhaul")

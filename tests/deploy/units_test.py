@@ -56,9 +56,6 @@ class UnitsTest(unittest.TestCase):
         # Memory is shared between processes of GPUs by pidfd_getfd, which is in @debug.
         self.assertEqual([f for f in worker["SystemCallFilter"] if not f.startswith("~") or "@debug" in f], [])
 
-    def test_a_rank_that_the_kernel_ends_does_not_stop_its_worker(self):
-        self.assertEqual(settings("longhaul-worker")["OOMPolicy"], ["continue"])
-
     def test_what_a_worker_writes_lies_where_its_unit_lets_it(self):
         """And outlasts a restart, which /tmp of a unit does not."""
         worker = settings("longhaul-worker")

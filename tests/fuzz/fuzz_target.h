@@ -6,7 +6,7 @@
 //     // Well-formed inputs, made by the product's own encoders. A few hundred bytes each where
 //     // that is possible.
 //     std::vector<Seed> Seeds();
-// Built by g++, as part of every build, one program replays inputs of all targets (replay_main.cc);
+// Built by any compiler, one program replays inputs of all targets (replay_main.cc);
 // built by the preset "fuzz", each target is a program that libFuzzer drives.
 //
 // A broken invariant is LH_CHECK: the process stops. Neither function keeps anything between calls.

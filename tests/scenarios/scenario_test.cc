@@ -32,6 +32,15 @@ std::vector<std::string> Transcripts() {
   return names;
 }
 
+int CountCommands(const std::string& transcript) {
+  int commands = 0;
+  Rewrite(transcript, [&](const Command&) {
+    ++commands;
+    return std::vector<std::string>{};
+  });
+  return commands;
+}
+
 std::string RunAgain(const std::string& name, const std::string& transcript) {
   if (name.starts_with("coordinator_")) {
     CoordinatorScenario scenario;
@@ -47,6 +56,7 @@ TEST_P(ScenarioTest, DoesWhatItsTranscriptSays) {
   const std::string path = std::string(kFolder) + "/" + GetParam() + ".txt";
   std::stringstream before;
   before << std::ifstream(path).rdbuf();
+  ASSERT_GT(CountCommands(before.str()), 0) << path << " cannot be read, or is empty";
   const std::string after = RunAgain(GetParam(), before.str());
   if (rewrite) {
     std::ofstream(path) << after;

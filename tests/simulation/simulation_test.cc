@@ -13,7 +13,7 @@
 namespace longhaul::simulation {
 namespace {
 
-constexpr uint64_t kSeeds = 700;
+constexpr uint64_t kSeeds = 1500;
 
 TEST(SimulationTest, NoSeedBreaksAnInvariant) {
   int64_t commits = 0, completed = 0, quarantined = 0;
@@ -40,15 +40,18 @@ TEST(SimulationTest, ASeedIsOneRun) {
   }
 }
 
-// Seeds until one shows a violation whose text begins with `kind`. `first`: what few seeds show is
-// looked for shortly before one that shows it.
-testing::AssertionResult IsSeen(Mutation mutation, const std::string& kind, uint64_t first = 1) {
-  constexpr uint64_t kTries = 400;
+// Seeds until one shows a violation whose text begins with `kind`. Some mutations are seen by one
+// seed in hundreds.
+testing::AssertionResult IsSeen(Mutation mutation, const std::string& kind) {
+  constexpr uint64_t kTries = 2000;
   std::string other;
-  for (uint64_t seed = first; seed < first + kTries; ++seed) {
+  for (uint64_t seed = 1; seed <= kTries; ++seed) {
     const RunResult result = RunCluster({.seed = seed, .mutation = mutation});
     if (!result.violation.has_value()) continue;
-    if (result.violation->starts_with(kind)) return testing::AssertionSuccess();
+    if (result.violation->starts_with(kind)) {
+      testing::Test::RecordProperty("seed", std::to_string(seed));
+      return testing::AssertionSuccess();
+    }
     other = *result.violation;
   }
   return testing::AssertionFailure()
@@ -76,11 +79,9 @@ TEST(CheckerTest, SeesTwoEffectsThatChangedPlaces) {
 }
 TEST(CheckerTest, SeesAPlaceThatIsLost) { EXPECT_TRUE(IsSeen(Mutation::kLostPlace, "3:")); }
 TEST(CheckerTest, SeesACheckpointThatIsForgotten) {
-  EXPECT_TRUE(IsSeen(Mutation::kLostRequest, "5:", 280));
+  EXPECT_TRUE(IsSeen(Mutation::kLostRequest, "5:"));
 }
-TEST(CheckerTest, SeesAPauseThatIsForgotten) {
-  EXPECT_TRUE(IsSeen(Mutation::kLostPause, "3:", 80));
-}
+TEST(CheckerTest, SeesAPauseThatIsForgotten) { EXPECT_TRUE(IsSeen(Mutation::kLostPause, "3:")); }
 TEST(CheckerTest, SeesADeletedJobThatIsBack) { EXPECT_TRUE(IsSeen(Mutation::kLostDeletion, "3:")); }
 TEST(CheckerTest, SeesAGroupThatIsTakenForTheOneBefore) {
   EXPECT_TRUE(IsSeen(Mutation::kReusedGroup, "nodes:"));

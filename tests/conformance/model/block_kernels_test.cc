@@ -144,7 +144,12 @@ TEST_P(BlockKernelsSuite, RotatesWithLongerTables) {
 }
 
 TEST_P(BlockKernelsSuite, RotatesNothing) {
-  EXPECT_EQ(Rotate(kernels(), Random({0, 2, 3, 8}, 1), Tables(3, 8)).numel(), 0);
+  const at::Tensor x = Random({0, 2, 3, 8}, 1).requires_grad_();
+  const at::Tensor rotated = Rotate(kernels(), x, Tables(3, 8));
+  EXPECT_EQ(rotated.sizes(), x.sizes());
+  EXPECT_EQ(torch::autograd::grad({rotated.sum()}, {x})[0].sizes(), x.sizes());
+  // A launch of no blocks is an error, and errors of launches stay.
+  ExpectRotatedAsByTorch(Random({1, 2, 3, 8}, 1), 3);
 }
 
 TEST_P(BlockKernelsSuite, RefusesTablesOfAnotherShape) {

@@ -29,8 +29,9 @@ std::unique_ptr<Model> MakeOfDeviceKernels() {
 std::unique_ptr<Model> MakeBigram() { return std::make_unique<BigramModel>(5); }
 
 INSTANTIATE_TEST_SUITE_P(Transformer, ModelSuite,
-                         testing::Values(MakePlain, MakeSpecial, MakeOfDeviceKernels));
-INSTANTIATE_TEST_SUITE_P(Bigram, ModelSuite, testing::Values(MakeBigram));
+                         testing::Values(ModelMaker{MakePlain}, ModelMaker{MakeSpecial, 1},
+                                         ModelMaker{MakeOfDeviceKernels, 1}));
+INSTANTIATE_TEST_SUITE_P(Bigram, ModelSuite, testing::Values(ModelMaker{MakeBigram}));
 
 }  // namespace
 }  // namespace longhaul

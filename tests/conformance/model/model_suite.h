@@ -20,7 +20,13 @@
 
 namespace longhaul {
 
-class ModelSuite : public testing::TestWithParam<std::function<std::unique_ptr<Model>()>> {
+struct ModelMaker {
+  std::function<std::unique_ptr<Model>()> make;
+  // Tensors of other units that its units use.
+  int borrowed = 0;
+};
+
+class ModelSuite : public testing::TestWithParam<ModelMaker> {
  protected:
   ModelSuite() { at::set_num_threads(1); }
 
@@ -41,7 +47,7 @@ class ModelSuite : public testing::TestWithParam<std::function<std::unique_ptr<M
 };
 
 TEST_P(ModelSuite, TensorsFillTheirUnits) {
-  const auto model = GetParam()();
+  const auto model = GetParam().make();
   for (const UnitLayout& unit : model->layout().units) {
     int64_t next = 0;
     for (const TensorLayout& tensor : unit.tensors) {
@@ -53,14 +59,20 @@ TEST_P(ModelSuite, TensorsFillTheirUnits) {
 }
 
 TEST_P(ModelSuite, BorrowsFromEarlierUnitsOnly) {
-  const auto model = GetParam()();
+  const auto model = GetParam().make();
+  int borrowed = 0;
   for (int unit = 0; unit < static_cast<int>(model->layout().units.size()); ++unit) {
-    for (const TensorRef& ref : model->Borrowed(unit)) EXPECT_LT(ref.unit, unit);
+    for (const TensorRef& ref : model->Borrowed(unit)) {
+      EXPECT_GE(ref.unit, 0);
+      EXPECT_LT(ref.unit, unit);
+      ++borrowed;
+    }
   }
+  EXPECT_EQ(borrowed, GetParam().borrowed);
 }
 
 TEST_P(ModelSuite, LossSumsOverTheBatch) {
-  const auto model = GetParam()();
+  const auto model = GetParam().make();
   SingleRank rank(*model, at::kFloat);
   Fill(rank);
   const Batch one = MakeBatch(1), two = MakeBatch(2);
@@ -73,7 +85,7 @@ TEST_P(ModelSuite, LossSumsOverTheBatch) {
 // A small move along the gradient changes the loss by the squared norm of the gradient times the
 // length of the move.
 TEST_P(ModelSuite, GradientIsTheSlopeOfTheLoss) {
-  const auto model = GetParam()();
+  const auto model = GetParam().make();
   SingleRank rank(*model, at::kFloat);
   Fill(rank);
   FlatGradients gradients = rank.MakeGradients();

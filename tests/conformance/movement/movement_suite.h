@@ -150,11 +150,22 @@ TEST_P(MovementSuite, NamesMemoryThatIsMissing) {
   }
 }
 
+// The caller's work comes after what it has joined, and before what waits for its token.
 TEST_P(MovementSuite, TheCallersOwnWorkHasATokenToo) {
+  const auto host = Make(MemorySide::kHost, 64), back = Make(MemorySide::kHost, 64),
+             device = Make(MemorySide::kDevice, 64);
+  Fill(*host, 1);
+  const MoveToken up = movement_->Copy(kStateUp, {host.get(), 1}, {device.get(), 1}, 64);
+  ASSERT_TRUE(movement_->Join(up).ok());
   const auto token = movement_->Fork();
-  ASSERT_TRUE(token.ok());
-  EXPECT_TRUE(movement_->Wait(*token, "the test").ok());
-  EXPECT_TRUE(movement_->Join(*token).ok());
+  ASSERT_TRUE(token.ok()) << token.status();
+  const MoveToken down =
+      movement_->Copy(kWeightsDown, {device.get(), 1}, {back.get(), 1}, 64, {*token});
+  ASSERT_TRUE(movement_->Wait(*token, "the test").ok());
+  EXPECT_TRUE(movement_->Done(*token));
+  EXPECT_TRUE(movement_->Done(up));
+  ASSERT_TRUE(movement_->Wait(down, "the test").ok());
+  ExpectFilled(*back, 1);
 }
 
 }  // namespace longhaul

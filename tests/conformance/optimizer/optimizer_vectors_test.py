@@ -218,10 +218,7 @@ class OptimizerVectorsTest(unittest.TestCase):
     def test_adamw_equals_deepspeeds_class(self):
         initial, gradients = numbers()
         ours = run(initial, gradients, "--optimizer", "adamw", "--lr", 0.01, "--weight-decay", 0.1)
-        try:
-            theirs = deepspeed_adam(initial, gradients, 0.01, 0.1, 0.9, 0.99)
-        except (RuntimeError, subprocess.CalledProcessError) as error:
-            self.skipTest(f"DeepSpeed's package cannot be installed or its kernel not compiled here: {error}")
+        theirs = deepspeed_adam(initial, gradients, 0.01, 0.1, 0.9, 0.99)
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
     def test_interleaved_adamw_equals_the_hosts_bit_for_bit(self):

@@ -41,10 +41,21 @@ TEST_P(ReplicaSuite, EqualReplicasTakeEqualSteps) {
   }
 }
 
+// As after a restart: another replica has taken the steps before.
 TEST_P(ReplicaSuite, BeginsAtAnyStep) {
-  const auto replica = Make();
-  EXPECT_TRUE(replica->Step(1000).ok());
-  EXPECT_TRUE(replica->Step(7).ok());
+  const auto trained = Make(), begun = Make();
+  for (const int64_t step : {1, 2}) ASSERT_TRUE(trained->Step(step).ok());
+  WriteAll(ReadAll(*trained), *begun);
+  const auto expected = trained->Step(3), stats = begun->Step(3);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ(stats->loss, expected->loss);
+  EXPECT_EQ(stats->learning_rate, expected->learning_rate);
+}
+
+TEST_P(ReplicaSuite, EachStepHasItsOwnData) {
+  if (!GetParam().has_data) return;
+  EXPECT_NE(Make()->Step(7)->loss, Make()->Step(1000)->loss);
 }
 
 TEST_P(ReplicaSuite, EvaluatesWrittenParametersAndChangesNothing) {
@@ -55,9 +66,7 @@ TEST_P(ReplicaSuite, EvaluatesWrittenParametersAndChangesNothing) {
   ASSERT_TRUE(stats.ok()) << stats.status();
   EXPECT_GT(stats->tokens, 0);
   EXPECT_EQ(ReadAll(*trained), parameters);
-  for (size_t unit = 0; unit < parameters.size(); ++unit) {
-    ASSERT_TRUE(written->Write(static_cast<int>(unit), 0, parameters[unit]).ok());
-  }
+  WriteAll(parameters, *written);
   EXPECT_EQ(written->Evaluate()->loss, stats->loss);
 }
 

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ namespace longhaul {
 struct ReplicaMaker {
   std::string name;
   std::function<std::unique_ptr<Replica>()> make;
+  // Steps depend on examples.
+  bool has_data = true;
 };
 
 class ReplicaSuite : public testing::TestWithParam<ReplicaMaker> {
@@ -32,6 +35,13 @@ class ReplicaSuite : public testing::TestWithParam<ReplicaMaker> {
       EXPECT_TRUE(replica.Read(static_cast<int>(unit), 0, absl::MakeSpan(units.back())).ok());
     }
     return units;
+  }
+  static void WriteAll(const Parameters& units, Replica& replica) {
+    for (size_t unit = 0; unit < units.size(); ++unit)
+      ASSERT_TRUE(replica.Write(static_cast<int>(unit), 0, units[unit]).ok());
+    std::vector<int> all(units.size());
+    std::iota(all.begin(), all.end(), 0);
+    ASSERT_TRUE(replica.Publish(all).ok());
   }
 };
 

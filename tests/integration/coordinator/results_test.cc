@@ -1,5 +1,7 @@
 // Results of jobs, over real gRPC and with the commands that people use: checkpoints on request,
 // downloads, jobs that begin with a checkpoint, events, deletion.
+#include <unistd.h>
+
 #include <filesystem>
 #include <set>
 #include <thread>
@@ -364,7 +366,9 @@ TEST_F(ResultsTest, WhatCannotBeBegunWithIsRefusedByField) {
   EXPECT_THAT(refusal(spec, "base@x"), HasSubstr("neither JOB@STEP"));
   EXPECT_THAT(refusal(spec, "coordinator:" + data_.path()),
               AllOf(HasSubstr("init.folder: found"), HasSubstr("longhaul submit --from DIR")));
-  EXPECT_THAT(refusal(spec, imports_.Join("../" + std::string("x"))), HasSubstr("import-dir"));
+  // Others use that folder, too: the name must be of this process.
+  EXPECT_THAT(refusal(spec, imports_.Join(absl::StrCat("../not-there-", getpid()))),
+              HasSubstr("import-dir"));
   ASSERT_TRUE(real_files_->CreateDir(imports_.Join("empty")).ok());
   EXPECT_THAT(refusal(spec, imports_.Join("empty")), HasSubstr("manifest.json"));
   spec.mutable_model()->mutable_synthetic()->set_elements(kElements + 1);

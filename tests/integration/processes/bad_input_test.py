@@ -5,7 +5,6 @@ Others are in security_test.py (authorities, ports, data folders), refusals_test
 
 import os
 import pathlib
-import shutil
 import socket
 import subprocess
 import sys
@@ -162,7 +161,6 @@ class BadInputTest(unittest.TestCase):
             subprocess.run(["openssl", *command], cwd=self.ca, check=True, capture_output=True)
         return self.shown(name)
 
-    @unittest.skipUnless(shutil.which("openssl"), "no openssl command")
     def test_a_pool_whose_certificate_has_no_name(self):
         self.start(days=100)
         worker = self.cluster.start_worker("site-a", 1, *map(str, self.openssl("site-a")))
@@ -170,7 +168,6 @@ class BadInputTest(unittest.TestCase):
         self.cluster.wait_log("site-a", "the coordinator refuses this pool: only pools may call this: show a certificate whose first DNS name is the pool's")
         self.cluster.wait_log("site-a", "longhaul certs issue pool NAME makes them")
 
-    @unittest.skipUnless(shutil.which("openssl"), "no openssl command")
     def test_a_server_whose_certificate_is_for_no_host(self):
         self.cluster.start_coordinator(*self.openssl("hub"))
         code, error = self.list_jobs(self.shown("bob"))

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import shutil
 import subprocess
 import unittest
 
@@ -33,7 +32,6 @@ class Authority:
                 "--tls-key", str(self.folder / f"{name}.key")]
 
 
-@unittest.skipUnless(shutil.which("openssl"), "no openssl command")
 class TlsTest(unittest.TestCase):
     def setUp(self):
         self.cluster = cluster.Cluster()

@@ -437,20 +437,6 @@ TEST(JobSpecTest, OffloadNeedsWhatItMoves) {
       absl::StatusCode::kInvalidArgument);
 }
 
-TEST(JobSpecTest, EveryRefusalOfWhatIsNotBuiltSaysWhatToDo) {
-  std::vector<SpecViolation> violations;
-  (void)ResolveJobSpec(Small({"model.graph_sage={layers: 2}", "data.graph.path=x"}), &violations);
-  ASSERT_EQ(violations.size(), 2);
-  for (const SpecViolation& v : violations) EXPECT_FALSE(v.hint.empty()) << v.field;
-}
-
-TEST(JobSpecTest, InvalidComesBeforeUnimplemented) {
-  const absl::Status status = ResolveJobSpec(Small({"data.graph.path=x", "sync.tau=30"})).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("sync.tau"));
-  EXPECT_THAT(status.message(), HasSubstr("data.graph"));
-}
-
 TEST(JobSpecTest, AQuorumHasDefaultsAndNeedsPoolsThatKnowIt) {
   const auto job = ResolveJobSpec(Small({"sync.mode=quorum", "pools={min: 3}"}));
   ASSERT_TRUE(job.ok()) << job.status();

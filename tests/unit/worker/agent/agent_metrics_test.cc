@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/testing/certificates.h"
@@ -27,6 +28,7 @@ class AgentMetricsTest : public testing::Test {
   }
 
   const absl::Time start_ = absl::UnixEpoch();
+  const absl::Time before_ = absl::Now();
   AgentMetrics metrics_;
   Pages pages_;
 };
@@ -94,7 +96,13 @@ TEST_F(AgentMetricsTest, AJobIsShownForAMinuteAfterItsRanksHaveEnded) {
 }
 
 TEST_F(AgentMetricsTest, SilenceCountsFromTheStart) {
-  EXPECT_THAT(Text(), HasSubstr("\nlonghaul_worker_last_answer_timestamp_seconds "));
+  const std::string text = Text(), name = "\nlonghaul_worker_last_answer_timestamp_seconds ";
+  const size_t place = text.find(name);
+  ASSERT_NE(place, std::string::npos) << text;
+  const double seconds = std::stod(text.substr(place + name.size()));
+  // Figures are written with a few digits less than a clock has.
+  EXPECT_GE(seconds, absl::ToDoubleSeconds(before_ - absl::UnixEpoch()) - 1);
+  EXPECT_LE(seconds, absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()) + 1);
 }
 
 TEST_F(AgentMetricsTest, IsReadyWhileTheCoordinatorAnswers) {

@@ -9,17 +9,6 @@
 namespace longhaul {
 namespace {
 
-constexpr CallOptions kOptions{.timeout = absl::Seconds(60)};
-
-TEST(GlooCommunicatorTest, IsMadeOfOneRank) {
-  signal(SIGPIPE, SIG_IGN);
-  InProcessRendezvous rendezvous(1);
-  auto communicator =
-      MakeGlooCommunicator({.size = 1, .rendezvous = &rendezvous, .timeout = absl::Seconds(60)});
-  ASSERT_TRUE(communicator.ok()) << communicator.status();
-  EXPECT_TRUE((*communicator)->Barrier(kOptions).ok());
-}
-
 TEST(GlooCommunicatorTest, RefusesAProcessThatSigpipeWouldEnd) {
   signal(SIGPIPE, SIG_DFL);
   InProcessRendezvous rendezvous(1);

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/temp_dir.h"
@@ -109,7 +111,21 @@ TEST_F(HostCoresTest, TheQuotaOfVersionOneOfCgroups) {
   EXPECT_EQ(Read().count(), 2);
 }
 
-TEST_F(HostCoresTest, ThisMachineHasSome) { EXPECT_GE(ReadHostCores()->count(), 1); }
+TEST_F(HostCoresTest, ThisMachineHasThoseThatItsKernelAllows) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  std::vector<int> expected, found;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &allowed)) expected.push_back(i);
+  }
+  const absl::StatusOr<HostCores> host = ReadHostCores();
+  ASSERT_TRUE(host.ok()) << host.status();
+  for (const auto& core : host->cores)
+    found.insert(found.end(), core.processors.begin(), core.processors.end());
+  EXPECT_THAT(found, testing::UnorderedElementsAreArray(expected));
+  EXPECT_GE(host->count(), 1);
+  EXPECT_LE(host->count(), static_cast<int>(host->cores.size()));
+}
 
 }  // namespace
 }  // namespace longhaul

@@ -28,6 +28,8 @@ v1::JobSpec Spec() {
 }
 
 TEST(CapabilitiesTest, WhatIsNeededIsThere) {
+  EXPECT_THAT(NeedsOf(Spec()),
+              testing::IsSupersetOf({"model:transformer", "data:text", "partition:ddp"}));
   EXPECT_TRUE(CheckCapabilities(Spec(), v1::CPU).ok());
   v1::JobSpec synthetic;
   synthetic.set_name("job");
@@ -58,6 +60,10 @@ TEST(CapabilitiesTest, EverySourceOfDataIsInTheTable) {
   mixture.add_sources()->mutable_tokens()->set_format(v1::LLMC);
   mixture.add_sources()->mutable_megatron();
   spec.mutable_data()->add_pools()->mutable_text();
+  EXPECT_THAT(NeedsOf(spec),
+              testing::IsSupersetOf({"data:text", "data:jsonl", "data:tokens", "data:megatron",
+                                     "data:mixture", "data:epochs", "data:pools", "data:llmc",
+                                     "data:eos", "data:sentencepiece"}));
   const absl::Status able = CheckCapabilities(spec, v1::CPU);
   EXPECT_TRUE(able.ok()) << able;
 }

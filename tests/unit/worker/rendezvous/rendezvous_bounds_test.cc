@@ -84,7 +84,8 @@ TEST_F(RendezvousBoundsTest, ACallNeedsADeadline) {
   EXPECT_EQ(Send(Request(), kRendezvousTimeoutMax), absl::OkStatus());
 }
 
-TEST_F(RendezvousBoundsTest, AClientWaitsForLessThanTheServerAllows) {
+// The server refuses a call that may wait for longer (ACallNeedsADeadline).
+TEST_F(RendezvousBoundsTest, AClientThatIsToldToWaitForeverWaitsForAsLongAsTheServerAllows) {
   EXPECT_TRUE(Exchange(server_->address(), 1, 0, absl::InfiniteDuration()).ok());
 }
 

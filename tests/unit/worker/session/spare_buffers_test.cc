@@ -21,6 +21,8 @@ TEST(SpareBuffersTest, TooSmallMemoryIsLeft) {
   SpareBuffers buffers;
   buffers.Give(std::vector<float>(10));
   EXPECT_EQ(buffers.Take(11).size(), 11u);
+  // Memory that was handed on would have grown.
+  EXPECT_EQ(buffers.Take(5).capacity(), 10u);
 }
 
 TEST(SpareBuffersTest, NothingIsWorthKeeping) {

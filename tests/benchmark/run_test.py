@@ -1,0 +1,49 @@
+"""What run.py says of rows: run_test.py [unittest arguments]."""
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+import run
+
+ROW = {"name": "speed", "ours": 3.0, "reference": 4.0, "ratio": 0.75, "target": 1, "unit": "GB/s", "note": ""}
+
+
+class RunTest(unittest.TestCase):
+    def run_benchmark(self, *rows, status=0):
+        """run.py's exit status with a benchmark that prints these rows, and what run.py prints."""
+        out = io.StringIO()
+        with tempfile.NamedTemporaryFile("w", suffix=".sh") as script:
+            script.write("".join(f"echo '{json.dumps(row)}'\n" for row in rows) + f"exit {status}\n")
+            script.flush()
+            with mock.patch.object(run, "BENCHMARKS", {"fake": ["sh", script.name]}), mock.patch.object(sys, "argv", ["run.py"]), \
+                    contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+                return run.main(), out.getvalue()
+
+    def test_a_missed_target_is_for_the_reader(self):
+        for ratio, word in ((1.0, "met"), (0.75, "MISSED"), (0.5, "MISSED")):
+            status, said = self.run_benchmark({**ROW, "ratio": ratio})
+            self.assertEqual(status, 0, said)
+            self.assertIn(f"target 1 {word}", said)
+
+    def test_less_than_half_of_a_target_is_a_fault(self):
+        for ratio in (0.499, float("nan")):
+            status, said = self.run_benchmark(ROW, {**ROW, "name": "slow", "ratio": ratio})
+            self.assertEqual(status, 1, said)
+            self.assertIn("fake: slow: ", said)
+            self.assertNotIn("fake: speed: ", said)
+
+    def test_what_has_no_target_cannot_miss_it(self):
+        self.assertEqual(self.run_benchmark({**ROW, "ratio": 0.01, "target": None})[0], 0)
+
+    def test_a_benchmark_that_fails_is_one(self):
+        status, said = self.run_benchmark(ROW, status=3)
+        self.assertEqual(status, 1)
+        self.assertIn("benchmark fake failed", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
