@@ -131,7 +131,7 @@ TEST_F(FragmentsTest, SnapshotsDoNotWaitBehindCheckpoints) {
   std::vector<float> values(kElements, 0.5f);
   const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                         values.size() * sizeof(float));
-  PartIntake intake(job, {0, 0, "a", "1"}, RoundKind::kSeed);
+  PartIntake intake(job, job->store(), {0, 0, "a", "1"}, RoundKind::kSeed);
   ASSERT_TRUE(intake
                   .Take({.segments = {{0, kElements}},
                          .pieces = {bytes},
