@@ -196,8 +196,11 @@ void Fragments::Checkpoint(const std::string& id, v1::CheckpointManifest manifes
   RunThen(
       *parts_.background, std::move(done),
       [this, job, store, versions = std::move(versions), manifest = std::move(manifest)]() mutable {
+        const bool final = manifest.final();
         absl::StatusOr<v1::CheckpointManifest> written = (*store)->WriteCheckpoint(
             std::move(manifest), versions, [this, job] { return InUse(job->id()); });
+        if (final && (written.ok() || Passes(written.status())))
+          job->set_full(JobFragments::Storing::kFinalCheckpoint, written.status().message());
         Note(*job, written.status());
         return written;
       });
