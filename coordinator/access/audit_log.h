@@ -8,14 +8,14 @@
 //    "call": a number of this start of the program,
 //    "left_out": how many calls before this one got no line, if any}
 // Of calls that fail only kFailedCallsLogged a second get a line, since callers whom nobody knows
-// could fill the disk; and of a pool's calls only kPoolCallsLogged a minute, since an agent may join
-// as often as it likes.
+// could fill the disk; and of a pool's calls only kPoolCallsLogged a minute, since an agent may
+// join as often as it likes.
 //
 // A user's call that the rules admit also has a line before its handler runs, with the same "call"
 // and the result "BEGUN" (at most kBegunCallsLogged a second): if the program is killed in the
-// middle of it, the call is known. A call waits for its line, but at most kAuditPatience, so that a disk that
-// hangs holds up nobody. Lines that are not written are counted; the next line that is has their
-// number: {"time": ..., "dropped": lines}.
+// middle of it, the call is known. A call waits for its line, but at most kAuditPatience, so that a
+// disk that hangs holds up nobody. Lines that are not written are counted; the next line that is
+// has their number: {"time": ..., "dropped": lines}.
 // No line has a secret. The line of a refused call has the job and pool that its request names.
 #pragma once
 
