@@ -129,6 +129,7 @@ void Performer::Tell(const LastCheckpointMissing& notice) {
 
 void Performer::Tell(const ForgetJob& notice) {
   if (const std::shared_ptr<LiveJob> job = Find(notice.job)) {
+    SaveCounters();  // Its newest events are in memory alone.
     Hide(*job);
     jobs_.erase(notice.job);
   }

@@ -274,12 +274,12 @@ v1::Job ReportShortened(const LiveJob& job, const JobRecord& record,
 
 v1::Job Report(const Performer& performer, const std::string& id) {
   const std::shared_ptr<LiveJob> job = performer.Find(id);
-  if (!job) return {};
-  // The core has forgotten an ended job. Its record has the reason.
-  if (job->record.ended != absl::InfinitePast()) {
+  // The core knows nothing of an ended job. Its record has the reason.
+  if (!job || job->record.ended != absl::InfinitePast()) {
     const absl::StatusOr<JobRecord> record = performer.meta().GetJob(id);
     if (record.ok()) return ReportKept(performer, *record);
   }
+  if (!job) return {};
   return ReportLive(*job, performer.View(id), performer.now());
 }
 

@@ -25,7 +25,7 @@ JobWatchers::EventSource EventSourceOf(const Performer& performer);
 
 // A stored job as it is now. `record` comes from the store.
 v1::Job Report(const Performer& performer, const JobRecord& record);
-// Of a job that the performer has; of one that has ended the record is read.
+// Of one that has ended the record is read. Empty if there is none.
 v1::Job Report(const Performer& performer, const std::string& id);
 
 // Of a job that has not ended, or is about to: `view` is nothing once it has.

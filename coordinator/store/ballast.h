@@ -1,5 +1,5 @@
-// A file that only takes space. When the disk is full it is given up, so that the commands that free
-// space (cancel, pause, delete) can be stored.
+// A file that only takes space. When the disk is full it is given up, so that the commands that
+// free space (cancel, pause, delete) can be stored.
 #pragma once
 
 #include <cstdint>

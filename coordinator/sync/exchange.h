@@ -90,8 +90,8 @@ class Exchange {
   // The pool started again. Contributions of its earlier incarnation to rounds that the new one
   // owes are dropped, since the new one will make its own.
   void PoolRestarted(const Participant& pool);
-  // The contribution of this pool is damaged, so the round that was to be applied takes contributions
-  // again. Requires a round of the fragment.
+  // The contribution of this pool is damaged, so the round that was to be applied takes
+  // contributions again. Requires a round of the fragment.
   void Withdraw(int fragment, int ordinal);
   // Pools came, left or became ready: Due will look at every round again.
   void PoolsChanged();

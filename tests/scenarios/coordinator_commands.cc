@@ -264,8 +264,11 @@ Lines CoordinatorScenario::OpenFailed(const Command& c) {
 }
 
 Lines CoordinatorScenario::ApplyFailed(const Command& c) {
-  return Step(coordinator::ApplyFailed{c.word(0), static_cast<int>(c.Number("fragment")),
-                                       c.Number("version"), FaultOf(c)});
+  coordinator::ApplyFailed failed{c.word(0), static_cast<int>(c.Number("fragment")),
+                                  c.Number("version"), FaultOf(c)};
+  if (const std::string pool = c.Text("damaged"); !pool.empty())
+    failed.damaged = coordinator::Contributor{.pool = pool, .incarnation = c.Text("inc", "1")};
+  return Step(failed);
 }
 
 Lines CoordinatorScenario::CheckpointFailed(const Command& c) {

@@ -24,7 +24,8 @@
 //   checkpointed JOB [cycle=N] [last]       the final checkpoint is written (or a cycle's, or that
 //                                           of a job that was cancelled or failed),
 //   open-failed JOB [full] [not-finite]     or not; full: the disk was, it may succeed later
-//   apply-failed JOB fragment=0 version=1 [full] [not-finite]   not-finite: the initial values
+//   apply-failed JOB fragment=0 version=1 [full] [not-finite] [damaged=POOL]
+//                                           not-finite: the initial values; damaged: a contribution
 //   checkpoint-failed JOB [cycle=N] [last] [full]
 //   store-failed JOB
 //   closed JOB                              nothing holds the store any more
