@@ -78,6 +78,10 @@ void Performer::Step(const Event& event) {
   Step(event, [](const std::optional<Answer>&) {});
 }
 
+void Performer::Do(const Command& command, OnAnswer on_answer) {
+  std::visit([&](const auto& event) { Step(event, std::move(on_answer)); }, command);
+}
+
 void Performer::Step(const Event& event, OnAnswer on_answer) {
   if (halted_) return on_answer(HaltedRefusal());
   const bool frees = std::holds_alternative<CancelJob>(event) ||
@@ -117,6 +121,8 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
   }
   backlog_.push_back({std::move(decision), std::move(on_answer)});
   Drain();
+  // This command found the disk full.
+  if (frees && full() && GiveUpBallast()) Drain();
 }
 
 // A Step may be called while another takes effect (by a publisher). Then it waits for its turn.

@@ -36,6 +36,7 @@
 #include "common/config/job_spec.h"
 #include "common/logging/logging.h"
 #include "coordinator/core/coordinator.h"
+#include "coordinator/effects/control_plane.h"
 #include "coordinator/effects/job_tracks.h"
 #include "coordinator/effects/live_job.h"
 #include "coordinator/effects/metrics.h"
@@ -79,16 +80,8 @@ struct PerformerParts {
   const Logger* log = nullptr;
 };
 
-struct Submitted {
-  std::string job;
-  bool created = false;
-};
-
-class Performer {
+class Performer final : public ControlPlane {
  public:
-  // Called once, with the answer, or with nothing if the event has none.
-  using OnAnswer = absl::AnyInvocable<void(const std::optional<Answer>&)>;
-
   Performer(PerformerOptions options, PerformerParts parts, RecoveredState recovered);
 
   // Continues what a restart interrupted. Call once, before all other methods.
@@ -103,49 +96,30 @@ class Performer {
   // dropped was said.
   void GoDown();
 
-  // Submits the job, or finds the one that an earlier submission made. Blocks on the disk.
-  //   ALREADY_EXISTS      NAME_TAKEN: by a job with another spec, or by one that has failed or was
-  //                       cancelled; TOKEN_TAKEN: the token came with another spec
-  //   FAILED_PRECONDITION the checkpoint that it begins with does not exist any more
-  //   RESOURCE_EXHAUSTED  the disk is full (the job may exist later); the core's refusals
-  // `owner`: the user who submits it, or empty if not known.
+  // --- ControlPlane.
+
+  void Do(const Command& command, OnAnswer on_answer) override;
   absl::StatusOr<Submitted> Submit(ResolvedJob resolved, const std::string& token,
-                                   const std::string& owner = "");
-
-  // Deletes a job that has ended, by name or id, and frees its name. Its files are removed later.
-  // `done` gets its id, and whether this call deleted it.
-  //   NOT_FOUND   JOB_UNKNOWN: there is none, and none of that name was deleted
-  //   others      the core's refusals (DeleteJob)
-  struct Deleted {
-    std::string job;
-    bool deleted = false;
-  };
+                                   const std::string& owner = "") override;
   void Delete(const std::string& name_or_id,
-              absl::AnyInvocable<void(absl::StatusOr<Deleted>)> done);
-
-  // --- For reports.
-
-  // The events after a sequence, of a job that is live or in the database. Empty if there is no
-  // such job.
-  std::vector<v1::JobEvent> EventsAfter(const std::string& job, int64_t sequence) const;
-  // Null if the job is unknown, or has ended and nothing is left to do for it.
-  std::shared_ptr<LiveJob> Find(absl::string_view id) const;
-  std::vector<std::shared_ptr<LiveJob>> All() const;
-  std::optional<JobView> View(const std::string& job) const;
-  std::optional<ParticipantView> Place(const std::string& job, const std::string& pool) const;
-  // By name: the first `count` whose names are greater than `after`.
+              absl::AnyInvocable<void(absl::StatusOr<Deleted>)> done) override;
+  std::vector<v1::JobEvent> EventsAfter(const std::string& job, int64_t sequence) const override;
+  std::shared_ptr<LiveJob> Find(absl::string_view id) const override;
+  std::vector<std::shared_ptr<LiveJob>> All() const override;
+  std::optional<JobView> View(const std::string& job) const override;
+  std::optional<ParticipantView> Place(const std::string& job,
+                                       const std::string& pool) const override;
   std::vector<PoolView> Pools(const std::string& after = "",
-                              size_t count = std::numeric_limits<size_t>::max()) const;
+                              size_t count = std::numeric_limits<size_t>::max()) const override;
+  absl::Time KeptUntil(const JobRecord& ended) const override;
+  absl::Time now() const override { return parts_.now(); }
+  MetaStore& meta() const override { return *parts_.meta; }
+  Fragments& fragments() const override { return *parts_.fragments; }
+  const Logger& log() const override { return *parts_.log; }
+  JobTracks* tracks() const override { return parts_.tracks; }
+
   // The number of stored jobs.
   const std::map<JobState, int64_t>& jobs_by_state() const { return jobs_by_state_; }
-  absl::Time now() const { return parts_.now(); }
-  // When this job, which has ended, is deleted for its age. InfiniteFuture: never.
-  absl::Time KeptUntil(const JobRecord& ended) const;
-  MetaStore& meta() const { return *parts_.meta; }
-  Fragments& fragments() const { return *parts_.fragments; }
-  const Logger& log() const { return *parts_.log; }
-  // May be null.
-  JobTracks* tracks() const { return parts_.tracks; }
   // Stores the counters of every live job if they changed, and now and then for how long this
   // program has run.
   void SaveCounters();

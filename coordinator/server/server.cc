@@ -362,7 +362,7 @@ class CoordinatorServer::Impl {
 
   absl::Status Serve(const CoordinatorServerOptions& options) {
     const ServiceContext service{.owner = owner_.get(),
-                                 .performer = performer_.get(),
+                                 .control = performer_.get(),
                                  .plan_streams = &plan_streams_,
                                  .watchers = &watchers_,
                                  .beside = beside_.get(),
@@ -504,7 +504,8 @@ class CoordinatorServer::Impl {
   std::atomic<bool> sweeping_ = false;  // A removal of uploads is queued or runs.
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
-  std::unique_ptr<Executor> apply_, opening_, background_, snapshots_, bulk_, beside_, reader_, withdrawals_;
+  std::unique_ptr<Executor> apply_, opening_, background_, snapshots_, bulk_, beside_, reader_,
+      withdrawals_;
   std::unique_ptr<Ballast> ballast_;
   std::unique_ptr<OwnerThread> owner_;
   // True once owner_ exists.

@@ -31,13 +31,13 @@ absl::Status ErrorOf(const std::vector<SpecViolation>& violations) {
 // The folder of JOB[@STEP]; `init` gets its exact name.
 absl::StatusOr<std::string> FindCheckpointOf(const ServiceContext& service, v1::InitSpec& init) {
   const CheckpointName name = *ParseCheckpointName(init.checkpoint());
-  const absl::StatusOr<JobRecord> record = service.performer->meta().GetJob(name.job);
+  const absl::StatusOr<JobRecord> record = service.control->meta().GetJob(name.job);
   if (absl::IsNotFound(record.status())) {
     return Fault("init.checkpoint", absl::StrCat("no job has the name or id \"", name.job, "\""),
                  "`longhaul list` shows the jobs");
   }
   LH_RETURN_IF_ERROR(record.status());
-  const Fragments& fragments = service.performer->fragments();
+  const Fragments& fragments = service.control->fragments();
   const std::string job_dir = fragments.JobDir(record->id);
   const absl::StatusOr<int64_t> step = FindCheckpoint(*fragments.parts().fs, job_dir, name.step);
   if (absl::IsNotFound(step.status())) {
@@ -53,7 +53,7 @@ absl::StatusOr<std::string> FindCheckpointOf(const ServiceContext& service, v1::
 // The exact name of what the job of this name begins with, if the same words named it: the newest
 // checkpoint may be another one by now, and the one of then be gone.
 std::optional<std::string> BeganWith(const ServiceContext& service, const v1::JobSpec& spec) {
-  MetaStore& meta = service.performer->meta();
+  MetaStore& meta = service.control->meta();
   const absl::StatusOr<JobRecord> job = meta.GetJob(spec.name());
   v1::JobSpec stored;
   if (!job.ok() || !stored.ParseFromString(job->spec)) return std::nullopt;
@@ -109,7 +109,7 @@ std::string PlainImport(const ServiceContext& service, const std::string& folder
 // now, and the store decides whether it is the same job. That job may have begun long ago, with a
 // folder or an upload that is gone by now.
 std::optional<v1::JobSpec> SubmittedBefore(const ServiceContext& service, const v1::JobSpec& spec) {
-  const absl::StatusOr<JobRecord> job = service.performer->meta().GetJob(spec.name());
+  const absl::StatusOr<JobRecord> job = service.control->meta().GetJob(spec.name());
   v1::JobSpec stored;
   if (!job.ok() || job->name != spec.name() || !stored.ParseFromString(job->spec))
     return std::nullopt;
@@ -186,7 +186,7 @@ absl::Status ResolveInitial(const ServiceContext& service, ResolvedJob& resolved
   if (SubmittedBefore(service, resolved.spec).has_value()) return absl::OkStatus();
   const absl::StatusOr<Beginning> beginning = FindBeginning(service, init);
   LH_RETURN_IF_ERROR(beginning.status());
-  FileSystem& fs = *service.performer->fragments().parts().fs;
+  FileSystem& fs = *service.control->fragments().parts().fs;
   LH_RETURN_IF_ERROR(
       ErrorOf(CheckInitialFolder(fs, beginning->folder, beginning->field, resolved)));
   std::string warning = WarningOfBeginning(fs, beginning->folder, beginning->field, resolved.spec);

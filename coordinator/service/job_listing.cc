@@ -32,7 +32,7 @@ void JobListing::ReadNext() {
 void JobListing::Read() {
   wanted_ = std::min(size_ - response_->jobs_size(), kCompletedAtOnce);
   absl::StatusOr<std::vector<ListedJob>> rows =
-      ReadListed(service_.performer->meta(), before_, wanted_);
+      ReadListed(service_.control->meta(), before_, wanted_);
   if (!rows.ok()) return End(rows.status());
   read_ = *std::move(rows);
   const bool posted = service_.owner->PostRead(
@@ -44,7 +44,7 @@ void JobListing::Read() {
 void JobListing::Complete() {
   complete_.clear();
   for (const ListedJob& row : read_)
-    complete_.push_back(Bounded(ReportListed(*service_.performer, row)));
+    complete_.push_back(Bounded(ReportListed(*service_.control, row)));
   if (!service_.reader->Submit([self = shared_from_this()] { self->Add(); })) End(Overloaded());
 }
 

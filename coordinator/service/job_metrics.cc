@@ -62,14 +62,14 @@ void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const Jo
   }
 }
 
-void JobMetrics::Show(const Performer& performer) {
-  for (const std::shared_ptr<LiveJob>& job : performer.All()) {
-    const std::optional<JobView> view = performer.View(job->id());
-    v1::Job report = ReportShortened(*job, job->record, view, performer.now());
+void JobMetrics::Show(const ControlPlane& control) {
+  for (const std::shared_ptr<LiveJob>& job : control.All()) {
+    const std::optional<JobView> view = control.View(job->id());
+    v1::Job report = ReportShortened(*job, job->record, view, control.now());
     // Also where that part of the spec is large.
     if (job->resolved.has_value())
       report.mutable_spec()->mutable_sync()->set_mode(job->resolved->spec.sync().mode());
-    ShowJob(job->name(), report, view.value_or(JobView()), performer.now());
+    ShowJob(job->name(), report, view.value_or(JobView()), control.now());
   }
   shown_.Sweep();
 }

@@ -6,7 +6,7 @@
 #include "common/metrics/pool_metrics.h"
 #include "common/metrics/registry.h"
 #include "common/metrics/shown_series.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/control_plane.h"
 
 namespace longhaul::coordinator {
 
@@ -15,7 +15,7 @@ class JobMetrics {
  public:
   explicit JobMetrics(MetricRegistry& registry);
   // Sets the metrics of the jobs that there are, and ends the series of jobs that are gone.
-  void Show(const Performer& performer);
+  void Show(const ControlPlane& control);
 
  private:
   void ShowJob(const std::string& job, const v1::Job& report, const JobView& view, absl::Time now);

@@ -10,11 +10,11 @@
 
 namespace longhaul::coordinator {
 void JobService::ChangePause(grpc::ServerUnaryReactor* reactor, const JobRecord& record,
-                             const std::string& if_ended, const Event& event, v1::Job* job) {
+                             const std::string& if_ended, const Command& command, v1::Job* job) {
   // The core does not know a job that ended before a restart.
   if (IsEnded(record.state)) return reactor->Finish(ToGrpcStatus(JobEnded(record, if_ended)));
-  StepAndFinish(reactor, *service_.performer, event,
-                [this, id = record.id, job](const std::optional<Answer>&) { return Get(id, job); });
+  DoAndFinish(reactor, *service_.control, command,
+              [this, id = record.id, job](const std::optional<Answer>&) { return Get(id, job); });
 }
 
 grpc::ServerUnaryReactor* JobService::PauseJob(grpc::CallbackServerContext* context,

@@ -74,9 +74,9 @@ absl::Status JobEnded(const JobRecord& record, const std::string& hint) {
                        detail);
 }
 
-JobWatchers::EventSource EventSourceOf(const Performer& performer) {
-  return [&performer](const std::string& job, int64_t sequence) {
-    return performer.EventsAfter(job, sequence);
+JobWatchers::EventSource EventSourceOf(const ControlPlane& control) {
+  return [&control](const std::string& job, int64_t sequence) {
+    return control.EventsAfter(job, sequence);
   };
 }
 
@@ -158,8 +158,7 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
   report->set_inner_step(std::max(slowest_live.value_or(slowest.value_or(0)),
                                   StepOfRounds(job.resolved->schedule, *report)));
   // Every version of the job was made, whatever the last heartbeats said.
-  if (report->state() == v1::COMPLETED)
-    report->set_inner_step(job.resolved->spec.train().steps());
+  if (report->state() == v1::COMPLETED) report->set_inner_step(job.resolved->spec.train().steps());
   report->set_tokens(tokens);
   report->set_contributed_tokens(contributed);
   report->set_data_parallel_bytes(CheckedMul(kDataParallelBytes * report->parameters(), steps)
@@ -184,14 +183,14 @@ void SetMeans(v1::Job* report) {
   if (timed > 0) report->set_utilization(utilization / timed);
 }
 
-v1::Job WithKeptUntil(const Performer& performer, const JobRecord& record, v1::Job report) {
-  const absl::Time until = performer.KeptUntil(record);
+v1::Job WithKeptUntil(const ControlPlane& control, const JobRecord& record, v1::Job report) {
+  const absl::Time until = control.KeptUntil(record);
   if (until != absl::InfiniteFuture()) *report.mutable_kept_until() = ToProto(until);
   return report;
 }
 
-v1::Job ReportKept(const Performer& performer, const JobRecord& record) {
-  return WithKeptUntil(performer, record, ReportEnded(record));
+v1::Job ReportKept(const ControlPlane& control, const JobRecord& record) {
+  return WithKeptUntil(control, record, ReportEnded(record));
 }
 
 // Sets `report.spec` to the shortened spec.
@@ -272,21 +271,21 @@ v1::Job ReportShortened(const LiveJob& job, const JobRecord& record,
   return report;
 }
 
-v1::Job Report(const Performer& performer, const std::string& id) {
-  const std::shared_ptr<LiveJob> job = performer.Find(id);
+v1::Job Report(const ControlPlane& control, const std::string& id) {
+  const std::shared_ptr<LiveJob> job = control.Find(id);
   // The core knows nothing of an ended job. Its record has the reason.
   if (!job || job->record.ended != absl::InfinitePast()) {
-    const absl::StatusOr<JobRecord> record = performer.meta().GetJob(id);
-    if (record.ok()) return ReportKept(performer, *record);
+    const absl::StatusOr<JobRecord> record = control.meta().GetJob(id);
+    if (record.ok()) return ReportKept(control, *record);
   }
   if (!job) return {};
-  return ReportLive(*job, performer.View(id), performer.now());
+  return ReportLive(*job, control.View(id), control.now());
 }
 
-v1::Job Report(const Performer& performer, const JobRecord& record) {
-  const std::shared_ptr<LiveJob> job = performer.Find(record.id);
-  if (!job || record.ended != absl::InfinitePast()) return ReportKept(performer, record);
-  return ReportLive(*job, performer.View(record.id), performer.now());
+v1::Job Report(const ControlPlane& control, const JobRecord& record) {
+  const std::shared_ptr<LiveJob> job = control.Find(record.id);
+  if (!job || record.ended != absl::InfinitePast()) return ReportKept(control, record);
+  return ReportLive(*job, control.View(record.id), control.now());
 }
 
 v1::Job ReportEnded(const JobRecord& record) {
@@ -331,17 +330,17 @@ absl::StatusOr<std::vector<ListedJob>> ReadListed(MetaStore& meta, int64_t befor
   return listed;
 }
 
-v1::Job ReportListed(const Performer& performer, ListedJob listed) {
-  const std::shared_ptr<LiveJob> job = performer.Find(listed.record.id);
+v1::Job ReportListed(const ControlPlane& control, ListedJob listed) {
+  const std::shared_ptr<LiveJob> job = control.Find(listed.record.id);
   const bool ended = listed.record.ended != absl::InfinitePast();
-  if (ended) return WithKeptUntil(performer, listed.record, std::move(listed.report));
+  if (ended) return WithKeptUntil(control, listed.record, std::move(listed.report));
   if (!job) {
     // It ended and was deleted since it was read.
     listed.report.mutable_spec()->set_name(listed.record.name);
     SetRecord(listed.record, &listed.report);
     return std::move(listed.report);
   }
-  return ReportShortened(*job, job->record, performer.View(job->id()), performer.now());
+  return ReportShortened(*job, job->record, control.View(job->id()), control.now());
 }
 
 v1::Job Bounded(v1::Job report) {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/control_plane.h"
 #include "coordinator/service/job_watchers.h"
 #include "longhaul/v1/job.pb.h"
 
@@ -20,13 +20,13 @@ namespace longhaul::coordinator {
 absl::StatusOr<JobRecord> FindJobRecord(MetaStore& meta, const std::string& name_or_id);
 // FAILED_PRECONDITION: JOB_ENDED, of a job that has. `hint`: what to do instead. Any thread.
 absl::Status JobEnded(const JobRecord& record, const std::string& hint = "");
-// The events of the performer's jobs, and of stored ones.
-JobWatchers::EventSource EventSourceOf(const Performer& performer);
+// The events of jobs, also of those that have ended.
+JobWatchers::EventSource EventSourceOf(const ControlPlane& control);
 
 // A stored job as it is now. `record` comes from the store.
-v1::Job Report(const Performer& performer, const JobRecord& record);
+v1::Job Report(const ControlPlane& control, const JobRecord& record);
 // Of one that has ended the record is read. Empty if there is none.
-v1::Job Report(const Performer& performer, const std::string& id);
+v1::Job Report(const ControlPlane& control, const std::string& id);
 
 // Of a job that has not ended, or is about to: `view` is nothing once it has.
 v1::Job ReportLive(const LiveJob& job, const std::optional<JobView>& view, absl::Time now);
@@ -54,7 +54,7 @@ struct ListedJob {
 // but holds the store up only for a few rows at a time.
 absl::StatusOr<std::vector<ListedJob>> ReadListed(MetaStore& meta, int64_t before, int limit);
 // The row as it is now: of a job that lives, what the owner thread alone knows.
-v1::Job ReportListed(const Performer& performer, ListedJob listed);
+v1::Job ReportListed(const ControlPlane& control, ListedJob listed);
 
 // Leaves out what would make a message too large, and counts it: of the pools the ones that are not
 // live first. What remains is below 3 MiB.

@@ -24,10 +24,10 @@ absl::Status UnknownCheckpoint(const std::string& job, absl::string_view what) {
        {{"hint", absl::StrCat("`longhaul checkpoints ", job, "` shows what is kept")}}});
 }
 
-absl::StatusOr<CheckpointFile> OpenFile(Performer& performer,
+absl::StatusOr<CheckpointFile> OpenFile(ControlPlane& control,
                                         const v1::DownloadCheckpointRequest& request) {
-  LH_ASSIGN_OR_RETURN(const JobRecord record, FindJobRecord(performer.meta(), request.job()));
-  Fragments& fragments = performer.fragments();
+  LH_ASSIGN_OR_RETURN(const JobRecord record, FindJobRecord(control.meta(), request.job()));
+  Fragments& fragments = control.fragments();
   FileSystem& fs = *fragments.parts().fs;
   const std::string job_dir = fragments.JobDir(record.id);
   const absl::StatusOr<int64_t> step = FindCheckpoint(
@@ -59,14 +59,14 @@ grpc::ServerUnaryReactor* JobService::CreateCheckpoint(grpc::CallbackServerConte
       return reactor->Finish(ToGrpcStatus(JobEnded(
           record, absl::StrCat("`longhaul checkpoints ", record.name, "` shows what it left"))));
     }
-    StepAndFinish(reactor, *service_.performer, AskCheckpoint{record.id},
-                  [this, response](const std::optional<Answer>& answer) {
-                    const auto& promise = std::get<PromiseCheckpoint>(*answer);
-                    response->set_step(promise.step);
-                    response->set_path(CheckpointPath(
-                        service_.performer->fragments().JobDir(promise.job), promise.step));
-                    return absl::OkStatus();
-                  });
+    DoAndFinish(reactor, *service_.control, AskCheckpoint{record.id},
+                [this, response](const std::optional<Answer>& answer) {
+                  const auto& promise = std::get<PromiseCheckpoint>(*answer);
+                  response->set_step(promise.step);
+                  response->set_path(CheckpointPath(
+                      service_.control->fragments().JobDir(promise.job), promise.step));
+                  return absl::OkStatus();
+                });
   };
   return OnOwnerInTime(context, service_, ToChange(*context, request->job(), std::move(ask)));
 }
@@ -76,8 +76,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* JobService::DownloadCheckpoint(
   LH_RETURN_IF_REFUSED(service_.door, context);
   return SendCheckpointFile(
       context, request,
-      [performer = service_.performer](const v1::DownloadCheckpointRequest& wanted) {
-        return OpenFile(*performer, wanted);
+      [control = service_.control](const v1::DownloadCheckpointRequest& wanted) {
+        return OpenFile(*control, wanted);
       },
       service_.bulk);
 }
@@ -96,16 +96,16 @@ grpc::ServerUnaryReactor* JobService::DeleteJob(grpc::CallbackServerContext* con
           return reactor->Finish(ToGrpcStatus(record.status()));
         // Watchers hear how the job ended before it is removed.
         service_.watchers->Flush(
-            [this](const std::string& id) { return Bounded(Report(*service_.performer, id)); },
-            EventSourceOf(*service_.performer));
-        service_.performer->Delete(request->job(),
-                                   [reactor, response](absl::StatusOr<Performer::Deleted> deleted) {
-                                     if (deleted.ok()) {
-                                       response->set_job_id(deleted->job);
-                                       response->set_deleted(deleted->deleted);
-                                     }
-                                     reactor->Finish(ToGrpcStatus(deleted.status()));
-                                   });
+            [this](const std::string& id) { return Bounded(Report(*service_.control, id)); },
+            EventSourceOf(*service_.control));
+        service_.control->Delete(request->job(),
+                                 [reactor, response](absl::StatusOr<Deleted> deleted) {
+                                   if (deleted.ok()) {
+                                     response->set_job_id(deleted->job);
+                                     response->set_deleted(deleted->deleted);
+                                   }
+                                   reactor->Finish(ToGrpcStatus(deleted.status()));
+                                 });
       });
 }
 
@@ -115,8 +115,8 @@ grpc::ServerUnaryReactor* JobService::ListEvents(grpc::CallbackServerContext* co
   LH_RETURN_IF_REFUSED(service_.door, context);
   return AnswerFromOwner(context, service_, [=, this]() -> absl::Status {
     LH_ASSIGN_OR_RETURN(const JobRecord record,
-                        FindJobRecord(service_.performer->meta(), request->job()));
-    for (v1::JobEvent& event : service_.performer->EventsAfter(record.id, request->after()))
+                        FindJobRecord(service_.control->meta(), request->job()));
+    for (v1::JobEvent& event : service_.control->EventsAfter(record.id, request->after()))
       *response->add_events() = std::move(event);
     return absl::OkStatus();
   });

@@ -44,11 +44,11 @@ absl::StatusOr<ResolvedJob> ResolveBeginning(const ServiceContext& service,
 }
 
 // Pools that connect later may have the names.
-void WarnOfPools(const Performer& performer, ResolvedJob& resolved) {
+void WarnOfPools(const ControlPlane& control, ResolvedJob& resolved) {
   // Else every submit would look at every pool.
   if (resolved.spec.data().pools().empty()) return;
   std::vector<std::string> names;
-  for (const PoolView& pool : performer.Pools()) names.push_back(pool.pool);
+  for (const PoolView& pool : control.Pools()) names.push_back(pool.pool);
   std::string warning = WarningOfPoolNames(resolved.spec, names);
   if (!warning.empty()) resolved.beginning_warnings.push_back(std::move(warning));
 }
@@ -84,7 +84,7 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
 void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRequest* request,
                         v1::SubmitJobResponse* response, ResolvedJob resolved,
                         const std::string& owner) {
-  WarnOfPools(*service_.performer, resolved);
+  WarnOfPools(*service_.control, resolved);
   if (request->validate_only()) {
     *response->mutable_job() = UnstoredJob(resolved);
     return reactor->Finish(grpc::Status::OK);
@@ -92,7 +92,7 @@ void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRe
   auto submit = [=, this, resolved = std::move(resolved)]() mutable -> absl::Status {
     LH_ASSIGN_OR_RETURN(
         const Submitted submitted,
-        service_.performer->Submit(std::move(resolved), request->idempotency_token(), owner));
+        service_.control->Submit(std::move(resolved), request->idempotency_token(), owner));
     response->set_created(submitted.created);
     return Get(submitted.job, response->mutable_job());
   };
@@ -103,15 +103,14 @@ void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRe
 }
 
 absl::Status JobService::Get(const std::string& name_or_id, v1::Job* job) {
-  LH_ASSIGN_OR_RETURN(const JobRecord record,
-                      FindJobRecord(service_.performer->meta(), name_or_id));
-  *job = Bounded(Report(*service_.performer, record));
+  LH_ASSIGN_OR_RETURN(const JobRecord record, FindJobRecord(service_.control->meta(), name_or_id));
+  *job = Bounded(Report(*service_.control, record));
   return absl::OkStatus();
 }
 
 absl::StatusOr<JobRecord> JobService::FindJobToChange(const std::string& name_or_id,
                                                       const JobCaller& caller) {
-  LH_ASSIGN_OR_RETURN(JobRecord record, FindJobRecord(service_.performer->meta(), name_or_id));
+  LH_ASSIGN_OR_RETURN(JobRecord record, FindJobRecord(service_.control->meta(), name_or_id));
   LH_RETURN_IF_ERROR(caller.MayChange(record.name, record.owner));
   return record;
 }
@@ -157,8 +156,8 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(
     if (const absl::Status found = Get(request.job(), &job); !found.ok()) return stream->End(found);
     JobWatcher watcher{.stream = stream};
     if (request.has_events_after()) watcher.events_after = request.events_after();
-    service_.watchers->Add(std::move(watcher), job, request.cursor(), service_.performer->now(),
-                           EventSourceOf(*service_.performer));
+    service_.watchers->Add(std::move(watcher), job, request.cursor(), service_.control->now(),
+                           EventSourceOf(*service_.control));
   };
   const bool posted = service_.owner->PostRead(
       std::move(watch), [stream](const absl::Status& status) { stream->End(status); });
@@ -173,7 +172,7 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
   auto cancel = [=, this](auto* reactor, const auto& record, const std::string&) {
     if (IsEnded(record.state) && record.state != JobState::kCancelled)
       return reactor->Finish(ToGrpcStatus(JobEnded(record)));
-    service_.performer->Step(
+    service_.control->Do(
         coordinator::CancelJob{record.id, BoundedFaultText(request->reason())},
         [this, reactor, response, id = record.id](const std::optional<Answer>& answer) {
           // One that was cancelled before a restart is not known to the core any more.
@@ -192,8 +191,8 @@ grpc::ServerUnaryReactor* JobService::ListCheckpoints(grpc::CallbackServerContex
   LH_RETURN_IF_REFUSED(service_.door, context);
   return AnswerFrom(context, *service_.beside, [=, this]() -> absl::Status {
     LH_ASSIGN_OR_RETURN(const JobRecord record,
-                        FindJobRecord(service_.performer->meta(), request->job()));
-    const Fragments& fragments = service_.performer->fragments();
+                        FindJobRecord(service_.control->meta(), request->job()));
+    const Fragments& fragments = service_.control->fragments();
     LH_ASSIGN_OR_RETURN(
         std::vector<v1::CheckpointManifest> manifests,
         longhaul::ListCheckpoints(*fragments.parts().fs, fragments.JobDir(record.id)));

@@ -71,10 +71,10 @@ class JobService final : public RawJobService {
                                     const std::string& caller)>;
   Answering ToChange(const grpc::CallbackServerContext& context, const std::string& name_or_id,
                      Change change);
-  // Steps the core with an event about the job, and answers with the job. `if_ended`: the hint if
+  // Does the command about the job, and answers with the job. `if_ended`: the hint if
   // it has ended. Owner thread.
   void ChangePause(grpc::ServerUnaryReactor* reactor, const JobRecord& record,
-                   const std::string& if_ended, const Event& event, v1::Job* job);
+                   const std::string& if_ended, const Command& command, v1::Job* job);
   // NOT_FOUND; PERMISSION_DENIED: it is somebody else's. Owner thread.
   absl::StatusOr<JobRecord> FindJobToChange(const std::string& name_or_id, const JobCaller& caller);
 

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/effects/control_plane.h"
 #include "coordinator/effects/job_events.h"
-#include "coordinator/effects/performer.h"
 
 namespace longhaul::coordinator {
 namespace {

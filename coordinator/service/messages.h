@@ -6,7 +6,7 @@
 #include "absl/time/time.h"
 #include "common/io/digest.h"
 #include "common/wire/proto_values.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/control_plane.h"
 #include "coordinator/store/round_records.h"
 #include "longhaul/v1/fragment.pb.h"
 #include "longhaul/v1/job.pb.h"

@@ -1,7 +1,7 @@
 // The Plan of a rank that was admitted. Pure.
 #pragma once
 
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/control_plane.h"
 #include "longhaul/v1/sync.pb.h"
 
 namespace longhaul::coordinator {

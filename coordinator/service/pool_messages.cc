@@ -138,7 +138,7 @@ absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps
   return absl::OkStatus();
 }
 
-JoinPool EventOf(const v1::JoinRequest& request) {
+JoinPool CommandOf(const v1::JoinRequest& request) {
   JoinPool event{.pool = request.pool(),
                  .incarnation = request.incarnation(),
                  .ranks = request.ranks(),
@@ -169,7 +169,7 @@ int EvaluationsTaken(const v1::HeartbeatRequest& request) {
   return taken > 0 ? taken : kEvaluationsTaken;
 }
 
-Heartbeat EventOf(const v1::HeartbeatRequest& request) {
+Heartbeat CommandOf(const v1::HeartbeatRequest& request) {
   Heartbeat event{.pool = request.pool(),
                   .incarnation = request.incarnation(),
                   .job = request.job_id(),
@@ -190,7 +190,7 @@ Heartbeat EventOf(const v1::HeartbeatRequest& request) {
   return event;
 }
 
-LeavePool EventOf(const v1::LeaveRequest& request) {
+LeavePool CommandOf(const v1::LeaveRequest& request) {
   return {request.pool(), request.incarnation(), DurationFromProto(request.return_within())};
 }
 

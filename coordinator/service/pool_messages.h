@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/control_plane.h"
 #include "coordinator/service/names.h"
 #include "longhaul/v1/pool.pb.h"
 
@@ -25,9 +25,9 @@ int EvaluationsTaken(const v1::HeartbeatRequest& request);
 absl::Status CheckEvaluations(const v1::HeartbeatRequest& request, int64_t steps);
 
 // The requests must have passed their checks.
-JoinPool EventOf(const v1::JoinRequest& request);
-Heartbeat EventOf(const v1::HeartbeatRequest& request);
-LeavePool EventOf(const v1::LeaveRequest& request);
+JoinPool CommandOf(const v1::JoinRequest& request);
+Heartbeat CommandOf(const v1::HeartbeatRequest& request);
+LeavePool CommandOf(const v1::LeaveRequest& request);
 
 void Fill(const NodePlace& place, absl::Time now, v1::NodePlace* message);
 

@@ -64,7 +64,7 @@ std::shared_ptr<const v1::JobSpec> PoolService::Assign(const GrantLease& grant,
                                                        const std::string& has_spec_of,
                                                        v1::Assignment* assignment) const {
   if (!grant.assignment.has_value()) return nullptr;
-  const std::shared_ptr<LiveJob> job = service_.performer->Find(grant.assignment->job);
+  const std::shared_ptr<LiveJob> job = service_.control->Find(grant.assignment->job);
   if (!job || !job->resolved.has_value()) return nullptr;
   assignment->set_job_id(job->id());
   assignment->set_ordinal(grant.assignment->ordinal);
@@ -79,7 +79,7 @@ std::shared_ptr<const v1::JobSpec> PoolService::Assign(const GrantLease& grant,
 bool PoolService::Remember(const v1::JoinRequest& request) {
   if (descriptions_.size() >= kDescriptionsMax) {
     std::set<std::string> known;
-    for (const PoolView& view : service_.performer->Pools()) known.insert(view.pool);
+    for (const PoolView& view : service_.control->Pools()) known.insert(view.pool);
     std::erase_if(descriptions_, [&](const auto& item) { return !known.contains(item.first); });
   }
   Description& description = descriptions_[request.pool()];
@@ -114,7 +114,7 @@ void PoolService::Finish(grpc::ServerUnaryReactor* reactor, const GrantLease& gr
     const std::vector<std::string> kept(request.kept_jobs().begin(), request.kept_jobs().end());
     // An error tells none.
     const absl::StatusOr<std::vector<std::string>> ended =
-        asks ? service_.performer->meta().EndedOf(kept) : std::vector<std::string>();
+        asks ? service_.control->meta().EndedOf(kept) : std::vector<std::string>();
     if (ended.ok()) response->mutable_ended_jobs()->Add(ended->begin(), ended->end());
     reactor->Finish(grpc::Status::OK);
   });
@@ -127,17 +127,17 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
   LH_RETURN_IF_REFUSED(service_.door, context);
   const absl::Status valid = CheckJoin(service_.CallerOf(*context), *request);
   if (!valid.ok()) return Answered(context, valid);
-  return OnOwner(context, service_,
-                 [this, request, response,
-                  event = Event(EventOf(*request))](grpc::ServerUnaryReactor* reactor) {
-                   service_.performer->Step(event, [this, request, response,
-                                                    reactor](const std::optional<Answer>& answer) {
-                     if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
-                       return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
-                     const auto& grant = std::get<GrantLease>(*answer);
-                     Finish(reactor, grant, Joined(grant, *request, response), *request, response);
-                   });
-                 });
+  return OnOwner(
+      context, service_,
+      [this, request, response, join = CommandOf(*request)](grpc::ServerUnaryReactor* reactor) {
+        service_.control->Do(
+            join, [this, request, response, reactor](const std::optional<Answer>& answer) {
+              if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
+                return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+              const auto& grant = std::get<GrantLease>(*answer);
+              Finish(reactor, grant, Joined(grant, *request, response), *request, response);
+            });
+      });
 }
 
 std::shared_ptr<const v1::JobSpec> PoolService::Joined(const GrantLease& grant,
@@ -151,12 +151,12 @@ std::shared_ptr<const v1::JobSpec> PoolService::Joined(const GrantLease& grant,
       Assign(grant, /*has_spec_of=*/"", response->mutable_assignment());
   std::string as;
   if (grant.node.has_value()) {
-    Fill(*grant.node, service_.performer->now(), response->mutable_node());
+    Fill(*grant.node, service_.control->now(), response->mutable_node());
     as = absl::StrFormat(" as node %d of %d%s%s", grant.node->node, grant.node->nodes,
                          grant.node->missing.empty() ? "" : ", waits for ", grant.node->missing);
   }
   if (!Remember(request)) return spec;
-  service_.performer->log()
+  service_.control->log()
       .With({.pool = request.pool()})
       .Info(absl::StrCat("joined with ", request.ranks(), request.ranks() == 1 ? " rank" : " ranks",
                          as));
@@ -171,7 +171,7 @@ grpc::ServerUnaryReactor* PoolService::Heartbeat(grpc::CallbackServerContext* co
   if (!valid.ok()) return Answered(context, valid);
   // What a request carries is unpacked here, since the owner thread serves all pools.
   return OnOwner(context, service_,
-                 [this, request, response, event = EventOf(*request),
+                 [this, request, response, event = CommandOf(*request),
                   progress = JobProgress::Cleaned(request->progress())](
                      grpc::ServerUnaryReactor* reactor) mutable {
                    Beat(reactor, *request, response, event, std::move(progress));
@@ -186,25 +186,24 @@ void PoolService::Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatReq
   std::vector<int64_t> evaluated;
   for (const coordinator::Evaluation& e : event.evaluations)
     if (!e.of_pool && !e.final) evaluated.push_back(e.version);
-  service_.performer->Step(
-      Event(std::move(event)), [this, &request, response, reactor, taken = *taken,
-                                evaluated](const std::optional<Answer>& answer) {
-        if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
-          return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
-        // They are durable.
-        const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
-        for (const int64_t version : evaluated)
-          if (job != nullptr) job->progress.Answered(request.pool(), version);
-        const auto& grant = std::get<GrantLease>(*answer);
-        *response->mutable_lease() = ToProto(grant.lease);
-        std::shared_ptr<const v1::JobSpec> spec =
-            Assign(grant, request.has_spec_of(), response->mutable_assignment());
-        if (grant.node.has_value())
-          Fill(*grant.node, service_.performer->now(), response->mutable_node());
-        response->set_evaluations_acknowledged(taken);
-        heartbeats_.With().Increment();
-        Finish(reactor, grant, std::move(spec), request, response);
-      });
+  service_.control->Do(std::move(event), [this, &request, response, reactor, taken = *taken,
+                                          evaluated](const std::optional<Answer>& answer) {
+    if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
+      return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+    // They are durable.
+    const std::shared_ptr<LiveJob> job = service_.control->Find(request.job_id());
+    for (const int64_t version : evaluated)
+      if (job != nullptr) job->progress.Answered(request.pool(), version);
+    const auto& grant = std::get<GrantLease>(*answer);
+    *response->mutable_lease() = ToProto(grant.lease);
+    std::shared_ptr<const v1::JobSpec> spec =
+        Assign(grant, request.has_spec_of(), response->mutable_assignment());
+    if (grant.node.has_value())
+      Fill(*grant.node, service_.control->now(), response->mutable_node());
+    response->set_evaluations_acknowledged(taken);
+    heartbeats_.With().Increment();
+    Finish(reactor, grant, std::move(spec), request, response);
+  });
 }
 
 // What a heartbeat reports of the job that the pool works on. A report of a pool without a place
@@ -215,13 +214,13 @@ absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& requ
   int64_t taken = 0;
   const int count = EvaluationsTaken(request);
   for (int i = 0; i < count; ++i) taken = std::max(taken, request.evaluations(i).step());
-  const std::shared_ptr<LiveJob> job = service_.performer->Find(request.job_id());
+  const std::shared_ptr<LiveJob> job = service_.control->Find(request.job_id());
   if (!job || !job->resolved.has_value()) return taken;
   const auto within = [last = job->resolved->spec.train().steps()](int64_t step) {
     return std::clamp<int64_t>(step, 0, last);
   };
   event.inner_step = within(event.inner_step);
-  const std::optional<ParticipantView> place = service_.performer->Place(job->id(), request.pool());
+  const std::optional<ParticipantView> place = service_.control->Place(job->id(), request.pool());
   const std::string& incarnation =
       request.running().empty() ? request.incarnation() : request.running();
   if (!place.has_value() || place->incarnation != incarnation || !place->live) return taken;
@@ -231,11 +230,10 @@ absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& requ
   progress.set_inner_step(within(progress.inner_step()));
   job->progress.ReportCleaned(request.pool(), incarnation, place->start_step.value_or(0),
                               std::move(progress));
-  job->history.Reported(job->progress.pools().at(request.pool()).Total(),
-                        service_.performer->now());
-  if (JobTracks* tracks = service_.performer->tracks(); tracks != nullptr)
-    tracks->Progressed(*job, request.pool(), service_.performer->now());
-  service_.watchers->Changed(job->id(), service_.performer->now());
+  job->history.Reported(job->progress.pools().at(request.pool()).Total(), service_.control->now());
+  if (JobTracks* tracks = service_.control->tracks(); tracks != nullptr)
+    tracks->Progressed(*job, request.pool(), service_.control->now());
+  service_.watchers->Changed(job->id(), service_.control->now());
   return taken;
 }
 
@@ -277,7 +275,7 @@ absl::Status PoolService::TakeEvaluations(const LiveJob& job, const v1::Heartbea
   }
   for (const coordinator::Evaluation& e : event.evaluations) {
     if (std::isfinite(e.loss)) continue;
-    service_.performer->log()
+    service_.control->log()
         .With({.job = job.name(), .pool = request.pool(), .job_id = job.id()})
         .Warning(absl::StrCat("evaluation at step ", e.step, ": the loss is not finite"));
     break;
@@ -292,9 +290,9 @@ grpc::ServerUnaryReactor* PoolService::Leave(grpc::CallbackServerContext* contex
   const absl::Status valid =
       CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
   if (!valid.ok()) return Answered(context, valid);
-  return AnswerStep(
-      context, service_, EventOf(*request), [this, request](const std::optional<Answer>&) {
-        service_.performer->log()
+  return AnswerCommand(
+      context, service_, CommandOf(*request), [this, request](const std::optional<Answer>&) {
+        service_.control->log()
             .With({.pool = request->pool()})
             .Info(absl::StrCat("left: ", request->reason().substr(0, kPoolTextBytesMax)));
         return absl::OkStatus();
@@ -323,7 +321,7 @@ v1::Pool PoolService::Describe(const PoolView& view, absl::Time now) const {
   pool.set_set_aside_left_out(KeepWithin(kPoolSetAsideBytesMax, pool.mutable_set_aside()));
   if (!view.assignment.has_value()) return pool;
   pool.set_job_id(view.assignment->job);
-  const std::shared_ptr<LiveJob> job = service_.performer->Find(view.assignment->job);
+  const std::shared_ptr<LiveJob> job = service_.control->Find(view.assignment->job);
   if (!job) return pool;
   pool.set_job(job->name());
   const auto& pools = job->progress.pools();
@@ -336,11 +334,11 @@ v1::Pool PoolService::Describe(const PoolView& view, absl::Time now) const {
 
 void PoolService::List(const std::string& after, size_t bytes_max,
                        v1::ListPoolsResponse* response) const {
-  const absl::Time now = service_.performer->now();
+  const absl::Time now = service_.control->now();
   size_t bytes = 0;
   std::string last = after;
   while (true) {
-    const std::vector<PoolView> views = service_.performer->Pools(last, kViewsAtOnce);
+    const std::vector<PoolView> views = service_.control->Pools(last, kViewsAtOnce);
     for (const PoolView& view : views) {
       v1::Pool pool = Describe(view, now);
       bytes += pool.ByteSizeLong();

@@ -9,8 +9,8 @@
 #include "common/rpc/fragment_server.h"
 #include "coordinator/access/caller.h"
 #include "coordinator/access/door.h"
+#include "coordinator/effects/control_plane.h"
 #include "coordinator/effects/owner_thread.h"
-#include "coordinator/effects/performer.h"
 #include "coordinator/service/job_watchers.h"
 #include "coordinator/service/plan_streams.h"
 #include "coordinator/service/refused_call.h"
@@ -22,7 +22,7 @@ namespace longhaul::coordinator {
 struct ServiceContext {
   OwnerThread* owner = nullptr;
   // Owner thread, except where it says otherwise.
-  Performer* performer = nullptr;
+  ControlPlane* control = nullptr;
   PlanStreams* plan_streams = nullptr;
   JobWatchers* watchers = nullptr;
   // Reads files, so that the owner thread does not wait for the disk. A user's folder may take

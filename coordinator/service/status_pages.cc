@@ -77,7 +77,7 @@ absl::StatusOr<v1::JobDetail> WithStoredEvaluations(const StatusSource& source,
                                                     v1::JobDetail detail) {
   return FromReader<v1::JobDetail>(
       source,
-      [&meta = source.service.performer->meta(),
+      [&meta = source.service.control->meta(),
        detail = std::move(detail)]() mutable -> absl::StatusOr<v1::JobDetail> {
         JobProgress progress(0);
         LH_RETURN_IF_ERROR(ReadEvaluations(meta, detail.job().id(), progress));
@@ -89,7 +89,7 @@ absl::StatusOr<v1::JobDetail> WithStoredEvaluations(const StatusSource& source,
 absl::StatusOr<v1::Overview> AskOverview(const StatusSource& source) {
   LH_ASSIGN_OR_RETURN(std::vector<ListedJob> jobs,
                       FromReader<std::vector<ListedJob>>(source, [source] {
-                        return ReadListed(source.service.performer->meta(),
+                        return ReadListed(source.service.control->meta(),
                                           std::numeric_limits<int64_t>::max(), kJobsMax);
                       }));
   return FromOwner<v1::Overview>(source, [source, jobs = std::move(jobs)]() mutable {
@@ -125,15 +125,14 @@ Page JsonOf(const absl::StatusOr<Message>& answer) {
 }  // namespace
 
 v1::Overview MakeOverview(const StatusSource& source, std::vector<ListedJob> jobs) {
-  const Performer& performer = *source.service.performer;
+  const ControlPlane& control = *source.service.control;
   v1::Overview overview;
   overview.set_version(LONGHAUL_VERSION);
-  *overview.mutable_now() = ToProto(performer.now());
+  *overview.mutable_now() = ToProto(control.now());
   *overview.mutable_started_at() = ToProto(source.started);
   const absl::Status ready = source.ready();
   if (!ready.ok()) overview.set_not_ready(std::string(ready.message()));
-  for (ListedJob& job : jobs)
-    *overview.add_jobs() = Bounded(ReportListed(performer, std::move(job)));
+  for (ListedJob& job : jobs) *overview.add_jobs() = Bounded(ReportListed(control, std::move(job)));
   v1::ListPoolsResponse pools;
   source.pools->List("", std::numeric_limits<size_t>::max(), &pools);
   overview.mutable_pools()->Swap(pools.mutable_pools());
@@ -141,15 +140,15 @@ v1::Overview MakeOverview(const StatusSource& source, std::vector<ListedJob> job
 }
 
 absl::StatusOr<JobPage> MakeJobPage(const StatusSource& source, const std::string& job) {
-  const Performer& performer = *source.service.performer;
-  LH_ASSIGN_OR_RETURN(const JobRecord record, performer.meta().GetJob(job));
+  const ControlPlane& control = *source.service.control;
+  LH_ASSIGN_OR_RETURN(const JobRecord record, control.meta().GetJob(job));
   JobPage page;
   v1::JobDetail& detail = page.detail;
-  *detail.mutable_now() = ToProto(performer.now());
-  *detail.mutable_job() = Report(performer, record);
-  for (v1::JobEvent& event : performer.EventsAfter(record.id, 0))
+  *detail.mutable_now() = ToProto(control.now());
+  *detail.mutable_job() = Report(control, record);
+  for (v1::JobEvent& event : control.EventsAfter(record.id, 0))
     *detail.add_events() = std::move(event);
-  if (const std::shared_ptr<LiveJob> live = performer.Find(record.id)) {
+  if (const std::shared_ptr<LiveJob> live = control.Find(record.id)) {
     page.has_evaluations = live->resolved.has_value();
     if (page.has_evaluations) live->progress.FillEvaluations(&detail);
     live->history.Fill(&detail);

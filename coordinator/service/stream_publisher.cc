@@ -42,20 +42,20 @@ void StreamPublisher::JobEnded(const LiveJob& job, const EndJob& end) {
 }
 
 void StreamPublisher::JobChanged(const LiveJob& job) {
-  watchers_->Changed(job.id(), performer_->now());
+  watchers_->Changed(job.id(), control_->now());
 }
 
 std::string StreamPublisher::StatusOf(const LiveJob& job, const JobRecord& record,
                                       const std::optional<JobFault>& fault) {
-  v1::Job report = ReportShortened(job, record, performer_->View(job.id()), performer_->now());
+  v1::Job report = ReportShortened(job, record, control_->View(job.id()), control_->now());
   report.clear_error();
   if (fault.has_value()) *report.mutable_error() = ToProto(*fault);
   return KeptStatus(std::move(report));
 }
 
 void StreamPublisher::Flush() {
-  watchers_->Flush([this](const std::string& id) { return Bounded(Report(*performer_, id)); },
-                   EventSourceOf(*performer_));
+  watchers_->Flush([this](const std::string& id) { return Bounded(Report(*control_, id)); },
+                   EventSourceOf(*control_));
 }
 
 }  // namespace longhaul::coordinator

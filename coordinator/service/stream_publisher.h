@@ -1,10 +1,10 @@
-// Sends what the performer reports to connected clients: commits and ends to the WatchPlan streams,
+// Sends what took effect to connected clients: commits and ends to the WatchPlan streams,
 // changes to the WatchJob streams.
 #pragma once
 
 #include <string>
 
-#include "coordinator/effects/performer.h"
+#include "coordinator/effects/control_plane.h"
 #include "coordinator/effects/publisher.h"
 #include "coordinator/service/job_watchers.h"
 #include "coordinator/service/plan_streams.h"
@@ -14,10 +14,10 @@ namespace longhaul::coordinator {
 // Owner thread.
 class StreamPublisher : public Publisher {
  public:
-  // All outlive the object; the performer is there before the first call.
+  // All outlive the object; the control plane is there before the first call.
   StreamPublisher(PlanStreams* plan_streams, JobWatchers* watchers)
       : plan_streams_(plan_streams), watchers_(watchers) {}
-  void Connect(Performer* performer) { performer_ = performer; }
+  void Connect(ControlPlane* control) { control_ = control; }
 
   void SeedRequested(const LiveJob& job, const RequestSeed& request) override;
   void CommitPublished(const LiveJob& job, const PublishCommit& commit) override;
@@ -34,7 +34,7 @@ class StreamPublisher : public Publisher {
  private:
   PlanStreams* const plan_streams_;
   JobWatchers* const watchers_;
-  Performer* performer_ = nullptr;
+  ControlPlane* control_ = nullptr;
 };
 
 }  // namespace longhaul::coordinator

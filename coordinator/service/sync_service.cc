@@ -38,11 +38,11 @@ void TakeData(const ServiceContext& service, LiveJob& job, const std::string& po
   v1::JobEvent event = MakeEvent(v1::POOL_DATA_CHANGED, v1::WARNING,
                                  absl::StrCat("began again with other data: ", change));
   event.set_pool(pool);
-  service.performer->log()
+  service.control->log()
       .With({.job = job.name(), .pool = pool, .job_id = job.id()})
       .Warning(event.message());
-  job.events.Add(std::move(event), service.performer->now());
-  service.watchers->Changed(job.id(), service.performer->now());
+  job.events.Add(std::move(event), service.control->now());
+  service.watchers->Changed(job.id(), service.control->now());
 }
 
 }  // namespace
@@ -62,29 +62,29 @@ grpc::ServerWriteReactor<v1::PlanEvent>* SyncService::WatchPlan(
   }
   const PlanStreams::Rank rank{request->job_id(), request->pool(), request->incarnation(),
                                request->rank()};
-  const bool posted =
-      service_.owner->Post([service = service_, stream, rank, data = request->data()] {
-        // The stream is registered and the plan is sent before the notices that follow the
-        // admission.
-        service.performer->Step(
-            RankReady{rank.job, rank.pool, rank.incarnation, rank.rank},
-            [service, stream, rank, data](const std::optional<Answer>& answer) {
-              const auto* admitted = std::get_if<AdmitRank>(&*answer);
-              if (admitted == nullptr) return stream->End(ToStatus(std::get<Refuse>(*answer)));
-              const std::shared_ptr<LiveJob> job = service.performer->Find(rank.job);
-              const std::optional<JobView> view = service.performer->View(rank.job);
-              // The job ended while its admission waited for the disk.
-              if (!view.has_value()) {
-                return stream->End(WithErrorInfo(
-                    absl::FailedPreconditionError(absl::StrCat(
-                        "job ", job == nullptr ? rank.job : job->name(), " has ended")),
-                    {"JOB_ENDED", {}}));
-              }
-              TakeData(service, *job, rank.pool, data);
-              stream->Send(MakePlan(*job, *view, *admitted));
-              service.plan_streams->Add(rank, stream);
-            });
-      });
+  const bool posted = service_.owner->Post([service = service_, stream, rank,
+                                            data = request->data()] {
+    // The stream is registered and the plan is sent before the notices that follow the
+    // admission.
+    service.control->Do(RankReady{rank.job, rank.pool, rank.incarnation, rank.rank},
+                        [service, stream, rank, data](const std::optional<Answer>& answer) {
+                          const auto* admitted = std::get_if<AdmitRank>(&*answer);
+                          if (admitted == nullptr)
+                            return stream->End(ToStatus(std::get<Refuse>(*answer)));
+                          const std::shared_ptr<LiveJob> job = service.control->Find(rank.job);
+                          const std::optional<JobView> view = service.control->View(rank.job);
+                          // The job ended while its admission waited for the disk.
+                          if (!view.has_value()) {
+                            return stream->End(WithErrorInfo(
+                                absl::FailedPreconditionError(absl::StrCat(
+                                    "job ", job == nullptr ? rank.job : job->name(), " has ended")),
+                                {"JOB_ENDED", {}}));
+                          }
+                          TakeData(service, *job, rank.pool, data);
+                          stream->Send(MakePlan(*job, *view, *admitted));
+                          service.plan_streams->Add(rank, stream);
+                        });
+  });
   if (!posted) stream->End(Overloaded());
   return stream.get();
 }
@@ -103,7 +103,7 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
       },
       FinishWith([=, this] {
         absl::StatusOr<v1::GetContributionResponse> found =
-            service_.performer->fragments().FindContribution(*request);
+            service_.control->fragments().FindContribution(*request);
         if (found.ok()) *response = *std::move(found);
         return found.status();
       }));
@@ -112,7 +112,7 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
 grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(
     grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  PushHandler handler = service_.performer->fragments().MakePushHandler();
+  PushHandler handler = service_.control->fragments().MakePushHandler();
   handler.on_header = [begin = std::move(handler.on_header), caller = service_.CallerOf(*context)](
                           const v1::PushHeader& header) -> absl::StatusOr<StreamLimits> {
     LH_RETURN_IF_ERROR(CheckPool(caller, header.pool(), header.incarnation()));
@@ -124,7 +124,7 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(
 grpc::ServerWriteReactor<grpc::ByteBuffer>* SyncService::PullFragment(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  PullHandler handler = service_.performer->fragments().MakePullHandler();
+  PullHandler handler = service_.control->fragments().MakePullHandler();
   handler.on_admit = [caller = service_.CallerOf(*context)](const v1::PullRequest& request) {
     return CheckPool(caller, request.pool(), request.incarnation());
   };

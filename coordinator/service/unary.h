@@ -89,24 +89,25 @@ grpc::ServerUnaryReactor* AnswerFromOwner(grpc::CallbackServerContext* context,
       FinishWith(std::move(decide)));
 }
 
-// Steps the core, and ends the call when the decision is durable: with the answer, if it is a
+// Does the command, and ends the call when the decision is durable: with the answer, if it is a
 // refusal, else with respond(answer) -> absl::Status. Owner thread.
 template <typename Respond>
-void StepAndFinish(grpc::ServerUnaryReactor* reactor, Performer& performer, const Event& event,
-                   Respond respond) {
-  performer.Step(
-      event, [reactor, respond = std::move(respond)](const std::optional<Answer>& answer) mutable {
-        const Refuse* refusal = RefusalIn(answer);
-        reactor->Finish(ToGrpcStatus(refusal != nullptr ? ToStatus(*refusal) : respond(answer)));
-      });
+void DoAndFinish(grpc::ServerUnaryReactor* reactor, ControlPlane& control, const Command& command,
+                 Respond respond) {
+  control.Do(command, [reactor,
+                       respond = std::move(respond)](const std::optional<Answer>& answer) mutable {
+    const Refuse* refusal = RefusalIn(answer);
+    reactor->Finish(ToGrpcStatus(refusal != nullptr ? ToStatus(*refusal) : respond(answer)));
+  });
 }
 template <typename Respond>
-grpc::ServerUnaryReactor* AnswerStep(grpc::CallbackServerContext* context,
-                                     const ServiceContext& service, Event event, Respond respond) {
+grpc::ServerUnaryReactor* AnswerCommand(grpc::CallbackServerContext* context,
+                                        const ServiceContext& service, Command command,
+                                        Respond respond) {
   return OnOwner(context, service,
-                 [performer = service.performer, event = std::move(event),
+                 [control = service.control, command = std::move(command),
                   respond = std::move(respond)](grpc::ServerUnaryReactor* reactor) mutable {
-                   StepAndFinish(reactor, *performer, event, std::move(respond));
+                   DoAndFinish(reactor, *control, command, std::move(respond));
                  });
 }
 

@@ -69,7 +69,7 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   bool Pause(const std::string& name, bool stays);
   bool Resume(const std::string& name);
   std::optional<coordinator::Answer> AskCheckpoint(const std::string& name);
-  std::optional<absl::StatusOr<coordinator::Performer::Deleted>> Delete(const std::string& name);
+  std::optional<absl::StatusOr<coordinator::Deleted>> Delete(const std::string& name);
   // If it makes a new group of nodes, this gives the group its name.
   void Join(coordinator::JoinPool join, const Answer& answer);
   void Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer);

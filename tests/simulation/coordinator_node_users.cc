@@ -21,7 +21,7 @@ std::optional<absl::Status> CoordinatorNode::Submit(const v1::JobSpec& spec,
   rules_[id] = {static_cast<float>(outer.lr()), static_cast<float>(outer.momentum())};
   absl::Status submitted;
   const bool alive = Enter([&] {
-    submitted = coordinator::ResolveInitial({.performer = &performer()}, *resolved);
+    submitted = coordinator::ResolveInitial({.control = &performer()}, *resolved);
     if (!submitted.ok()) return;
     ObserveBeginning(*resolved, id);
     submitted = performer().Submit(*std::move(resolved), id).status();
@@ -96,10 +96,9 @@ std::optional<coordinator::Answer> CoordinatorNode::AskCheckpoint(const std::str
   return *answer;
 }
 
-std::optional<absl::StatusOr<coordinator::Performer::Deleted>> CoordinatorNode::Delete(
+std::optional<absl::StatusOr<coordinator::Deleted>> CoordinatorNode::Delete(
     const std::string& name) {
-  const auto answer =
-      std::make_shared<std::optional<absl::StatusOr<coordinator::Performer::Deleted>>>();
+  const auto answer = std::make_shared<std::optional<absl::StatusOr<coordinator::Deleted>>>();
   if (const absl::StatusOr<JobRecord> job = meta_->GetJob(name); job.ok())
     world_->checker.MayBeDeleted(job->id);
   const bool alive = Enter([&] {

@@ -51,13 +51,13 @@ class Coordinating {
     v1::LeaveRequest leave;
     v1::WatchPlanRequest watch;
     if (kind == kJoin && join.ParseFromString(bytes)) {
-      if (Passes(coordinator::CheckJoin(caller_, join))) Step(coordinator::EventOf(join));
+      if (Passes(coordinator::CheckJoin(caller_, join))) Step(coordinator::CommandOf(join));
     } else if (kind == kHeartbeat && heartbeat.ParseFromString(bytes)) {
       if (Passes(coordinator::CheckHeartbeat(caller_, heartbeat)) &&
           Passes(coordinator::CheckEvaluations(heartbeat, kSteps)))
-        Step(coordinator::EventOf(heartbeat));
+        Step(coordinator::CommandOf(heartbeat));
     } else if (kind == kLeave && leave.ParseFromString(bytes)) {
-      Step(coordinator::EventOf(leave));
+      Step(coordinator::CommandOf(leave));
     } else if (kind == kWatchPlan && watch.ParseFromString(bytes)) {
       Step(coordinator::RankReady{watch.job_id(), watch.pool(), watch.incarnation(), watch.rank()});
     } else if (kind == kPush && push.ParseFromString(bytes)) {

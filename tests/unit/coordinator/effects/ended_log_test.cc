@@ -256,9 +256,8 @@ TEST_F(EndedLogTest, ADeletedJobGoesWhole) {
   const std::string id = RunAndCancel();
   // The removal of the log has begun, and the job is deleted before it ends.
   Pass(absl::Seconds(61));
-  performer_->Delete(id, [](absl::StatusOr<Performer::Deleted> deleted) {
-    EXPECT_TRUE(deleted.ok()) << deleted.status();
-  });
+  performer_->Delete(
+      id, [](absl::StatusOr<Deleted> deleted) { EXPECT_TRUE(deleted.ok()) << deleted.status(); });
   Pass(absl::Seconds(1));
   Crank();
   Pass(absl::Seconds(11));

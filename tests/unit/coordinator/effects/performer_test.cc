@@ -71,11 +71,13 @@ TEST_F(PerformerTest, TheStoreOfAPausedJobIsClosedUntilTheJobIsResumed) {
   // Pools of an earlier version are released at once.
   Step(PauseJob{id, "token:ann", "night"});
   EXPECT_EQ(Taken(), (Trace{"store id1 pause 1, id1 place of a gone, id1 place of b gone",
-                            "answer nothing", "release a", "release b", "begin background"}));
+                            "begin background", "answer nothing", "release a", "release b",
+                            "begin background"}))
+      << "its state is noted and its store closed in the background";
   EXPECT_EQ(performer_->Find(id)->state(), JobState::kPausing);
   const std::weak_ptr<SharedStore> open = performer_->Find(id)->fragments->store();
   Crank();
-  EXPECT_EQ(Taken(), Trace{"store id1 pause 2status 3"});
+  EXPECT_EQ(Taken(), (Trace{"store id1 pause 2status 3", "begin background"}));
   EXPECT_EQ(performer_->Find(id)->state(), JobState::kPaused);
   EXPECT_EQ(performer_->Find(id)->fragments->store(), nullptr);
   EXPECT_TRUE(open.expired()) << "its memory is given back";
@@ -99,7 +101,8 @@ TEST_F(PerformerTest, TheStoreOfAPausedJobIsClosedUntilTheJobIsResumed) {
   EXPECT_THAT(messages, testing::IsSupersetOf({"is PAUSING, by token:ann: night", "is PAUSED"}));
 
   Step(ResumeJob{id, "token:bob"});
-  EXPECT_EQ(Taken(), (Trace{"store id1 pause 3status 3", "answer nothing", "begin background"}));
+  EXPECT_EQ(Taken(), (Trace{"store id1 pause 3status 3", "begin background", "answer nothing",
+                            "begin background"}));
   Crank();
   incarnation_ = "2";
   for (const char* pool : {"a", "b"}) Join(pool);
@@ -157,9 +160,10 @@ TEST_F(PerformerTest, AStepTakenInAPublishersCallWaitsForItsTurn) {
     trace_.push_back("the call returns");
   };
   Step(Failing(id, "b"));
-  EXPECT_EQ(Taken(), (Trace{"store id1 place of b gone", "answer lease b", "release b",
-                            "the call returns", "begin apply", "store id1 CANCELLED",
-                            "answer nothing", "begin background", "end id1 CANCELLED"}));
+  EXPECT_EQ(Taken(),
+            (Trace{"store id1 place of b gone", "answer lease b", "release b", "the call returns",
+                   "begin apply", "store id1 CANCELLED", "begin background", "answer nothing",
+                   "begin background", "end id1 CANCELLED"}));
 }
 
 TEST_F(PerformerTest, AnEndedJobIsForgottenWhenItsLastWorksHaveEnded) {
@@ -285,9 +289,8 @@ TEST_F(PerformerTest, AJobDoesNotBeginWithACheckpointOfADeletedOne) {
   next.spec.mutable_init()->set_checkpoint(base + "@6");
   ASSERT_TRUE(performer_->Submit(next, "").ok());
   Step(CancelJob{"id2", ""});
-  performer_->Delete(base, [](absl::StatusOr<Performer::Deleted> deleted) {
-    EXPECT_TRUE(deleted.ok()) << deleted.status();
-  });
+  performer_->Delete(
+      base, [](absl::StatusOr<Deleted> deleted) { EXPECT_TRUE(deleted.ok()) << deleted.status(); });
   // Its files are removed later.
   next.spec.set_name("later");
   const absl::Status refused = performer_->Submit(next, "").status();
@@ -329,8 +332,8 @@ TEST_F(PerformerTest, AFatalErrorWhileCountersAreStoredHalts) {
 TEST_F(PerformerTest, AnEndedJobIsForgottenAfterAWhile) {
   const std::string id = RunPair();
   Step(CancelJob{id});
-  EXPECT_EQ(Taken(), (Trace{"store id1 CANCELLED", "answer nothing", "begin background",
-                            "end id1 CANCELLED"}));
+  EXPECT_EQ(Taken(), (Trace{"store id1 CANCELLED", "begin background", "answer nothing",
+                            "begin background", "end id1 CANCELLED"}));
   Pass(absl::Seconds(59));
   ASSERT_NE(performer_->Find(id), nullptr);
   EXPECT_NE(fragments_->Find(id), nullptr) << "its last commits can be pulled";

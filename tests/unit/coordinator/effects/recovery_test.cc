@@ -65,7 +65,7 @@ TEST_F(PerformerRecoveryTest, TheJobWithWhoseCheckpointAQuarantinedOneBeginsIsKe
   Pass(absl::Hours(2));
   Pass(absl::Hours(2));
   EXPECT_TRUE(meta_->GetJob(base).ok());
-  performer_->Delete(base, [](absl::StatusOr<Performer::Deleted> deleted) {
+  performer_->Delete(base, [](absl::StatusOr<Deleted> deleted) {
     EXPECT_EQ(ErrorInfoOf(deleted.status())->reason, "CHECKPOINT_IN_USE");
   });
   Step(CancelJob{"later", ""});
@@ -84,8 +84,8 @@ TEST_F(PerformerRecoveryTest, AQuarantinedJobCanBeCancelledAndRefusesItsPools) {
   EXPECT_EQ(ErrorInfoOf(performer_->Judge({"bytes", "a", "1", 0, 1}))->reason, "JOB_QUARANTINED");
   Taken();
   Step(CancelJob{"bytes", "no use"});
-  EXPECT_EQ(Taken(), (Trace{"store bytes CANCELLED", "answer nothing", "end bytes CANCELLED",
-                            "begin background"}))
+  EXPECT_EQ(Taken(), (Trace{"store bytes CANCELLED", "begin background", "answer nothing",
+                            "end bytes CANCELLED", "begin background"}))
       << "its log is looked at";
   EXPECT_EQ(meta_->GetJob("bytes")->state, JobState::kCancelled);
   EXPECT_EQ(performer_->Find("bytes")->state(), JobState::kCancelled);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "coordinator/core/coordinator.h"
+#include "coordinator/pool/set_aside.h"
 #include "coordinator/service/pool_messages.h"
 
 namespace longhaul::coordinator {
@@ -96,9 +98,9 @@ TEST(MessagesTest, ManyEvaluationsAreTakenAFewAtATimeAndThoseOfAStepTogether) {
   for (int i = 0; i < 64; ++i) request.add_evaluations()->set_step(i);
   EXPECT_EQ(EvaluationsTaken(request), 64);
   request.add_evaluations()->set_step(64);
-  EXPECT_EQ(EventOf(request).evaluations.size(), 64u);
+  EXPECT_EQ(CommandOf(request).evaluations.size(), 64u);
   request.mutable_evaluations(64)->set_step(63);
-  EXPECT_EQ(EventOf(request).evaluations.size(), 63u);
+  EXPECT_EQ(CommandOf(request).evaluations.size(), 63u);
   for (v1::Evaluation& evaluation : *request.mutable_evaluations()) evaluation.set_step(7);
   EXPECT_EQ(EvaluationsTaken(request), 64) << "no pool has so many of one step";
 }
