@@ -18,4 +18,14 @@ AlignedBuffer::AlignedBuffer(size_t bytes) : bytes_(bytes) {
   if (large) madvise(data_.get(), rounded, MADV_HUGEPAGE);
 }
 
+AlignedBuffer AlignedBuffer::Mapped(size_t bytes) {
+  constexpr size_t kMappedMin = 128 << 10;
+  if (bytes < kMappedMin) return AlignedBuffer(bytes);
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  LH_CHECK(memory != MAP_FAILED, "out of memory");
+  const auto unmap = [bytes](uint8_t* data) { munmap(data, bytes); };
+  return {std::shared_ptr<uint8_t>(static_cast<uint8_t*>(memory), unmap), bytes};
+}
+
 }  // namespace longhaul

@@ -58,7 +58,7 @@ absl::StatusOr<CodedBlocks> DownlinkIndex::Read(const Log& log, const DownlinkBy
   const std::vector<Cut> cuts = CutsOf(blocks);
   int64_t bytes = 0;
   for (const Cut& cut : cuts) bytes += codec->PayloadBytes(cut.elements);
-  CodedBlocks out = {.payload = AlignedBuffer(bytes)};
+  CodedBlocks out = {.payload = AlignedBuffer::Mapped(bytes)};
   absl::Span<uint8_t> room = out.payload.span();
   std::vector<uint8_t> tile;
   for (const Cut& cut : cuts) {

@@ -65,7 +65,7 @@ absl::StatusOr<CodedBlocks> JobStore::ReadOuter(int fragment, int64_t version,
   if (version != found->state.version) return NotThere(fragment, version, found->state.version);
   const std::vector<BlockRange> ranges(blocks.begin(), blocks.end());
   CodedBlocks read = {CutSegments(ranges, theta.size()),
-                      AlignedBuffer(ElementsOf(ranges, theta.size()) * sizeof(float))};
+                      AlignedBuffer::Mapped(ElementsOf(ranges, theta.size()) * sizeof(float))};
   absl::Span<uint8_t> room = read.payload.span();
   for (const BlockRange& range : blocks) {
     const absl::string_view bytes = BytesOf(ValuesOf(theta, range));
