@@ -79,7 +79,7 @@ TEST(FaultTest, AHuggingFaceFolderIsNamedWhereverItIsRead) {
   for (const FaultOrigin origin : {FaultOrigin::kPreparation, FaultOrigin::kTraining}) {
     const v1::JobError fault = DescribeFault(origin, FaultSpec(), damaged);
     EXPECT_EQ(fault.field(), "model.hf.path");
-    EXPECT_NE(fault.hint().find("fetch it again"), std::string::npos);
+    EXPECT_NE(fault.hint().find("download it again"), std::string::npos);
   }
 }
 
