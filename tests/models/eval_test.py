@@ -159,7 +159,7 @@ class EvalTest(ModelTest):
                 self.assertNotAlmostEqual(other["loss"], said["loss"], places=4)
         refused = self.eval(places["apart"][1], bin_, check=False)
         self.assertEqual(refused.returncode, 4)
-        self.assertIn(b"nothing tells them", refused.stderr)
+        self.assertIn(b"nothing marks them", refused.stderr)
         self.assertIn(b"trained with data.separate_documents; --joined-documents evaluates it without", refused.stderr)
         self.assertEqual(self.eval(places["apart"][1], bin_, "--eos", "0")["separate_documents"], True)
         self.assertEqual(self.eval(places["apart"][1], bin_, "--joined-documents")["separate_documents"], False)

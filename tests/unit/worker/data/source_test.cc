@@ -424,7 +424,7 @@ TEST_F(SourceTest, DocumentsThatNothingTellsAreRefused) {
   Write("a.bin", WordsOf<uint16_t>({1, 2, 3}));
   SourceOptions source = Source(SourceKind::kNanoGpt, "a.bin");
   source.documents = true;
-  EXPECT_THAT(MessageOf(source), HasSubstr("nothing tells them"));
+  EXPECT_THAT(MessageOf(source), HasSubstr("nothing marks them"));
   source.eos = 9;
   EXPECT_THAT(MessageOf(source),
               HasSubstr("a.bin: documents are to be separate, but token 9 (eos)"));

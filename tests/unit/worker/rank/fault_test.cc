@@ -114,7 +114,7 @@ TEST(FaultTest, WhatDoesNotAnswerIsToBeLookedForOnTheMachine) {
                                      absl::AbortedError("the data was not read within 45s")}) {
     const v1::JobError fault = DescribeFault(FaultOrigin::kTraining, FaultSpec(), status);
     EXPECT_EQ(fault.fault_class(), v1::SITE_FAULT);
-    EXPECT_NE(fault.hint().find("kernel's log"), std::string::npos);
+    EXPECT_NE(fault.hint().find("kernel log"), std::string::npos);
   }
 }
 
