@@ -172,7 +172,7 @@ CODES = ("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "FAILED_PRECONDITION
 def reference(programs):
     parts = ["# Reference\n\nMade by `deploy/make_reference.py BUILD/bin --write` from the programs and their sources; a test compares.\nWhat `-o json` answers is in [schemas](schemas).\n"]
     cli = help_of(programs / "longhaul")
-    parts.append("## longhaul\n\nOf every command:\n\n" + option_table(options_of(cli), with_variables=False))
+    parts.append("## longhaul\n\nOptions of every command:\n\n" + option_table(options_of(cli), with_variables=False))
     variables = sorted(set(re.findall(r"\b(?:LONGHAUL_[A-Z_]+|NO_COLOR)\b", cli)))
     parts.append("It reads the variables " + ", ".join(f"`{name}`" for name in variables) + ", and `longhaul/config.yaml` in `XDG_CONFIG_HOME` or `~/.config`.\n")
     for command, about, options in cli_commands(programs / "longhaul"):
@@ -182,7 +182,7 @@ def reference(programs):
         text = help_of(programs / program)
         text = text.replace(str(programs), "BIN")
         parts.append(f"## {program}\n\n{text.splitlines()[0]}\n\n" + option_table(options_of(text)))
-    parts.append("`longhaul-coordinator` ends with 0 after SIGTERM, 1 when it cannot start or go on (or `--check` found something), 2 when its certificate is out "
+    parts.append("`longhaul-coordinator` ends with 0 after SIGTERM, 1 when it cannot start or continue (or `--check` found something), 2 when its certificate is out "
                  "of date, 4 for bad arguments; `longhaul-worker` with 0 after SIGTERM, 1 when it cannot start for a reason that may pass (no folder, "
                  "no GPU, a port in use), 2 when the coordinator refuses it for good or its certificate is out of date, 4 for bad arguments.\n")
     parts.append("## Error reasons\n\nThe `reason` of an error (`google.rpc.ErrorInfo`, domain `longhaul`; `error.reason` with `-o json`) is stable.\n\n"

@@ -7,7 +7,7 @@
 #     --steps N       inner steps instead of those of the example; a tenth of them, 100 at most, warm up
 #     --ranks N       ranks of each pool (default: 1)
 #     --json FILE     write the report as JSON too
-#     --set P=V       any other field of the job, as sync.h=100; its name stays
+#     --set P=V       any other field of the job, for example sync.h=100; its name stays
 #     --compare-alone then train one pool alone, for as many steps, and show what the second one brought
 #     --dry-run       show the job with every default, and train nothing
 #     --yes           fetch English text without asking, if there is none

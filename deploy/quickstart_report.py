@@ -117,7 +117,7 @@ def main():
   bytes exchanged  {report['wire_bytes'] / 1e6:,.1f} MB, up and down, both pools; data parallelism
                    would have sent {report['data_parallel_bytes'] / 1e6:,.0f} MB, {report['byte_ratio']:,.0f} times as much
                    (bf16 gradients up and down at every step)
-  utilization      {100 * report['utilization']:.1f} % computing: {report['exposed_wait_seconds']:.1f} s of waiting beside
+  utilization      {100 * report['utilization']:.1f} % computing: {report['exposed_wait_seconds']:.1f} s of waiting,
                    {report['compute_seconds']:.1f} s of compute (mean of the pools)
   checkpoint       {shorter(report['checkpoint'])}""")
     if alone is not None:

@@ -14,7 +14,7 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
     return absl::InvalidArgumentError(absl::StrCat("\"", text, "\": ", why));
   };
   if (absl::StrContains(text, "://"))
-    return refused("expected host:port alone, without http:// or the like before it");
+    return refused("expected host:port, without http:// or another prefix");
   const size_t colon = text.rfind(':');
   if (colon == absl::string_view::npos) return refused("expected host:port");
   HostPort result;
@@ -27,7 +27,7 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
   absl::string_view host = text.substr(0, colon);
   const bool brackets = absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
   if (brackets) host = host.substr(1, host.size() - 2);
-  if (host.empty()) return refused("expected host:port, there is no host");
+  if (host.empty()) return refused("expected host:port, but the host is missing");
   if (!brackets && absl::StrContains(host, ":")) {
     return refused("an IPv6 address is written as [address]:port");
   }
@@ -35,7 +35,7 @@ absl::StatusOr<HostPort> ParseHostPort(absl::string_view text) {
     return absl::ascii_isalnum(c) || c == '.' || c == '-' || c == '_' ||
            (brackets && (c == ':' || c == '%'));
   };
-  if (!std::all_of(host.begin(), host.end(), allowed)) return refused("that is no host's name");
+  if (!std::all_of(host.begin(), host.end(), allowed)) return refused("the host name is invalid");
   result.host = std::string(host);
   return result;
 }

@@ -31,11 +31,11 @@ int TryToListen(const addrinfo& address) {
 std::string WhatToDo(int error) {
   switch (error) {
     case EADDRINUSE:
-      return "another program listens there; end it, or choose another port";
+      return "another program listens on that port; stop it or choose another port";
     case EADDRNOTAVAIL:
       return "this machine does not have that address; choose one of its own, or 0.0.0.0 for all";
     case EACCES:
-      return "ports below 1024 need a privilege; choose another port";
+      return "ports below 1024 need privileges; choose another port";
     default:
       return "choose another address";
   }
@@ -55,7 +55,7 @@ absl::Status ListenFault(const HostPort& address) {
   for (const addrinfo* one = found->get(); one != nullptr && error == 0; one = one->ai_next)
     error = TryToListen(*one);
   if (error == 0)
-    return absl::UnavailableError(absl::StrCat(cannot, "nothing prevents it now; try again"));
+    return absl::UnavailableError(absl::StrCat(cannot, "the address is free now; try again"));
   return absl::UnavailableError(
       absl::StrCat(cannot, std::strerror(error), " (", WhatToDo(error), ")"));
 }

@@ -29,9 +29,9 @@ absl::StatusOr<v1::CheckpointManifest> ManifestOfTransformer(const std::string& 
   LH_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ManifestFromJson(text, path));
   if (manifest.model().has_transformer()) return manifest;
   return absl::FailedPreconditionError(absl::StrCat(
-      path, manifest.has_model() ? ": is not of a transformer"
-                                 : ": does not say the model; the coordinator that wrote it is "
-                                   "of an earlier version"));
+      path, manifest.has_model()
+                ? ": is not the model of a transformer"
+                : ": does not name the model: an earlier version of the coordinator wrote it"));
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ absl::Status CheckFolderFiles(absl::Span<const FolderFile> files) {
   int64_t sum = 0;
   for (const FolderFile& file : files) {
     const std::string shown = absl::StrCat("'", ClipUtf8(file.name, kFileNameBytesMax), "'");
-    if (!IsPlainFileName(file.name)) return Malformed(shown + " is no plain name of a file");
-    if (!names.insert(file.name).second) return Malformed(shown + " comes twice");
+    if (!IsPlainFileName(file.name)) return Malformed(shown + " is not a plain file name");
+    if (!names.insert(file.name).second) return Malformed(shown + " is listed twice");
     const std::optional<int64_t> total = CheckedAdd(sum, file.bytes);
     if (file.bytes < 0 || !total.has_value()) return Malformed(shown + " has an impossible size");
     sum = *total;
@@ -65,7 +65,7 @@ absl::StatusOr<std::vector<FolderFile>> ParseListOfFiles(absl::string_view list)
     const std::vector<absl::string_view> words = absl::StrSplit(line, '\t');
     FolderFile& file = files.emplace_back();
     if (words.size() != 3 || !absl::SimpleAtoi(words[1], &file.bytes))
-      return Malformed("is no list of files");
+      return Malformed("is not a list of files");
     file.name = std::string(words[0]);
     file.sha256 = std::string(words[2]);
     if (files.size() > kFolderFilesMax) break;

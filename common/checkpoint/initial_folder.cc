@@ -18,7 +18,7 @@ using Violations = std::vector<SpecViolation>;
 Violations CheckHfFolder(const std::string& folder, const std::string& field,
                          const v1::ModelSpec& spec) {
   if (spec.has_hf()) {
-    return {{"model.hf", "every pool would need that folder, too",
+    return {{"model.hf", "every pool would need that folder as well",
              absl::StrCat("leave it out: ", field, " gives the model its shape and parameters")}};
   }
   const absl::StatusOr<HfModel> model = OpenHfModel(folder);
@@ -31,7 +31,7 @@ Violations CheckHfFolder(const std::string& folder, const std::string& field,
   if (differences.empty()) return {};
   return {{field,
            absl::StrCat("the folder does not fit the model: ", absl::StrJoin(differences, "; ")),
-           "leave those fields of model.transformer out: the folder says them"}};
+           "omit those fields of model.transformer: the folder defines them"}};
 }
 
 }  // namespace
@@ -69,17 +69,17 @@ Violations CheckInitialFolder(FileSystem& fs, const std::string& folder, const s
   const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(fs, folder);
   if (!manifest.ok()) {
     return {{field, std::string(manifest.status().message()),
-             "a checkpoint's folder has a manifest.json and the files that it names, a Hugging "
-             "Face folder a config.json"}};
+             "the folder of a checkpoint contains manifest.json and the files that it lists, a "
+             "Hugging Face folder contains config.json"}};
   }
   const std::string differences = TensorDifferences(*manifest, TensorsOf(resolved));
   if (differences.empty()) {
     const absl::Status sizes = CheckFileSizes(fs, folder, *manifest);
     if (sizes.ok()) return {};
     return {{field, std::string(sizes.message()),
-             "the folder's copy is not whole: copy or download it again"}};
+             "the copy of the folder is incomplete: copy or download it again"}};
   }
-  std::string hint = "a job begins with a checkpoint of the same model";
+  std::string hint = "a job can only start from a checkpoint of the same model";
   if (manifest->has_model()) {
     absl::StrAppend(&hint, "; the checkpoint's is: ",
                     manifest->model().ShortDebugString().substr(0, kModelTextMax));

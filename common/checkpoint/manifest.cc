@@ -38,8 +38,9 @@ absl::Status CheckFragments(const v1::CheckpointManifest& manifest) {
     elements += fragment.elements();
     if (!IsPlainFileName(fragment.file()) || fragment.file() == kManifestFile ||
         !files.insert(fragment.file()).second)
-      return absl::DataLossError(absl::StrCat("fragment ", f, " names a file elsewhere: ",
-                                              fragment.file().substr(0, kFileNameBytesMax)));
+      return absl::DataLossError(absl::StrCat(
+          "fragment ", f,
+          " names a file outside of its folder: ", fragment.file().substr(0, kFileNameBytesMax)));
   }
   return absl::OkStatus();
 }
@@ -51,7 +52,7 @@ absl::Status CheckTensors(const v1::CheckpointManifest& manifest) {
       return absl::DataLossError(absl::StrCat("tensor ", tensor.name().substr(0, 256), " ", what));
     };
     if (tensor.name().empty() || !names.insert(tensor.name()).second)
-      return fault("has no name, or one that is there twice");
+      return fault("has no name or a repeated one");
     if (tensor.fragment() < 0 || tensor.fragment() >= manifest.fragments_size())
       return fault("lies in no fragment");
     const std::optional<int64_t> elements = ElementsOf(tensor);

@@ -58,12 +58,13 @@ std::string VariableOf(absl::string_view name) {
 ConfigFile::ConfigFile(CLI::App& app) : app_(app) {
   app.add_option_function<std::string>(
          "--config", [this](const std::string& path) { Read(path); },
-         "YAML file of what flags and variables do not give: their names without dashes, as "
-         "'data-dir: /srv/longhaul'. --print-config shows one")
+         "YAML file of settings that neither flags nor variables give; keys are flag names without "
+         "dashes, for example 'data-dir: /srv/longhaul'. --print-config prints one")
       ->type_name("FILE")
       ->envname(VariableOf("config"));
-  app.add_flag("--print-config", print_,
-               "Show what is in force and where it comes from, as a file for --config, and end");
+  app.add_flag(
+      "--print-config", print_,
+      "Print the settings in effect and their sources, in the format of --config, and exit");
 }
 
 CLI::Option* ConfigFile::Named(CLI::Option* option) {

@@ -61,8 +61,8 @@ std::string StopDeadline::Overdue(absl::Time asked) {
   if (!late && what.empty()) return "";
   return absl::StrCat("was asked to stop ",
                       absl::FormatDuration(absl::Trunc(now - asked, absl::Seconds(1))),
-                      " ago and ends now, unfinished: ",
-                      what.empty() ? "something that it waits for stands still" : what);
+                      " ago and exits now without finishing: ",
+                      what.empty() ? "an operation that it waits for hangs" : what);
 }
 
 }  // namespace longhaul

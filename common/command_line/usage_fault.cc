@@ -66,7 +66,7 @@ void AddOptionsBelow(const CLI::App& app, std::vector<std::string>& names) {
 std::string HelpHint(const CLI::App& command) {
   const std::string name = NameOf(command);
   if (command.get_subcommands({}).empty())
-    return absl::StrCat("`", name, " --help` shows what it takes");
+    return absl::StrCat("`", name, " --help` shows its arguments");
   return absl::StrCat("`", name, " --help` shows the commands, `", name,
                       " COMMAND --help` their options");
 }
@@ -264,7 +264,7 @@ std::vector<std::string> MisspeltVariables(const CLI::App& app, const char* cons
     const std::string meant = absl::StrCat(kVariablePrefix, NearestName(name, known));
     if (meant == kVariablePrefix || std::getenv(meant.c_str()) != nullptr) continue;
     lines.push_back(absl::StrCat(kVariablePrefix, name,
-                                 " is no variable of this program; did you mean ", meant, "?"));
+                                 " is not a variable of this program; did you mean ", meant, "?"));
   }
   return lines;
 }

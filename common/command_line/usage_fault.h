@@ -14,7 +14,7 @@
 namespace longhaul {
 
 struct UsageFault {
-  std::string message;  // "--ranks: 'x' is no whole number from 1 to 256 (LONGHAUL_RANKS)"
+  std::string message;  // "--ranks: 'x' is not a whole number from 1 to 256 (LONGHAUL_RANKS)"
   std::string hint;     // "did you mean '--ranks'?", or which help page shows more. Never empty.
 
   // Two lines, "error: ..." and "hint: ...", without a newline at the end; as EscapedLine makes
@@ -39,8 +39,9 @@ bool IsAmong(const std::vector<std::string>& args, const CLI::Option& option);
 std::vector<std::string> WithCommonWords(const CLI::App& app, std::vector<std::string> args);
 
 // A line for each variable of the environment that looks like a misspelt one of `app`:
-// "LONGHAUL_DATADIR is no variable of this program; did you mean LONGHAUL_DATA_DIR?". One that is
-// near to none of them, or to one that is set, may be another program's. `environment`: as environ.
+// "LONGHAUL_DATADIR is not a variable of this program; did you mean LONGHAUL_DATA_DIR?". One that
+// is near to none of them, or to one that is set, may be another program's. `environment`: as
+// environ.
 std::vector<std::string> MisspeltVariables(const CLI::App& app, const char* const* environment);
 
 // Parses as app.parse does, with the words above, and with "--name=" as an empty value; throws what

@@ -17,7 +17,7 @@ CLI::Validator OneOf(std::vector<std::string> values) {
         if (std::find(values.begin(), values.end(), text) != values.end()) return "";
         const std::string nearest = NearestName(text, values);
         return absl::StrCat(
-            "'", text, "' is none of ", absl::StrJoin(values, ", "),
+            "'", text, "' is not one of ", absl::StrJoin(values, ", "),
             nearest.empty() ? "" : absl::StrCat(" (did you mean '", nearest, "'?)"));
       },
       "");
@@ -29,7 +29,7 @@ CLI::Validator WholeNumber(int64_t least, int64_t most) {
         int64_t number;
         const bool within = absl::SimpleAtoi(text, &number) && number >= least && number <= most;
         if (within && absl::StrCat(number) == text) return "";
-        return absl::StrCat("'", text, "' is no whole number from ", least, " to ", most,
+        return absl::StrCat("'", text, "' is not a whole number from ", least, " to ", most,
                             within ? absl::StrCat("; write ", number) : "");
       },
       "");
@@ -40,7 +40,7 @@ CLI::Validator Number(double least, double most) {
       [=](const std::string& text) -> std::string {
         double number;
         if (absl::SimpleAtod(text, &number) && number >= least && number <= most) return "";
-        return absl::StrCat("'", text, "' is no number from ", least, " to ", most);
+        return absl::StrCat("'", text, "' is not a number from ", least, " to ", most);
       },
       "");
 }
@@ -50,8 +50,8 @@ CLI::Validator TimeSpan(absl::Duration least, absl::Duration most) {
       [=](const std::string& text) -> std::string {
         absl::Duration time;
         if (absl::ParseDuration(text, &time) && time >= least && time <= most) return "";
-        return absl::StrCat("'", text, "' is no time from ", absl::FormatDuration(least), " to ",
-                            absl::FormatDuration(most), ", as 90s or 10m");
+        return absl::StrCat("'", text, "' is not a duration from ", absl::FormatDuration(least),
+                            " to ", absl::FormatDuration(most), ", for example 90s or 10m");
       },
       "");
 }

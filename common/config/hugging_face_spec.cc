@@ -19,7 +19,7 @@ std::vector<SpecViolation> TakeShape(const HfConfig& config, v1::TransformerSpec
   for (const std::string& difference : DifferencesFrom(config, ShapeOf(merged))) {
     const size_t colon = difference.find(": ");
     violations.push_back({absl::StrCat("model.transformer.", difference.substr(0, colon)),
-                          difference.substr(colon + 2), "leave it out: the folder says it"});
+                          difference.substr(colon + 2), "omit it: the folder defines it"});
   }
   if (violations.empty()) spec = merged;
   return violations;

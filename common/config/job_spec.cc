@@ -71,11 +71,11 @@ void WarnOfMissingCycle(ResolvedJob& job) {
   if (job.spec.train().steps() >= cycle) return;
   job.warnings.push_back(
       absl::StrFormat("train.steps: %d end before every fragment had a round (step %d); lower "
-                      "sync.h, or train longer%s",
+                      "sync.h or train longer%s",
                       job.spec.train().steps(), cycle,
                       job.spec.sync().final_round()
                           ? ""
-                          : "; sync.final_round is false, so that it ends without a checkpoint"));
+                          : "; sync.final_round is false, so the job ends without a checkpoint"));
 }
 
 // Whether the model's own fields are right. That is enough to lay the model out, so errors of the

@@ -61,7 +61,7 @@ void ApplyOverride(const Descriptor& type, const std::string& assignment, Json& 
   const size_t equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0) {
     violations.Invalid("", absl::StrCat("--set ", assignment, ": expected path=value"),
-                       "as sync.h=100");
+                       "for example sync.h=100");
     return;
   }
   const std::string path = assignment.substr(0, equals);

@@ -175,7 +175,8 @@ class SchemaChecker {
     switch (field.cpp_type()) {
       case FieldDescriptor::CPPTYPE_MESSAGE:
         if (!IsGroup(field)) {
-          return Require(value.is_string(), path, value, "a duration or time as text", "as 30s");
+          return Require(value.is_string(), path, value, "a duration or time as text",
+                         "for example 30s");
         }
         return CheckMessage(*field.message_type(), path, value);
       case FieldDescriptor::CPPTYPE_ENUM:

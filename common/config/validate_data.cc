@@ -55,15 +55,15 @@ void ValidateTokens(const std::string& field, const v1::TokenSource& source, int
   if (vocab != 0)
     RequireMarks(field, source, 0, vocab, "a token below model.transformer.vocab", violations);
   if (source.has_eos() && source.has_bos()) {
-    violations.Invalid(field + ".bos", "is set beside eos",
-                       "set one of them: the token behind each document, or the one before it");
+    violations.Invalid(field + ".bos", "is set together with eos",
+                       "set only one: the token after each document, or the token before it");
   }
   if (separate_documents && !source.has_eos() && !source.has_bos()) {
     violations.Invalid(field + ".eos",
-                       "is required with data.separate_documents: nothing else tells the documents "
-                       "of token files",
-                       "set eos to the token behind each document (50256 of GPT-2's in nanoGPT's "
-                       "files), or bos to the one before each (in llm.c's)");
+                       "is required with data.separate_documents: nothing else separates the "
+                       "documents of token files",
+                       "set eos to the token after each document (50256 for GPT-2 in nanoGPT "
+                       "files), or bos to the token before each document (llm.c files)");
   }
 }
 

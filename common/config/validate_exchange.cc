@@ -68,7 +68,7 @@ void ValidateMode(const v1::JobSpec& spec, ViolationList& violations) {
   // If pools.min is impossible itself, only that mistake is reported.
   const int most = spec.pools().min() >= 1 ? spec.pools().min() : kPoolsMax;
   RequireInteger(violations, "sync.quorum.pools", quorum.pools(), 1, most,
-                 "at most pools.min: a job that begins with fewer pools would wait");
+                 "at most pools.min: a job that starts with fewer pools would wait");
   RequireInteger(violations, "sync.quorum.grace_seconds", quorum.grace_seconds(), 0,
                  kGraceSecondsMax);
   if (spec.inner().onebit_adam().local_step_scaler() != 0) {
@@ -134,7 +134,7 @@ void ValidateInit(const v1::InitSpec& init, ViolationList& violations) {
   if (valid) return;
   violations.Invalid("init.checkpoint",
                      absl::StrCat("found '", init.checkpoint().substr(0, 128),
-                                  "', expected JOB or JOB@STEP, as quickstart@900"));
+                                  "', expected JOB or JOB@STEP, for example quickstart@900"));
 }
 
 }  // namespace
@@ -155,8 +155,8 @@ void ValidateExchange(const v1::JobSpec& spec, ViolationList& violations) {
                  kEvaluationBatchesMax);
   if (spec.evaluation().beside_training() && spec.train().device() == v1::CUDA) {
     violations.NotBuilt("evaluation.beside_training",
-                        "evaluation beside training is not built yet for device cuda",
-                        "leave it out: pools take turns, and evaluate in training's place");
+                        "evaluation alongside training is not built yet for device cuda",
+                        "omit it: pools take turns to evaluate, and do not train meanwhile");
   }
   ValidateInit(spec.init(), violations);
 }

@@ -18,7 +18,7 @@ using google::protobuf::Reflection;
 void RequireKnownEnum(const FieldDescriptor& field, int number, const std::string& path,
                       ViolationList& violations) {
   if (field.enum_type()->FindValueByNumber(number) != nullptr) return;
-  violations.Invalid(path, absl::StrCat("found ", number, ", which names nothing"),
+  violations.Invalid(path, absl::StrCat("found ", number, ", which is not a known value"),
                      absl::StrCat("one of ", absl::StrJoin(EnumNames(*field.enum_type()), ", ")));
 }
 

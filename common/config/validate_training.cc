@@ -29,9 +29,9 @@ void ValidateHuggingFace(const v1::ModelSpec& model, ViolationList& violations) 
   if (!model.has_hf()) return;
   RequirePath(violations, "model.hf.path", model.hf().path());
   if (model.kind_case() == v1::ModelSpec::KIND_NOT_SET) {
-    violations.Invalid("model.transformer", "is required beside model.hf",
-                       "`longhaul submit` reads it from config.json where the folder is on its "
-                       "machine; elsewhere write it out");
+    violations.Invalid("model.transformer", "is required together with model.hf",
+                       "`longhaul submit` reads it from config.json if the folder is local; "
+                       "otherwise write it in the spec");
   } else if (!model.has_transformer()) {
     violations.Invalid("model.hf", "goes with model.transformer alone", "leave it out");
   }
@@ -186,7 +186,7 @@ void ValidateLocalSteps(const v1::OneBitAdamSpec& onebit, const std::string& pat
     violations.Invalid(path + ".var_freeze_step",
                        "is required with local_step_scaler and var_update_scaler: ranks that step "
                        "by themselves need a variance that no longer changes",
-                       "give the step at which local steps are to begin");
+                       "give the step at which local steps start");
   }
 }
 

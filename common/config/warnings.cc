@@ -59,8 +59,8 @@ void WarnOfFreeze(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
 void WarnOfSchedule(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
   if (spec.inner().schedule().warmup_steps() < spec.train().steps()) return;
   warnings.push_back(
-      "inner.schedule.warmup_steps: takes all of train.steps: the learning rate ends at its peak, "
-      "and does not fall to inner.schedule.final_fraction");
+      "inner.schedule.warmup_steps: covers all of train.steps: the learning rate ends at its peak "
+      "and never falls to inner.schedule.final_fraction");
 }
 
 void WarnOfDocuments(const v1::DataSpec& data, std::vector<std::string>& warnings) {
@@ -141,7 +141,7 @@ std::string WarningOfDocuments(const std::string& field, bool trained_separate,
                       trained_separate
                           ? "with it, this job joins documents; set it to true"
                           : "without it, in this job attention keeps to documents; leave it out",
-                      " to go on as before");
+                      " to continue as before");
 }
 
 std::vector<std::string> WarningsOf(const v1::JobSpec& spec, int fragments) {

@@ -164,19 +164,19 @@ absl::StatusOr<HfExport> ExportHf(FileSystem& fs, const ModelLayout& layout,
   const std::string target = WithoutTrailingSlashes(folder);
   const auto there = fs.List(target);
   if (there.ok() && !there->empty())
-    return absl::AlreadyExistsError(absl::StrCat(target, ": is there, and not empty"));
+    return absl::AlreadyExistsError(absl::StrCat(target, ": exists and is not empty"));
   if (!there.ok() && !absl::IsNotFound(there.status()))
-    return absl::AlreadyExistsError(absl::StrCat(target, ": is there, and no folder"));
+    return absl::AlreadyExistsError(absl::StrCat(target, ": exists and is not a folder"));
   const TransformerShape& shape = options.config.shape;
   if (!shape.qk_norm && shape.dim % shape.heads != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "transformers' LlamaForCausalLM wants a width that is a multiple of the heads; "
-        "this model has dim ",
-        shape.dim, " and heads ", shape.heads));
+    return absl::FailedPreconditionError(
+        absl::StrCat("LlamaForCausalLM of transformers requires a width that is a multiple of the "
+                     "heads; this model has dim ",
+                     shape.dim, " and heads ", shape.heads));
   }
   std::error_code error;
   if (!options.like.empty() && !std::filesystem::is_directory(options.like, error))
-    return absl::InvalidArgumentError(absl::StrCat(options.like, ": is no folder"));
+    return absl::InvalidArgumentError(absl::StrCat(options.like, ": is not a folder"));
   const std::string temporary = target + ".tmp";
   // Removes what an interrupted export left.
   LH_RETURN_IF_ERROR(RemoveFolder(fs, temporary));

@@ -15,14 +15,14 @@ absl::StatusOr<std::string> CheckHttpOpenness(const HttpOpenness& http) {
   if (http.tokens && http.tls) return "";
   const std::string open =
       http.tokens
-          ? absl::StrCat("--http-listen ", http.listen,
-                         ": tokens can be read on the way to it, since it has no TLS. Give "
-                         "--http-tls")
-          : absl::StrCat("--http-listen ", http.listen, ": everybody who reaches it may read ",
+          ? absl::StrCat(
+                "--http-listen ", http.listen,
+                ": tokens can be read on the network, because it has no TLS. Give --http-tls")
+          : absl::StrCat("--http-listen ", http.listen, ": anyone who reaches it may read ",
                          http.what, ". Give --tokens");
   if (http.insecure) return absl::StrCat("INSECURE: ", open);
-  return absl::InvalidArgumentError(absl::StrCat(
-      open, ", or listen on localhost, or say --insecure where that network is private"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(open, ", listen on localhost, or give --insecure if that network is private"));
 }
 
 }  // namespace longhaul

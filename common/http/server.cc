@@ -90,7 +90,7 @@ class HttpServer::Impl {
       : pages_(std::move(pages)),
         own_machine_only_(own_machine_only),
         connections_max_(connections_max) {
-    unknown_ = "there is no such page; there are";
+    unknown_ = "there is no such page; the pages are";
     for (const auto& [path, _] : pages_.all()) absl::StrAppend(&unknown_, " ", path);
     unknown_ += "\n";
   }
@@ -211,7 +211,7 @@ class HttpServer::Impl {
     if (stopping_) return Send(connection, waiting->page);
     if (waiting_.size() >= kPagesMax) {
       return Send(connection, {.code = MHD_HTTP_SERVICE_UNAVAILABLE,
-                               .body = "too many pages are being made\n"});
+                               .body = "too many pages are being rendered\n"});
     }
     MHD_suspend_connection(connection);
     waiting_.push_back(waiting.get());
@@ -279,7 +279,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const Options& opt
     return absl::InvalidArgumentError(
         absl::StrCat("HTTP port ", options.port, ": expected 0 to 65535"));
   }
-  if (options.address.empty()) return absl::InvalidArgumentError("HTTP: there is no host");
+  if (options.address.empty()) return absl::InvalidArgumentError("HTTP: the host is missing");
   if (options.identity && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
     return absl::UnimplementedError("this machine's libmicrohttpd has no TLS");
   const bool own_machine_only = IsLoopback(options.address) && !pages.gate();

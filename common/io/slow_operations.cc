@@ -149,7 +149,7 @@ void SlowOperations::Look() {
     for (Operation* o = first_; o != nullptr && now - o->begun_ >= kSlowOperation; o = o->after_) {
       if (std::exchange(o->told_, true)) continue;
       lines.push_back(absl::StrCat(o->what_, " of ", o->path_, " has not returned for ",
-                                   Text(now - o->begun_), ": its disk stands still"));
+                                   Text(now - o->begun_), ": its disk hangs"));
     }
   }
   if (!options_.tell) return;

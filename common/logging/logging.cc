@@ -134,7 +134,7 @@ std::string DroppedLine(const std::string& program, bool json, int64_t dropped) 
   SetForm(logger, json);
   const std::string message =
       absl::StrCat(dropped, dropped == 1 ? " log line was" : " log lines were",
-                   " dropped here, since nobody read standard error for a while");
+                   " dropped here because nobody read standard error");
   logger.warn(json ? JsonMembers(message, {}) : TextLine(message, {}));
   return made->line;
 }

@@ -7,7 +7,7 @@
 namespace longhaul {
 
 PoolMetrics::PoolMetrics(MetricRegistry& registry, const std::string& prefix)
-    : inner_step_(registry.Gauge(absl::StrCat(prefix, "_inner_step"), "Inner steps done.")),
+    : inner_step_(registry.Gauge(absl::StrCat(prefix, "_inner_step"), "Finished inner steps.")),
       train_loss_(registry.Gauge(absl::StrCat(prefix, "_train_loss_nats"),
                                  "Loss of the newest inner step, nats a token.")),
       tokens_(registry.Counter(absl::StrCat(prefix, "_tokens_total"), "Tokens trained on.")),
@@ -16,7 +16,7 @@ PoolMetrics::PoolMetrics(MetricRegistry& registry, const std::string& prefix)
       seconds_(registry.Counter(
           absl::StrCat(prefix, "_training_seconds_total"),
           "Time of the training thread of rank 0: compute (forward, backward, inner optimizer), "
-          "exposed_wait (stood still for a commit), sync (delta, encode, decode, merge), eval.")),
+          "exposed_wait (waiting for a commit), sync (delta, encode, decode, merge), eval.")),
       uplink_nmse_(registry.Gauge(
           absl::StrCat(prefix, "_uplink_nmse_ratio"),
           "||x - decoded||^2 / ||x||^2 of the newest contribution; 0 if its codec is exact.")),
@@ -24,24 +24,24 @@ PoolMetrics::PoolMetrics(MetricRegistry& registry, const std::string& prefix)
                                           "L2 norm of the uplink's error feedback.")),
       received_bytes_(registry.Counter(
           absl::StrCat(prefix, "_in_pool_received_bytes_total"),
-          "What rank 0 received from others of the pool, by use (forward, backward, gradient, "
-          "refresh) and by where they are (pair, node, pool).")),
+          "Bytes that rank 0 received from other ranks of the pool, by use (forward, backward, "
+          "gradient, refresh) and by level (pair, node, pool).")),
       in_pool_nmse_(registry.Gauge(absl::StrCat(prefix, "_in_pool_nmse_ratio"),
                                    "||x - decoded||^2 / ||x||^2 of the weights or gradients that "
                                    "the pool quantized in its newest step.")),
-      skipped_steps_(registry.Counter(
-          absl::StrCat(prefix, "_skipped_steps_total"),
-          "Inner steps that changed nothing, since their gradient was not finite.")),
+      skipped_steps_(
+          registry.Counter(absl::StrCat(prefix, "_skipped_steps_total"),
+                           "Inner steps without an update because their gradient was not finite.")),
       inner_state_step_(registry.Gauge(
           absl::StrCat(prefix, "_inner_state_step"),
-          "Inner step of the optimizer's state that the pool keeps at its site: taken_up (with "
-          "which its ranks began), saved (the newest that all of them have).")),
-      inner_state_losses_(registry.Counter(
-          absl::StrCat(prefix, "_inner_state_losses_total"),
-          "Times the pool's ranks began in the middle of a job without the optimizer's state, "
-          "though some was saved: it was of no use.")),
+          "Inner step of the optimizer state that the pool saves at its site: taken_up (its ranks "
+          "started from it), saved (the newest that all ranks have).")),
+      inner_state_losses_(
+          registry.Counter(absl::StrCat(prefix, "_inner_state_losses_total"),
+                           "Times the pool's ranks started in the middle of a job without "
+                           "optimizer state, although a saved but unusable one existed.")),
       inner_state_failures_(registry.Counter(absl::StrCat(prefix, "_inner_state_failures_total"),
-                                             "Times the optimizer's state could not be saved.")) {}
+                                             "Failed attempts to save the optimizer state.")) {}
 
 void PoolMetrics::Show(const std::string& job, const v1::PoolProgress& progress,
                        ShownSeries& shown) {

@@ -69,9 +69,10 @@ class ThisProcess : public prometheus::Collectable {
     };
     add("process_cpu_seconds_total", "User and system time of this process.", figures.cpu_seconds,
         /*counter=*/true);
-    add("process_resident_memory_bytes", "Memory that is resident.", figures.resident_bytes);
-    add("process_virtual_memory_bytes", "Memory that is mapped.", figures.virtual_bytes);
-    add("process_start_time_seconds", "When this process began, since 1970.", figures.start_time);
+    add("process_resident_memory_bytes", "Resident memory.", figures.resident_bytes);
+    add("process_virtual_memory_bytes", "Mapped memory.", figures.virtual_bytes);
+    add("process_start_time_seconds", "When this process started, as Unix time.",
+        figures.start_time);
     add("process_threads", "Threads.", figures.threads);
     add("process_open_fds", "Open file descriptors.", OpenFiles());
     add("process_max_fds", "Limit of open file descriptors.", OpenFilesMax());

@@ -58,7 +58,7 @@ absl::Status Topology::CheckEven(Level level) const {
     const int ranks = first_rank_[n + 1] - first_rank_[n];
     if (level == Level::kPair && ranks % 2 != 0) {
       return absl::InvalidArgumentError(
-          ranks == 1 ? absl::StrFormat("node %d has 1 rank, which is no pair", n)
+          ranks == 1 ? absl::StrFormat("node %d has 1 rank, which is not a pair", n)
                      : absl::StrFormat("node %d has %d ranks, which are no pairs", n, ranks));
     }
     if (ranks != first_rank_[1]) {

@@ -13,7 +13,7 @@ using grpc::experimental::ServerRpcInfo;
 namespace {
 
 // A client may try again: as where no server is.
-constexpr char kTooManyCalls[] = "the server holds as many calls as it may: try again";
+constexpr char kTooManyCalls[] = "the server handles as many calls as it can: try again";
 
 class LimitedDoor : public grpc::AuthMetadataProcessor {
  public:

@@ -106,7 +106,7 @@ absl::Status ChunkVerifier::CheckSegment(const v1::Segment& segment) const {
     return Error(absl::StatusCode::kInvalidArgument, "MALFORMED_SEGMENT", next_block_, why);
   };
   if (range_ == declaration_.blocks.size()) return refuse("a segment after the declared blocks");
-  if (segment.first_block() < next_block_) return refuse("a segment that came already");
+  if (segment.first_block() < next_block_) return refuse("a segment that was already received");
   if (segment.first_block() > next_block_) return refuse("a segment is missing");
   if (segment.elements() < 1 || segment.elements() > kTileElements) {
     return refuse(absl::StrCat("a segment of ", segment.elements(), " elements"));
@@ -121,7 +121,7 @@ absl::Status ChunkVerifier::CheckSegment(const v1::Segment& segment) const {
   const int64_t last_element = std::min(end * kBlockElements, limits_.fragment_elements);
   if (next_block_ * kBlockElements + segment.elements() != last_element) {
     return refuse(
-        absl::StrCat("a segment of ", segment.elements(), " elements is no whole blocks"));
+        absl::StrCat("a segment of ", segment.elements(), " elements is not whole blocks"));
   }
   return absl::OkStatus();
 }

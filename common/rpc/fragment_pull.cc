@@ -148,7 +148,7 @@ absl::Status FragmentPull::CheckVersions() {
     if (state.part.header.version() == newest) continue;
     state.begun = false;
     state.missing = state.part.blocks;
-    status = absl::UnavailableError("a commit came between the parts of a fragment");
+    status = absl::UnavailableError("a commit was applied between the parts of a fragment");
   }
   return status;
 }

@@ -261,10 +261,10 @@ void Listener::Run(const Take& take) {
       }
       if (connection >= reserved) {
         close(connection);
-        gpr_log(GPR_ERROR, "too many connections: one is refused");
+        gpr_log(GPR_ERROR, "too many connections: one is rejected");
       } else if (!Keep(connection, PeerOf(from), SteadyTime())) {
         close(connection);
-        gpr_log(GPR_ERROR, "a connection is refused: its address connects in vain again and again");
+        gpr_log(GPR_ERROR, "a connection is rejected: its address keeps failing to connect");
       } else {
         room -= 1;
         take(connection);

@@ -35,7 +35,7 @@ class PullReactor final : public BulkWriteReactor {
   void OnWriteDone(bool ok) override {
     watch().Pause();
     if (!ok) {
-      End(call_.WhyFailed(resources().stall, "the reader of a pull is gone"));
+      End(call_.WhyFailed(resources().stall, "the client of a pull disconnected"));
     } else if (wire_.payload == payload_bytes_) {
       End(absl::OkStatus());
     } else {

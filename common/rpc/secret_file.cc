@@ -24,7 +24,7 @@ absl::Status CheckSecret(const struct stat& file, const std::string& what,
   const mode_t group = file.st_uid == geteuid() ? file.st_mode & S_IRWXG : 0;
   if (others == 0 && group == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(what, " holds a secret that others may read or change: chmod 600 ", path,
+      absl::StrCat(what, " holds a secret that other users can read or change: chmod 600 ", path,
                    " (of a Kubernetes secret: defaultMode: 0440)"));
 }
 

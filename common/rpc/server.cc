@@ -106,7 +106,7 @@ constexpr size_t kMethodShown = 128;
 absl::Status UnknownMethodError(absl::string_view method) {
   return WithErrorInfo(absl::UnimplementedError(absl::StrCat(
                            "this server has no method ", method.substr(0, kMethodShown),
-                           ": bring client and server to the same version")),
+                           ": use the same version of client and server")),
                        {"METHOD_UNKNOWN", {}});
 }
 

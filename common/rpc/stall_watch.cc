@@ -11,9 +11,9 @@
 namespace longhaul {
 
 absl::Status StalledError(const StallLimits& limits) {
-  const absl::Status status = absl::DeadlineExceededError(absl::StrCat(
-      "no progress: the stream stood still for ", absl::FormatDuration(limits.pause_max),
-      ", or is slower than ", limits.pace_min, " bytes a second"));
+  const absl::Status status = absl::DeadlineExceededError(
+      absl::StrCat("no progress: the stream stalled for ", absl::FormatDuration(limits.pause_max),
+                   ", or is slower than ", limits.pace_min, " bytes per second"));
   return WithRetryDelay(WithErrorInfo(status, {"NO_PROGRESS", {}}), absl::ZeroDuration());
 }
 

@@ -61,7 +61,7 @@ std::string PlainWords(absl::string_view message) {
   if (const size_t parsing = message.find("Failed parsing HTTP/2");
       parsing != absl::string_view::npos) {
     return absl::StrCat("cannot connect to ", Address(message.substr(0, parsing)),
-                        "what answers there speaks no gRPC (a status page or metrics?)");
+                        "the server there does not use gRPC (a status page or metrics?)");
   }
   if (remote == absl::string_view::npos) {
     return absl::StrCat("cannot connect to ",
@@ -99,8 +99,8 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   const std::string message = status.error_message();
   absl::string_view page = message;
   if (absl::ConsumePrefix(&page, "Received http2 header with status: ")) {
-    return absl::UnavailableError(absl::StrCat("a web server or proxy answers (HTTP status ", page,
-                                               "), which does not pass gRPC on"));
+    return absl::UnavailableError(absl::StrCat("a web server or proxy answered (HTTP status ", page,
+                                               "), which does not forward gRPC"));
   }
   if (IsSilence(status)) {
     absl::Status silent = absl::UnavailableError("the connection was silent");

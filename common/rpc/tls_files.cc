@@ -103,7 +103,7 @@ absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files) {
   if (!match) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--tls-key ", files.key, " is not the key of --tls-certificate ", files.certificate,
-        ": give the key that was made with this certificate (longhaul certs issue writes both)"));
+        ": give the key that belongs to this certificate (longhaul certs issue writes both)"));
   }
   LH_RETURN_IF_ERROR(CheckValidity(chain.front().get(), files.certificate));
   return contents;
@@ -121,7 +121,7 @@ absl::StatusOr<std::string> NameInCertificate(const TlsFiles& files) {
         absl::StrCat("--tls-certificate ", files.certificate, " ", why));
   };
   if (X509_check_purpose(certificate, X509_PURPOSE_SSL_SERVER, 0) != 1)
-    return refuse("may not be shown by a server: its extended key usage lacks serverAuth");
+    return refuse("cannot be used by a server: its extended key usage lacks serverAuth");
   const NamesPtr names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   const int count = names == nullptr ? 0 : sk_GENERAL_NAME_num(names.get());

@@ -65,13 +65,13 @@ absl::Status Connect(const addrinfo& to, absl::Time deadline, Socket& socket) {
   socket.fd = ::socket(to.ai_family, to.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (socket.fd < 0) return absl::UnavailableError("no socket for a probe");
   if (connect(socket.fd, to.ai_addr, to.ai_addrlen) != 0 && errno != EINPROGRESS) {
-    return absl::UnavailableError("nobody listens there");
+    return absl::UnavailableError("no server listens there");
   }
   LH_RETURN_IF_ERROR(Await(socket.fd, POLLOUT, deadline));
   int error = 0;
   socklen_t size = sizeof(error);
   if (getsockopt(socket.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) {
-    return absl::UnavailableError("nobody listens there");
+    return absl::UnavailableError("no server listens there");
   }
   return absl::OkStatus();
 }
@@ -107,7 +107,7 @@ absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socke
   if (!found.ok()) return absl::UnavailableError(absl::StrCat("the name ", host, " is not known"));
   int left = 0;
   for (const addrinfo* to = found->get(); to != nullptr; to = to->ai_next) ++left;
-  absl::Status status = absl::UnavailableError("nobody listens there");
+  absl::Status status = absl::UnavailableError("no server listens there");
   for (const addrinfo* to = found->get(); to != nullptr; to = to->ai_next, --left) {
     if (socket.fd >= 0) close(socket.fd);
     // One that does not answer leaves time for those after it.
@@ -185,12 +185,13 @@ class Handshake {
       return absl::FailedPreconditionError(absl::StrCat(
           "the server does not accept a client without a certificate, also with a token (",
           status.message(),
-          "): give --tls-certificate and --tls-key, of a certificate that its operator makes "
-          "(longhaul certs issue user NAME)"));
+          "): give --tls-certificate and --tls-key, with a certificate from its operator (longhaul "
+          "certs issue user NAME)"));
     }
     return absl::FailedPreconditionError(absl::StrCat(
         "the server does not accept --tls-certificate ", files_.certificate, ": ", status.message(),
-        ". It must come from an authority of the server's --tls-ca, and be in date by its clock"));
+        ". It must come from an authority of the server's --tls-ca, and be valid by the server's "
+        "clock"));
   }
 
  private:
@@ -223,10 +224,10 @@ class Handshake {
         break;
       case X509_V_ERR_HOSTNAME_MISMATCH:
       case X509_V_ERR_IP_ADDRESS_MISMATCH:
-        next = "dial a name that it is for, or issue one for this name";
+        next = "connect with a name of the certificate, or issue one for this name";
         break;
       default:
-        next = absl::StrCat("--tls-ca ", files_.ca, " must have the authority that it comes from");
+        next = absl::StrCat("--tls-ca ", files_.ca, " must contain the authority that signed it");
     }
     return absl::StrCat("the server's certificate is not accepted: ",
                         X509_verify_cert_error_string(verdict), "; ", next);
@@ -253,14 +254,13 @@ absl::Status ExplainConnection(const std::string& address, const TlsFiles& files
   if (files.empty() && *tls) {
     return absl::FailedPreconditionError(
         absl::StrCat(address,
-                     " wants TLS: give --tls-ca, --tls-certificate and --tls-key, and --token-file "
-                     "where it wants a token"));
+                     " requires TLS: give --tls-ca, --tls-certificate and --tls-key, and "
+                     "--token-file if it requires a token"));
   }
   if (!files.empty() && !*tls) {
     return absl::FailedPreconditionError(absl::StrCat(
         address,
-        " speaks plaintext: leave out --tls-ca, --tls-certificate and --tls-key, or start "
-        "it with them"));
+        " uses plaintext: omit --tls-ca, --tls-certificate and --tls-key, or start it with TLS"));
   }
   if (files.empty()) return absl::OkStatus();
   Socket socket;

@@ -68,13 +68,13 @@ void TlsReload::Look() {
     trouble_ = std::string(status.message());
     if (options_.log.has_value()) {
       options_.log->Warning(absl::StrCat(
-          trouble_, "; the files of TLS that were read before stay in use for new connections"));
+          trouble_, "; the TLS files that were read before stay in use for new connections"));
     }
     return;
   }
   trouble_.clear();
   if (changed && options_.log.has_value())
-    options_.log->Info("new connections use the files of TLS that were replaced");
+    options_.log->Info("new connections use the new TLS files");
 }
 
 TlsContents TlsReload::contents() const {

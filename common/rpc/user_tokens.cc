@@ -118,7 +118,7 @@ absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Open(const std::string& flag,
   tokens->tokens_ = *std::move(read);
   tokens->read_at_ = tokens->good_at_ = SteadyTime();
   if (tokens->tokens_.empty())
-    tokens->log_.Warning(absl::StrCat(flag, " ", path, ": there is no user in it"));
+    tokens->log_.Warning(absl::StrCat(flag, " ", path, ": it lists no user"));
   return tokens;
 }
 
@@ -137,7 +137,7 @@ void Tokens::Refresh() {
   absl::StatusOr<std::vector<UserToken>> read = Read();
   if (read.ok()) {
     if (read->empty() && !tokens_.empty())
-      log_.Warning(absl::StrCat(flag_, " ", path_, ": there is no user in it any more"));
+      log_.Warning(absl::StrCat(flag_, " ", path_, ": it lists no user any more"));
     tokens_ = *std::move(read);
     good_at_ = now;
     trouble_.clear();
@@ -151,12 +151,11 @@ void Tokens::Refresh() {
     log_.Error(
         absl::StrCat(trouble_, "; the users that were read before stay for ",
                      absl::FormatDuration(absl::Trunc(keep_ - (now - good_at_), kBetweenReads)),
-                     ", then nobody is let in"));
+                     ", then no user is admitted"));
   }
   if (kept || std::exchange(expired_, true)) return;
   tokens_.clear();
-  log_.Error(
-      absl::StrCat(trouble_, "; this lasts too long: nobody is let in until it is corrected"));
+  log_.Error(absl::StrCat(trouble_, "; no user is admitted until it is corrected"));
 }
 
 bool Tokens::refused() {
@@ -192,13 +191,13 @@ absl::StatusOr<User> Tokens::Authenticate(absl::string_view authorization) {
   const absl::string_view token = BearerToken(authorization);
   if (token.empty()) {
     return refuse("the Authorization header is not 'Bearer TOKEN'", "TOKEN_MALFORMED",
-                  "give one header of this form; longhaul does with --token-file FILE");
+                  "give one header of this form; longhaul sends it with --token-file FILE");
   }
   std::optional<User> user = Find(token);
   if (user) return *std::move(user);
   absl::MutexLock lock(&mutex_);
   if (expired_) {
-    return refuse("the server cannot read its file of tokens, so it lets nobody in",
+    return refuse("the server cannot read its token file, so it admits no users",
                   "TOKENS_UNREADABLE", "ask its operator to correct the file");
   }
   return refuse("unknown token: it is mistyped or has been revoked", "TOKEN_UNKNOWN",

@@ -33,11 +33,11 @@ class HeaderHandler : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(string_t& name) override {
     if (depth_ == 1) {
-      if (!names_.insert(name).second) return Refuse(absl::StrCat("'", name, "' is there twice"));
+      if (!names_.insert(name).second) return Refuse(absl::StrCat("'", name, "' occurs twice"));
       in_metadata_ = name == kMetadata;
       if (!in_metadata_) drafts.push_back({.name = name});
     } else if (in_metadata_ && metadata.contains(name)) {
-      return Refuse(absl::StrCat("__metadata__: '", name, "' is there twice"));
+      return Refuse(absl::StrCat("__metadata__: '", name, "' occurs twice"));
     } else if (!in_metadata_ && name != "dtype" && name != "shape" && name != "data_offsets") {
       return Refuse(absl::StrCat("'", drafts.back().name, "' has an unknown field '", name, "'"));
     }

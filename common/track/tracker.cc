@@ -17,7 +17,7 @@ void Tracker::Submit(TaskRunner::Task task) {
   const bool accepted = runner_->Submit(std::move(task));
   absl::MutexLock lock(&mutex_);
   if (accepted || std::exchange(overflowed_, true)) return;
-  log_.Warning("the disk is slower than the curves that are tracked: some points are left out");
+  log_.Warning("the disk is too slow for the recorded curves: some points are missing");
 }
 
 template <typename F>
@@ -42,7 +42,7 @@ void Tracker::Report(const std::string& folder, Run& run, const absl::Status& st
   run.again = now + kTryAgain;
   if (std::exchange(run.failed, true)) return;
   log_.Warning(absl::StrCat("the curves in ", folder, " are not written: ", status.ToString(),
-                            "; training continues, and they are tried again"));
+                            "; training continues, and writing them is tried again"));
 }
 
 void Tracker::Add(const std::string& folder, TrackedStep step) {

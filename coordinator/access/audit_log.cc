@@ -237,8 +237,8 @@ absl::Status AuditLog::Health() const {
                      absl::FormatDuration(absl::Trunc(standing, absl::Seconds(1)))));
   }
   if (!lines_.failing()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("the audit log ", path_, " cannot be written: ",
-                                             lines_.dropped(), " of its lines are missing"));
+  return absl::UnavailableError(absl::StrCat(
+      "the audit log ", path_, " cannot be written: ", lines_.dropped(), " of its lines are lost"));
 }
 
 void AuditLog::Write(const AuditEntry& entry) {

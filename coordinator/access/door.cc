@@ -24,8 +24,8 @@ std::string OnlyValue(const grpc::AuthMetadataProcessor::InputMetadata& metadata
 absl::Status AdmitPool(const CertificateNames& certificate) {
   if (!certificate.dns.empty()) return absl::OkStatus();
   return WithErrorInfo(
-      absl::UnauthenticatedError(
-          "only pools may call this: show a certificate whose first DNS name is the pool's"),
+      absl::UnauthenticatedError("only pools may call this: use a certificate whose first DNS name "
+                                 "is the name of the pool"),
       {"CERTIFICATE_NEEDED",
        {{"hint",
          "give --tls-certificate and --tls-key (longhaul certs issue pool NAME makes them)"}}});
@@ -114,7 +114,7 @@ absl::Status Door::Judge(absl::string_view method, const Caller& caller, absl::T
   return WithRetryDelay(
       WithErrorInfo(absl::ResourceExhaustedError(absl::StrCat(
                         who, " makes more than ", rate_.per_second(),
-                        " calls a second (--calls-per-second of the coordinator): try again in ",
+                        " calls per second (--calls-per-second of the coordinator): try again in ",
                         absl::FormatDuration(shown))),
                     {"TOO_MANY_CALLS", {{"caller", who}}}),
       shown);
@@ -214,7 +214,7 @@ void Door::EndWithdrawn() {
     if (now.ok() && *now == **user) continue;
     // As TryCancel, which has no words for the client.
     (void)grpc_call_cancel_with_status(known.call->c_call(), GRPC_STATUS_UNAUTHENTICATED,
-                                       "the token was withdrawn, or has another role now", nullptr);
+                                       "the token was revoked or its role has changed", nullptr);
   }
 }
 

@@ -25,12 +25,12 @@ namespace {
 
 constexpr char kFooter[] = R"(
 Exit codes: 0 ok; 1 the job failed, was cancelled or is quarantined, the server refused or failed, or
-standard output could not be written; 2 no connection, or not allowed in; 3 a deadline passed; 4 bad
-arguments or spec; 5 internal error. Data goes to standard output, messages for people to standard
-error. The server's address is --server, else LONGHAUL_SERVER, else that of a context in
+standard output could not be written; 2 no connection, or access denied; 3 a deadline passed; 4 bad
+arguments or spec; 5 internal error. Data goes to standard output, messages to standard error. The
+server's address is --server, else LONGHAUL_SERVER, else the address of a context in
 ~/.config/longhaul/config.yaml (`longhaul contexts --help`), else localhost:7070. Likewise
 LONGHAUL_TLS_CA, LONGHAUL_TLS_CERTIFICATE, LONGHAUL_TLS_KEY, LONGHAUL_TOKEN_FILE and LONGHAUL_CONTEXT
-stand for the options of those names. NO_COLOR turns colours off.
+replace the options of the same names. NO_COLOR turns colours off.
 `longhaul COMMAND --help` (or `longhaul help COMMAND`) shows examples of each command.)";
 
 const std::map<std::string, OutputFormat> kFormats = {{"table", OutputFormat::kTable},
@@ -44,22 +44,20 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
       ->type_name("NAME");
   app.add_option("--server", arguments.server, "Coordinator, as host:port")->type_name("HOST:PORT");
   app.add_option("--tls-ca", arguments.tls.ca,
-                 "PEM file of the authorities that the coordinator's certificate comes from")
+                 "PEM file of the authorities (CA) that sign the coordinator's certificate")
       ->type_name("FILE");
   app.add_option("--tls-certificate", arguments.tls.certificate,
                  "PEM file of your certificate; with --tls-ca and --tls-key")
       ->type_name("FILE");
   app.add_option("--tls-key", arguments.tls.key, "PEM file of its private key")->type_name("FILE");
-  app.add_option(
-         "--token-file", arguments.token_file,
-         "File with your token, where the coordinator wants one; with --tls-ca, and with your "
-         "certificate unless it takes tokens alone (--allow-token-only)")
+  app.add_option("--token-file", arguments.token_file,
+                 "File with your token, if the coordinator requires one. Needs --tls-ca, and your "
+                 "certificate unless the coordinator accepts tokens alone (--allow-token-only)")
       ->type_name("FILE");
   app.add_option_function<std::string>(
          "-o,--output",
          [&arguments](const std::string& form) { arguments.output = kFormats.at(form); },
-         "Form of the data: table, json, jsonl (a line; of watch, logs and events --follow "
-         "a line for each) or yaml")
+         "Output format: table, json, jsonl (one object per line) or yaml")
       ->type_name("FORM")
       ->check(OneOf({"table", "json", "jsonl", "yaml"}));
   app.add_option_function<std::string>(
@@ -67,67 +65,68 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
          [&arguments](const std::string& text) {
            if (!absl::ParseDuration(text, &arguments.timeout) ||
                arguments.timeout <= absl::ZeroDuration()) {
-             throw CLI::ValidationError("--timeout",
-                                        "'" + text + "' is not a duration, as 500ms, 30s or 2h");
+             throw CLI::ValidationError(
+                 "--timeout", "'" + text + "' is not a duration, for example 500ms, 30s or 2h");
            }
            arguments.timeout_given = true;
          },
-         absl::StrCat("Deadline of each call (", absl::FormatDuration(arguments.timeout),
-                      "); with watch, wait, --wait and --follow, of the whole wait (none)"))
+         absl::StrCat(
+             "Deadline of each call (default: ", absl::FormatDuration(arguments.timeout),
+             "). For watch, wait, --wait and --follow: limit of the whole wait (default: none)"))
       ->type_name("DURATION");
 }
 
 void AddSubmit(CLI::App& app, Arguments& arguments) {
   CLI::App* submit = app.add_subcommand("submit",
-                                        "Submit a job. Same name and spec again: the existing job, "
-                                        "unless it failed or was cancelled");
+                                        "Submit a job. Repeating the same name and spec returns "
+                                        "the existing job, unless it failed or was cancelled");
   submit
       ->add_option("-f,--file", arguments.file, "Job spec in YAML or JSON; - reads standard input")
       ->type_name("FILE")
       ->required();
   submit
       ->add_option("--set", arguments.overrides,
-                   "Change one value of the spec, as --set sync.h=100; repeatable")
+                   "Change one value of the spec, for example --set sync.h=100; repeatable")
       ->type_name("PATH=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   submit
-      ->add_option(
-          "--from", arguments.from,
-          "Begin with the parameters of a checkpoint: JOB, JOB@STEP, or a folder, a "
-          "checkpoint's or a Hugging Face model's. A folder of this machine is sent, unless "
-          "the coordinator has it; another one lies in its --import-dir. here:DIR and "
-          "coordinator:DIR say which of two is meant")
+      ->add_option("--from", arguments.from,
+                   "Start from the parameters of a checkpoint: JOB, JOB@STEP, or the folder of a "
+                   "checkpoint or Hugging Face model. A local folder is uploaded unless the "
+                   "coordinator already has it. Prefix here: or coordinator: to choose between a "
+                   "local folder and one in the coordinator's --import-dir")
       ->type_name("JOB@STEP|DIR");
-  submit->add_option("--token", arguments.token,
-                     "Idempotency token: a repeated one gets the first answer");
-  submit->add_flag(
-      "--dry-run", arguments.dry_run,
-      "Check the spec and show the job, with every default; store nothing. Works without "
-      "a coordinator");
+  submit->add_option(
+      "--token", arguments.token,
+      "Idempotency token: repeating a call with the same token returns the job of the first call");
+  submit->add_flag("--dry-run", arguments.dry_run,
+                   "Check the spec and print the job with every default, without submitting it. "
+                   "Works without a coordinator");
   submit->add_flag("--wait", arguments.wait,
-                   "Wait until the job has ended; on a terminal its progress is shown");
+                   "Wait until the job has ended; print progress on a terminal");
   submit->add_flag("--follow", arguments.follow,
-                   "The same, and show progress also where there is no terminal");
+                   "Like --wait, and print progress even without a terminal");
 }
 
 void AddLogs(CLI::App& app, Arguments& arguments) {
   CLI::App* logs = app.add_subcommand("logs", "Show the newest log lines of a job's pools");
   logs->add_option("JOB", arguments.job, "Name or id of the job, or name of a pool")->required();
   logs->add_option("--tail", arguments.tail,
-                   absl::StrCat("How many of the newest lines of each pool come first (",
+                   absl::StrCat("Number of newest lines to show for each pool (default: ",
                                 arguments.tail, ")"))
       ->type_name("N")
       ->check(WholeNumber(0, 10000));
-  logs->add_flag("--follow", arguments.follow, "Then show new lines as they are written");
+  logs->add_flag("--follow", arguments.follow, "Keep showing new lines as they are written");
 }
 
 void AddSpec(CLI::App& app, Arguments& arguments) {
-  CLI::App* spec = app.add_subcommand("spec", "Explain the job spec, or print one to begin from")
+  CLI::App* spec = app.add_subcommand("spec", "Explain the job spec, or print one to start from")
                        ->require_subcommand(1);
   spec->add_subcommand("explain", "Explain a field of the job spec, with its unit and default")
-      ->add_option("PATH", arguments.path, "As sync.up.codec; without it, the whole spec");
-  spec->add_subcommand("init", "Print a spec to begin from")
+      ->add_option("PATH", arguments.path,
+                   "Field, for example sync.up.codec; without it, the whole spec is explained");
+  spec->add_subcommand("init", "Print a spec to start from")
       ->add_option("--from", arguments.spec_template,
                    absl::StrCat("One of ", absl::StrJoin(SpecTemplateNames(), ", "), " (",
                                 arguments.spec_template, ")"))
@@ -136,8 +135,9 @@ void AddSpec(CLI::App& app, Arguments& arguments) {
 }
 
 void AddCerts(CLI::App& app, Arguments& arguments) {
-  CLI::App* certs = app.add_subcommand(
-      "certs", "A private authority for TLS: `certs init`, then `certs issue` for each program");
+  CLI::App* certs = app.add_subcommand("certs",
+                                       "Create a private TLS authority (`certs init`) and a "
+                                       "certificate for each program (`certs issue`)");
   certs->require_subcommand(1);
   certs
       ->add_option("--dir", arguments.certs_dir,
@@ -145,23 +145,24 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
       ->type_name("FOLDER");
   certs
       ->add_option("--days", arguments.days,
-                   absl::StrCat("Days that it is valid (init: ", kAuthorityDays,
-                                ", issue: ", kCertificateDays, ")"))
+                   absl::StrCat("Validity in days (default: init ", kAuthorityDays, ", issue ",
+                                kCertificateDays, ")"))
       ->type_name("N")
       ->check(WholeNumber(1, 36500));
   certs->add_subcommand("init",
-                        "Make the authority: ca.pem for every program; ca.key stays secret");
-  CLI::App* issue = certs->add_subcommand("issue", "Make a certificate and its key");
+                        "Create the authority: give ca.pem to every program, keep ca.key secret");
+  CLI::App* issue = certs->add_subcommand("issue", "Create a certificate and its key");
   issue->add_option("KIND", arguments.certificate_kind, "pool, coordinator or user")
       ->required()
       ->check(OneOf({"pool", "coordinator", "user"}));
   issue
-      ->add_option("NAME", arguments.certificate_name,
-                   "The pool's or user's name; of a coordinator the host name that is dialled")
+      ->add_option(
+          "NAME", arguments.certificate_name,
+          "Name of the pool or user; for a coordinator, the host name that clients connect to")
       ->required();
   issue
       ->add_option("--host", arguments.hosts,
-                   "Another name or address under which a coordinator is dialled; repeatable")
+                   "Another name or address that clients use for the coordinator; repeatable")
       ->type_name("HOST")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -170,48 +171,52 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
 void AddExport(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("export", "Write a checkpoint as a Hugging Face model");
   command
-      ->add_option("JOB[@STEP]|CHECKPOINT_DIR", arguments.job,
-                   "Folder of a checkpoint here, or a job and its step (its newest checkpoint)")
+      ->add_option(
+          "JOB[@STEP]|CHECKPOINT_DIR", arguments.job,
+          "Local folder of a checkpoint, or a job and a step (default: its newest checkpoint)")
       ->required();
-  command->add_option("--out", arguments.out, "Folder to make")->type_name("DIR")->required();
-  command->add_option("--format", arguments.format, "hf: what transformers' from_pretrained loads")
+  command->add_option("--out", arguments.out, "Folder to create")->type_name("DIR")->required();
+  command
+      ->add_option("--format", arguments.format,
+                   "hf: the format that from_pretrained of transformers loads")
       ->check(OneOf({"hf"}));
   command->add_option("--dtype", arguments.dtype, "bf16 (half the bytes) or fp32 (exact)")
       ->check(OneOf({"bf16", "fp32"}));
   command
       ->add_option("--tokenizer", arguments.tokenizer,
                    "Hugging Face folder whose tokenizer files, generation_config.json and special "
-                   "tokens are carried along (that of model.hf, if it is here)")
+                   "tokens are copied (default: the folder of model.hf, if it is local)")
       ->type_name("DIR");
-  command->add_flag("--last-commit", arguments.last_commit,
-                    "Of a job that runs: what it has committed, not its newest checkpoint");
+  command->add_flag(
+      "--last-commit", arguments.last_commit,
+      "Export the last committed parameters of a running job instead of its newest checkpoint");
   command
       ->add_option("--cache", arguments.cache,
-                   "Folder in which the copy of a checkpoint from another machine stays, for later "
-                   "calls (it is made beside --out, and removed)")
+                   "Folder that keeps downloaded checkpoints for later calls (default: a temporary "
+                   "folder next to --out)")
       ->type_name("DIR");
 }
 
 void AddData(CLI::App& app, DataArguments& data) {
-  CLI::App* group = app.add_subcommand("data", "Look at training data on this machine");
+  CLI::App* group = app.add_subcommand("data", "Check local training data");
   group->require_subcommand(1);
   CLI::App* check = group->add_subcommand(
-      "check", "Show the format of files, count tokens and documents, show a sample, find damage");
+      "check",
+      "Show the format of files, count tokens and documents, show a sample and find damage");
   check->add_option("PATH", data.paths, "Files, folders or patterns")->required();
   check
       ->add_option("--format", data.format,
                    "auto (by content), text, jsonl, nanogpt, llmc or megatron")
       ->check(OneOf({"auto", "text", "jsonl", "nanogpt", "llmc", "megatron"}));
   check->add_option("--field", data.field,
-                    absl::StrCat("Of JSONL: the field with the text (", data.field, ")"));
+                    absl::StrCat("For JSONL: the field with the text (default: ", data.field, ")"));
   check
       ->add_option("--tokenizer", data.tokenizer,
                    "For text and JSONL: tokenizer.json, SentencePiece model, or a folder with one "
                    "(default: bytes)")
       ->type_name("FILE");
   check
-      ->add_option("--eos", data.eos,
-                   "Token behind each document; counted in token files; -1: none")
+      ->add_option("--eos", data.eos, "Token after each document; counted in token files; -1: none")
       ->type_name("TOKEN")
       ->check(TokenNumber());
   check
@@ -220,16 +225,19 @@ void AddData(CLI::App& app, DataArguments& data) {
       ->type_name("TOKEN")
       ->check(TokenNumber());
   check
-      ->add_option("--line-mib-max", data.line_mib_max,
-                   absl::StrCat("Of JSONL: the longest line, in MiB (", data.line_mib_max, ")"))
+      ->add_option(
+          "--line-mib-max", data.line_mib_max,
+          absl::StrCat("For JSONL: the longest line, in MiB (default: ", data.line_mib_max, ")"))
       ->type_name("N")
       ->check(WholeNumber(1, kLineMibMax));
-  check->add_option("--vocab", data.vocab, "The model's vocab: tokens must be below it")
+  check
+      ->add_option("--vocab", data.vocab,
+                   "Vocabulary size of the model: every token must be smaller")
       ->type_name("N")
       ->check(WholeNumber(1, int64_t{1} << 31));
   check
       ->add_option("--sample", data.sample,
-                   absl::StrCat("Tokens shown of each file (", data.sample, ")"))
+                   absl::StrCat("Tokens to show of each file (default: ", data.sample, ")"))
       ->type_name("N")
       ->check(WholeNumber(0, 100000));
 }
@@ -238,34 +246,36 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   AddSubmit(app, arguments);
   CLI::App* list = app.add_subcommand("list", "List jobs, newest first");
   list->add_option("--limit", arguments.limit,
-                   absl::StrCat("At most this many (", arguments.limit, ")"))
+                   absl::StrCat("Show at most this many jobs (default: ", arguments.limit, ")"))
       ->type_name("N")
       ->check(WholeNumber(1, 100000));
-  list->add_flag("--names", arguments.names, "Names only, one on each line");
+  list->add_flag("--names", arguments.names, "Print only names, one per line");
   AddJobCommand(app, arguments, "get", "Show a job");
   AddJobCommand(app, arguments, "watch", "Show the progress of a job until it has ended");
   AddJobCommand(app, arguments, "wait",
-                "Wait until a job has ended, and show it; the exit code says how it ended");
+                "Wait until a job has ended and show it; the exit code tells how it ended");
   AddLogs(app, arguments);
-  AddJobCommand(app, arguments, "cancel", "Stop a job for good; its last commit stays")
-      ->add_option("--reason", arguments.reason, "Recorded with the job");
+  AddJobCommand(app, arguments, "cancel", "Stop a job permanently; its last commit is kept")
+      ->add_option("--reason", arguments.reason, "Reason to record with the job");
   AddPauseCommands(app, arguments);
   app.add_subcommand("pools", "List pools");
   AddJobCommand(app, arguments, "checkpoints", "List the checkpoints of a job");
   AddCerts(app, arguments);
   AddResultCommands(app, arguments);
-  app.add_subcommand("top", "Jobs and pools as they are now, in the terminal; q ends it");
+  app.add_subcommand("top", "Show jobs and pools live in the terminal; q quits");
   AddSpec(app, arguments);
-  app.add_subcommand("doctor", "Look for what is wrong between here and the coordinator")
+  app.add_subcommand("doctor",
+                     "Find problems with this machine, the coordinator and the connection to it")
       ->add_option("--data-dir", arguments.data_dir,
-                   "Folder whose free space is looked at (the current one)")
+                   "Folder whose free space is checked (default: the current folder)")
       ->type_name("DIR");
-  app.add_subcommand("contexts", "List the coordinators that your configuration file names")
-      ->add_flag("--names", arguments.names, "Names only, one on each line");
+  app.add_subcommand("contexts", "List the coordinators in your configuration file")
+      ->add_flag("--names", arguments.names, "Print only names, one per line");
   AddExport(app, arguments);
   // Their options are those of longhaul-lm, which gets the words as they are.
-  for (const auto& [name, about] : {std::pair("eval", "Loss of a checkpoint or Hugging Face model"),
-                                    std::pair("sample", "Continue a prompt with such a model")}) {
+  for (const auto& [name, about] :
+       {std::pair("eval", "Loss of a checkpoint or Hugging Face model"),
+        std::pair("sample", "Continue a prompt with a checkpoint or Hugging Face model")}) {
     CLI::App* command = app.add_subcommand(name, about);
     command->fallthrough(false)->prefix_command();
     command->set_help_flag();
@@ -286,7 +296,7 @@ void AddExamples(CLI::App& app, const std::string& prefix) {
       command->footer(absl::StrCat(
           text, "\n\n",
           prefix == "certs " ? "`longhaul certs --help` shows its other options: --dir and --days."
-                             : "`longhaul --help` shows the options of every command, as -o."));
+                             : "`longhaul --help` shows the options of every command."));
     }
     AddExamples(*command, name + " ");
   }

@@ -51,7 +51,7 @@ absl::Status WriteNew(const std::string& path, const std::string& text, mode_t m
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd < 0 && errno == EEXIST) {
     return absl::AlreadyExistsError(
-        absl::StrCat(path, " is there, and is not overwritten: move it away first"));
+        absl::StrCat(path, " exists and is not overwritten: move it away first"));
   }
   if (fd < 0) return FileProblem(errno, path);
   const bool written =
@@ -137,8 +137,8 @@ absl::StatusOr<BioPtr> OpenOfAuthority(const std::string& path, const std::strin
   const int error = errno;
   ERR_clear_error();
   if (error != ENOENT) return FileProblem(error, path);
-  return absl::NotFoundError(
-      absl::StrCat(folder, " has no authority (", path, "): longhaul certs init --dir ", folder));
+  return absl::NotFoundError(absl::StrCat(folder, " contains no authority (", path,
+                                          "): longhaul certs init --dir ", folder));
 }
 
 absl::StatusOr<Authority> ReadAuthority(const std::string& folder) {
@@ -164,8 +164,8 @@ absl::Status CheckEnd(const Authority& authority, absl::Time end) {
   if (end <= last) return absl::OkStatus();
   const int64_t days = (last - absl::Now()) / absl::Hours(24);
   return absl::FailedPreconditionError(absl::StrCat(
-      "the authority itself ends on ", absl::FormatTime("%Y-%m-%d", last, absl::UTCTimeZone()),
-      days > 0 ? absl::StrCat(": at most --days ", days)
+      "the authority itself expires on ", absl::FormatTime("%Y-%m-%d", last, absl::UTCTimeZone()),
+      days > 0 ? absl::StrCat(": use --days of at most ", days)
                : ": make a new one in another folder (longhaul certs init)"));
 }
 
@@ -194,7 +194,7 @@ absl::StatusOr<std::string> NamesOfHosts(const CertificateRequest& request) {
   for (const std::string& host : hosts) {
     if (!IsHost(host)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", host, "' is no host name and no numeric address"));
+          absl::StrCat("'", host, "' is neither a host name nor a numeric address"));
     }
     names.push_back(absl::StrCat(IsAddress(host) ? "IP:" : "DNS:", host));
   }

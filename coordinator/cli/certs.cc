@@ -30,7 +30,7 @@ Outcome Certs(const Arguments& arguments) {
   const std::string text =
       init ? absl::StrCat("the authority is in ", arguments.certs_dir, ", until ",
                           DateOf(files->end), ". Every program gets ", ca, "; ", files->key,
-                          " stays here, secret: it makes certificates\n")
+                          " stays here and is secret: it signs certificates\n")
            : absl::StrCat("valid until ", DateOf(files->end), ":\n  --tls-ca ", ca,
                           " --tls-certificate ", files->certificate, " --tls-key ", files->key,
                           "\n");

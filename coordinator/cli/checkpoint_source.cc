@@ -56,8 +56,8 @@ std::variant<LocalCheckpoint, CliError> BringCheckpoint(const Arguments& argumen
   const std::optional<CheckpointName> name = ParseCheckpointName(arguments.job);
   if (!name.has_value()) {
     return UsageError(
-        absl::StrCat("'", arguments.job, "' is no folder here, and neither JOB nor JOB@STEP"),
-        "as quickstart@900");
+        absl::StrCat("'", arguments.job, "' is neither a local folder, nor JOB or JOB@STEP"),
+        "for example quickstart@900");
   }
   const absl::Time deadline = DeadlineOf(arguments, environment);
   std::optional<int64_t> step = name->step;

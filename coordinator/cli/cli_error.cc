@@ -39,8 +39,8 @@ std::string HintOf(const absl::Status& status, const std::string& address) {
       return absl::StrCat("is the coordinator running at ", address,
                           "? --server or LONGHAUL_SERVER name another");
     case absl::StatusCode::kDeadlineExceeded:
-      if (WasAnswered(status)) return "--timeout allows more";
-      return absl::StrCat("no answer from ", address, " in time; --timeout allows more");
+      if (WasAnswered(status)) return "--timeout extends the deadline";
+      return absl::StrCat("no answer from ", address, " in time; --timeout extends the deadline");
     case absl::StatusCode::kUnimplemented:
       if (!FieldViolationsOf(status).empty()) return "";
       return "bring `longhaul` and the coordinator to the same version; `longhaul version` shows "
@@ -48,7 +48,7 @@ std::string HintOf(const absl::Status& status, const std::string& address) {
     case absl::StatusCode::kNotFound:
       return "`longhaul list` shows the jobs";
     case absl::StatusCode::kAlreadyExists:
-      return "choose another name, as with --set name=NAME";
+      return "choose another name, for example with --set name=NAME";
     default:
       return "";
   }
@@ -80,7 +80,7 @@ CliError ErrorOfCall(const absl::Status& status, const std::string& address) {
   CliError error = ErrorOf(status, ExitOf(status), HintOf(status, address));
   error.retry_after = RetryDelayOf(status);
   if (error.message.empty() && absl::IsUnimplemented(status))
-    error.message = "the server does not know this call";  // gRPC's own answer has no words.
+    error.message = "the server does not support this call";  // gRPC's own answer has no words.
   error.fields = FieldViolationsOf(status);
   if (const auto info = ErrorInfoOf(status)) {
     error.reason = info->reason;

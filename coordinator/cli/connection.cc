@@ -22,9 +22,9 @@ absl::Status CheckServer(const std::string& address, const std::string& source) 
   if (parsed.ok() && parsed->port > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(source, ": ",
-                   parsed.ok() ? absl::StrCat("\"", address, "\": nobody listens on port 0")
+                   parsed.ok() ? absl::StrCat("\"", address, "\": port 0 is not a valid port")
                                : parsed.status().message(),
-                   " (as coordinator.example.org:7070)"));
+                   " (for example coordinator.example.org:7070)"));
 }
 
 // The content of the file.
@@ -207,7 +207,7 @@ absl::StatusOr<ClientAccess> AccessOf(const Connection& connection) {
   const bool token = !access.token_file.empty();
   if (token && files.ca.empty()) {
     return absl::InvalidArgumentError(
-        "--token-file needs --tls-ca: a token is not sent in plaintext");
+        "--token-file needs --tls-ca: a token is never sent in plaintext");
   }
   if (token) LH_RETURN_IF_ERROR(ReadTokenFile("--token-file", access.token_file).status());
   const bool certificate = !files.certificate.empty() || !files.key.empty();
@@ -215,7 +215,7 @@ absl::StatusOr<ClientAccess> AccessOf(const Connection& connection) {
     LH_RETURN_IF_ERROR(ReadAuthorities(files.ca).status());
     return absl::InvalidArgumentError(
         "--tls-ca alone does not identify you: give --tls-certificate and --tls-key, and "
-        "--token-file where the coordinator wants a token");
+        "--token-file if the coordinator requires a token");
   }
   LH_ASSIGN_OR_RETURN(
       access.tls, token && !certificate ? Tls::LoadAuthorities(files.ca) : LoadTlsIfGiven(files));

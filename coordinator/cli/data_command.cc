@@ -82,10 +82,10 @@ std::string ReportsTable(const std::vector<DataReport>& reports) {
       absl::StrAppend(&problems, "  ", Printable(problem), "\n");
     if (report.not_utf8_at.has_value()) {
       absl::StrAppend(&notes, "\n", Printable(report.path), ": byte ", *report.not_utf8_at,
-                      " is not UTF-8; it trains as a byte, a tokenizer would refuse it\n");
+                      " is not UTF-8; training uses it as a byte, a tokenizer would reject it\n");
     }
     if (report.tokens == 0 && report.problem_count == 0)
-      absl::StrAppend(&notes, "\n", Printable(report.path), ": holds no text; jobs pass over it\n");
+      absl::StrAppend(&notes, "\n", Printable(report.path), ": contains no text; jobs skip it\n");
     if (!report.sample.empty() && samples.empty()) {
       absl::StrAppend(&samples, "\nSample of ", Printable(report.path), ":\n  tokens ",
                       absl::StrJoin(report.sample, " "), "\n");
@@ -129,7 +129,7 @@ Outcome CheckDataFiles(const Arguments& arguments) {
     outcome.error = CliError{.exit = ExitCode::kFailed,
                              .code = "DATA_LOSS",
                              .message = absl::StrCat(Counted(problems, "problem"), " in the data"),
-                             .hint = "a job that reads these files would be refused"};
+                             .hint = "a job that reads these files would be rejected"};
   }
   return outcome;
 }

@@ -79,7 +79,7 @@ class Examination {
     const std::filesystem::space_info space = std::filesystem::space(arguments_.data_dir, error);
     if (error) {
       Problem("disk", absl::StrCat(arguments_.data_dir, ": ", error.message()),
-              "--data-dir names a folder that is there", ExitCode::kUsage);
+              "--data-dir must name an existing folder", ExitCode::kUsage);
       return;
     }
     JudgeDisk("disk", arguments_.data_dir, static_cast<int64_t>(space.available));
@@ -89,7 +89,7 @@ class Examination {
     const std::string found = absl::StrCat(BytesText(free_bytes), " free at ", where);
     if (free_bytes >= kDiskLow) return Ok(check, found);
     Warn(check, found,
-         absl::StrCat("checkpoints and logs of jobs need room: keep ", BytesText(kDiskLow),
+         absl::StrCat("checkpoints and logs of jobs need space: keep ", BytesText(kDiskLow),
                       " free"));
   }
 
@@ -105,7 +105,7 @@ class Examination {
     Ok("configuration",
        absl::StrCat("coordinator ", connection_.server, ", from ", connection_.server_from));
     if (connection_.tls.empty()) {
-      Ok("certificates", "none: the connection is in plaintext");
+      Ok("certificates", "none: the connection is plaintext");
       return true;
     }
     CheckCertificate("--tls-ca", connection_.tls.ca);
@@ -117,7 +117,7 @@ class Examination {
     }
     const bool readable = absl::IsFailedPrecondition(access.status());
     Problem("certificates", std::string(access.status().message()),
-            readable ? "run that command: a private key and a token are its owner's alone"
+            readable ? "run that command: only the owner may read a private key or token"
                      : "name a token and --tls-ca, or all three files, PEM each, the key without a "
                        "password",
             ExitCode::kUsage);
@@ -136,8 +136,8 @@ class Examination {
       Problem("certificates", absl::StrCat(found, ", not yet valid"),
               "is this machine's clock right?", ExitCode::kConnection);
     } else if (now >= dates->until) {
-      Problem("certificates", absl::StrCat(found, ", which is past"),
-              "renew it; programs that run read the new files within a minute",
+      Problem("certificates", absl::StrCat(found, ", which has passed"),
+              "renew it; running programs read the new files within a minute",
               ExitCode::kConnection);
     } else if (dates->until - now < kRenewBefore) {
       Warn("certificates", absl::StrCat(found, ", in ", DurationText(dates->until - now)),
@@ -168,19 +168,20 @@ class Examination {
     std::string advice = error.hint;
     const absl::StatusOr<bool> speaks_tls = SpeaksTls(connection_.server, SteadyTime() + timeout);
     if (speaks_tls.ok() && *speaks_tls && access_.tls == nullptr) {
-      advice = "the coordinator wants TLS: give --tls-ca, --tls-certificate and --tls-key";
+      advice = "the coordinator requires TLS: give --tls-ca, --tls-certificate and --tls-key";
     } else if (speaks_tls.ok() && !*speaks_tls && access_.tls != nullptr) {
-      advice = "the coordinator speaks plaintext: leave the TLS files out, or start it with them";
+      advice =
+          "the coordinator uses plaintext: omit the TLS files, or start the coordinator with TLS";
     } else if (absl::IsUnavailable(status) && speaks_tls.ok() && access_.tls != nullptr &&
                connection_.tls.certificate.empty()) {
       advice =
-          "somebody answers there in TLS, and may want a certificate beside the token: ask its "
-          "operator for one (longhaul certs issue user NAME), and give --tls-certificate and "
+          "a server answers with TLS, and may require a certificate in addition to the token: ask "
+          "its operator for one (longhaul certs issue user NAME), and give --tls-certificate and "
           "--tls-key";
     } else if (absl::IsUnavailable(status) && speaks_tls.ok() && access_.tls != nullptr) {
       advice =
-          "somebody answers there in TLS: are both certificates from the authority of "
-          "--tls-ca, and is the coordinator's for this host name?";
+          "a server answers with TLS: are both certificates signed by the authority of --tls-ca, "
+          "and is the coordinator's certificate for this host name?";
     }
     Problem("coordinator", Printable(status.message()), std::move(advice), ExitCode::kConnection);
   }
@@ -189,7 +190,7 @@ class Examination {
     const v1::DescribeResponse& server = link.server;
     if (!server.not_ready().empty()) {
       Problem("coordinator", absl::StrCat("not ready: ", Printable(server.not_ready())),
-              "its log says more", ExitCode::kFailed);
+              "see its log", ExitCode::kFailed);
     } else if (server.version() != LONGHAUL_VERSION) {
       Warn("coordinator", absl::StrCat("ready, version ", Printable(server.version())),
            absl::StrCat("this program is ", LONGHAUL_VERSION,
@@ -203,7 +204,8 @@ class Examination {
     if (absl::AbsDuration(link.clock_ahead) <= kClockLimit) {
       Ok("clock", clock);
     } else {
-      Warn("clock", clock, "let NTP set both: dates of certificates and times in logs go by them");
+      Warn("clock", clock,
+           "synchronize both with NTP: certificate dates and log times depend on them");
     }
     Ok("round trip", absl::StrFormat("%.1f ms", absl::ToDoubleMilliseconds(link.round_trip)));
     Ok("bandwidth",
@@ -228,7 +230,7 @@ class Examination {
     for (const v1::Pool& pool : pools->pools()) {
       const std::string name = Printable(pool.name());
       if (pool.state() == v1::LOST) {
-        Warn("pools", absl::StrCat(name, " is lost"), "look at its machine and its log");
+        Warn("pools", absl::StrCat(name, " is lost"), "check its machine and its log");
       } else if (pool.state() == v1::FORMING) {
         Warn("pools", absl::StrCat(name, " waits for ", Printable(pool.waiting_for())),
              "start its other nodes");

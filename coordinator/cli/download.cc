@@ -74,7 +74,7 @@ class Downloading {
     absl::StatusOr<v1::CheckpointManifest> manifest = longhaul::ReadManifest(fs_, out_);
     if (!manifest.ok() || !IsWanted(*manifest)) {
       return Local(
-          absl::AlreadyExistsError(absl::StrCat(out_, " exists, and is not this checkpoint")));
+          absl::AlreadyExistsError(absl::StrCat(out_, " exists and is not this checkpoint")));
     }
     for (const v1::CheckpointFragment& fragment : manifest->fragments()) {
       const absl::Status sound = VerifyFile(fs_, out_, fragment);
@@ -92,7 +92,7 @@ class Downloading {
     if (earlier.ok()) {
       if (!IsWanted(*earlier)) {
         return Local(absl::AlreadyExistsError(
-            absl::StrCat(partial_, " holds a part of another checkpoint")));
+            absl::StrCat(partial_, " contains part of another checkpoint")));
       }
       manifest_ = *std::move(earlier);
       step_ = manifest_.step();
@@ -143,7 +143,7 @@ class Downloading {
   absl::Status FetchVerified(const v1::CheckpointFragment& fragment) {
     absl::Status status = FetchFile(fragment);
     if (absl::IsDataLoss(status) && IsLocal(status)) {
-      progress_.Say(absl::StrCat(status.message(), "; fetching it again"));
+      progress_.Say(absl::StrCat(status.message(), "; downloading it again"));
       LH_RETURN_IF_ERROR(Local(fs_.Remove(JoinPath(partial_, fragment.file()))));
       status = FetchFile(fragment);
     }
@@ -171,7 +171,7 @@ class Downloading {
     done_ += at;
     const auto take = [&](absl::string_view data) -> absl::Status {
       if (static_cast<int64_t>(data.size()) > size - at)
-        return Local(absl::DataLossError(absl::StrCat(path, " has more bytes than it should")));
+        return Local(absl::DataLossError(absl::StrCat(path, " has more bytes than expected")));
       LH_RETURN_IF_ERROR(Local((*file)->WriteAt(at, data)));
       digester.Update(data);
       at += static_cast<int64_t>(data.size());
@@ -186,7 +186,7 @@ class Downloading {
           fragment.file(), [&] { return at; }, take));
     if (at != size || digester.Value() != longhaul::DigestOf(fragment)) {
       done_ -= at;
-      return Local(absl::DataLossError(absl::StrCat(path, " came damaged: its digest differs")));
+      return Local(absl::DataLossError(absl::StrCat(path, " arrived damaged: its digest differs")));
     }
     return Local((*file)->SyncData());
   }
@@ -221,9 +221,9 @@ class Downloading {
       }
       if (any) heard = now, attempt = 0;
       if (now >= options_.deadline) {
-        return absl::DeadlineExceededError(absl::StrCat("not all came in time: ", BytesText(done_),
-                                                        " of ", BytesText(result_.bytes),
-                                                        "; the same command goes on"));
+        return absl::DeadlineExceededError(
+            absl::StrCat("the download did not finish in time: ", BytesText(done_), " of ",
+                         BytesText(result_.bytes), "; run the same command again to resume"));
       }
       const bool again = absl::IsUnavailable(status) || absl::IsCancelled(status) ||
                          absl::IsDeadlineExceeded(status) || RetryDelayOf(status).has_value();
@@ -253,11 +253,11 @@ class Downloading {
 std::string HintOfLocal(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kResourceExhausted:
-      return "free some space; the same command goes on where this one stopped";
+      return "free some space, then run the same command again to resume";
     case absl::StatusCode::kAlreadyExists:
       return "remove it, or give another --out";
     case absl::StatusCode::kPermissionDenied:
-      return "give an --out that you may write to";
+      return "give an --out that you can write to";
     default:
       return "";
   }

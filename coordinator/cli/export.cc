@@ -20,8 +20,9 @@ namespace longhaul::cli {
 namespace {
 
 CliError ErrorOfExport(const absl::Status& status) {
-  return ErrorOf(status, ExitOfFiles(status),
-                 absl::IsAlreadyExists(status) ? "give --out a folder that is not there yet" : "");
+  return ErrorOf(
+      status, ExitOfFiles(status),
+      absl::IsAlreadyExists(status) ? "give --out a folder that does not exist yet" : "");
 }
 
 // The folder that the model of a checkpoint began with, if it is here.
@@ -46,7 +47,7 @@ Outcome ExportFolder(const Arguments& arguments, const std::string& folder,
       ExportHf(*fs, (*checkpoint)->layout(), **checkpoint, options, arguments.out);
   if (!done.ok()) return ErrorOfExport(done.status());
   if (done->carried.empty())
-    environment.err << "note: no tokenizer is carried along (--tokenizer DIR)" << std::endl;
+    environment.err << "note: no tokenizer is included (--tokenizer DIR)" << std::endl;
   const v1::CheckpointManifest& manifest = (*checkpoint)->manifest();
   return {Json{{"job", manifest.job_name()},
                {"step", manifest.step()},
@@ -79,7 +80,7 @@ Outcome Export(const Arguments& arguments, Client* client, const Environment& en
   if (std::filesystem::exists(arguments.out, error) &&
       !std::filesystem::is_empty(arguments.out, error)) {
     return ErrorOfExport(
-        absl::AlreadyExistsError(absl::StrCat(arguments.out, " is there, and not empty")));
+        absl::AlreadyExistsError(absl::StrCat(arguments.out, " exists and is not empty")));
   }
   auto brought = BringCheckpoint(arguments, *client, environment);
   if (auto* const failed = std::get_if<CliError>(&brought)) return std::move(*failed);
@@ -88,8 +89,8 @@ Outcome Export(const Arguments& arguments, Client* client, const Environment& en
   if (checkpoint.copied && !outcome.error.has_value()) {
     std::filesystem::remove_all(checkpoint.folder, error);
   } else if (checkpoint.copied) {
-    environment.err << "note: the checkpoint is in " << checkpoint.folder
-                    << "; the same command takes it from there" << std::endl;
+    environment.err << "note: the checkpoint is kept in " << checkpoint.folder
+                    << "; run the same command again to use it" << std::endl;
   }
   return outcome;
 }

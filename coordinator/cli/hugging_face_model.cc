@@ -24,7 +24,7 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
     // ResolveJobSpec names what else is missing.
     if (model.transformer().layers() != 0 || !model.transformer().size().empty()) return {};
     return {{kField, absl::StrCat("no config.json in ", model.hf().path(), " on this machine"),
-             "submit from a machine that has the folder, or write model.transformer out"}};
+             "submit from a machine that has the folder, or write model.transformer in the spec"}};
   }
   if (!config.ok()) return {{kField, std::string(config.status().message()), ""}};
   return TakeShape(*config, *model.mutable_transformer());

@@ -29,10 +29,11 @@ bool IsFolder(const std::string& path) {
 }
 
 CliError ErrorOfFolder(const std::string& folder, const absl::Status& status) {
-  CliError error = UsageError(
-      absl::StrCat("--from ", folder, ": ", status.message()),
-      "a checkpoint's folder has a manifest.json and the files that it names, a Hugging Face "
-      "model's a config.json and safetensors; coordinator:DIR is one of the coordinator's machine");
+  CliError error =
+      UsageError(absl::StrCat("--from ", folder, ": ", status.message()),
+                 "the folder of a checkpoint contains manifest.json and the files that it lists, "
+                 "the folder of a Hugging Face model config.json and safetensors; coordinator:DIR "
+                 "means a folder on the coordinator's machine");
   error.code = absl::StatusCodeToString(status.code());
   if (const std::string hint = HintOfUpload(status); !hint.empty()) error.hint = hint;
   return error;
@@ -94,11 +95,11 @@ std::variant<InitialSource, CliError> FindInitialSource(const Arguments& argumen
   const std::string name(from);
   const bool folder_here = !there && IsFolder(name);
   if (here && !folder_here)
-    return ErrorOfFolder(name, absl::NotFoundError("is no folder of this machine"));
+    return ErrorOfFolder(name, absl::NotFoundError("is not a local folder"));
   if (!here && !there && !folder_here && !absl::StrContains(name, '/')) {
     if (!ParseCheckpointName(name).has_value()) {
-      return UsageError(absl::StrCat("--from: '", name,
-                                     "' is neither JOB@STEP, as quickstart@900, nor a folder"));
+      return UsageError(absl::StrCat(
+          "--from: '", name, "' is neither JOB@STEP, for example quickstart@900, nor a folder"));
     }
     spec.mutable_init()->set_checkpoint(name);
     return InitialSource();
@@ -126,9 +127,9 @@ std::variant<InitialSource, CliError> FindInitialSource(const Arguments& argumen
   if (found.ok() && found->sight() == v1::OTHER_FOLDER) {
     return UsageError(
         absl::StrCat("--from ", path,
-                     ": this machine and the coordinator (in its --import-dir) each "
-                     "have such a folder, with other files"),
-        absl::StrCat("say which: --from here:", path, " or --from coordinator:", path));
+                     ": this machine and the coordinator (in its --import-dir) both have such a "
+                     "folder, with different files"),
+        absl::StrCat("choose one: --from here:", path, " or --from coordinator:", path));
   }
   return TakeFolderHere(path, fs, environment, spec);
 }

@@ -26,7 +26,7 @@ std::string Took(const v1::Job& job, absl::Time now) {
 }
 
 std::string KeptFor(absl::Time until, absl::Time now) {
-  if (until <= now) return "being deleted, unless another job begins with its checkpoint";
+  if (until <= now) return "being deleted, unless another job starts from its checkpoint";
   return absl::StrCat(DurationText(until - now), ", until it is deleted");
 }
 
@@ -90,14 +90,14 @@ std::string InnerStateText(const v1::Job& job) {
   for (const v1::PoolProgress& p : job.pools()) {
     if (p.inner_state_saved_step() == 0 && p.inner_state_losses() == 0) continue;
     absl::StrAppend(&text, Printable(p.pool()), ": inner state saved at step ",
-                    p.inner_state_saved_step(), "; began with ",
+                    p.inner_state_saved_step(), "; started with ",
                     p.inner_state_taken_up_step() == 0
                         ? "none"
                         : absl::StrCat("that of step ", p.inner_state_taken_up_step()),
                     p.inner_state_losses() == 0
                         ? ""
                         : absl::StrCat("; ", Counted(p.inner_state_losses(), "time"),
-                                       " none could be used, and its moments began at zero"),
+                                       " none was usable, so its moments started at zero"),
                     "\n");
   }
   return text;
@@ -109,7 +109,7 @@ std::string LateText(const v1::Job& job) {
   for (const v1::PoolProgress& p : job.pools()) {
     if (p.late_rounds() == 0) continue;
     absl::StrAppend(&text, Printable(p.pool()), ": ", Counted(p.late_rounds(), "round"),
-                    " went on without it");
+                    " continued without it");
     if (p.late_rounds_in_a_row() >= 2 * job.fragments_size()) {
       absl::StrAppend(&text, ", the last ", p.late_rounds_in_a_row(),
                       " in a row: it contributes nothing");

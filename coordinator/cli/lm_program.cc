@@ -26,8 +26,8 @@ std::vector<char*> ArgvOf(std::vector<std::string>& words) {
 }
 
 CliError NotInstalled(const std::string& command) {
-  return UsageError("'" + command + "' is a command of longhaul-lm, which is not installed here",
-                    "it comes with the worker: put it beside this program, or into PATH");
+  return UsageError("'" + command + "' is a command of longhaul-lm, which is not installed",
+                    "it is installed with the worker: put it next to this program or into PATH");
 }
 
 }  // namespace

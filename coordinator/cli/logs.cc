@@ -93,7 +93,8 @@ class LogPrinter {
 
  private:
   void Dropped(const std::string& pool, const v1::FollowLogsResponse& lines) {
-    environment_.err << pool << ": " << lines.dropped() << " older lines are gone" << std::endl;
+    environment_.err << pool << ": " << lines.dropped() << " older lines are no longer available"
+                     << std::endl;
   }
   void Keep(const std::string& pool, const v1::FollowLogsResponse& lines) {
     // A coordinator or an agent of an earlier version.
@@ -104,7 +105,7 @@ class LogPrinter {
     v1::LogPosition& at = positions_[{lines.pool(), lines.node()}];
     if (at.ring() != 0 && at.ring() != lines.ring()) {
       environment_.err << pool
-                       << ": its agent was started again; the last lines before that may be missing"
+                       << ": its agent was restarted; the last lines before that may be missing"
                        << std::endl;
     }
     at.set_pool(lines.pool());
@@ -125,7 +126,7 @@ class LogPrinter {
 
 Outcome Logs(const Arguments& arguments, Client& client, const Environment& environment) {
   if (arguments.output == OutputFormat::kJson || arguments.output == OutputFormat::kYaml)
-    return UsageError("logs are lines: -o table or -o jsonl");
+    return UsageError("logs supports -o table and -o jsonl only");
   absl::StatusOr<v1::FollowLogsRequest> request = RequestOf(arguments, client);
   if (!request.ok()) return ErrorOfCall(request.status(), client.address());
   const bool bounded = !arguments.follow || arguments.timeout_given;
@@ -155,7 +156,7 @@ Outcome Logs(const Arguments& arguments, Client& client, const Environment& envi
     if (!again) return ErrorOfCall(status, client.address());
     if (!std::exchange(lost, true)) {
       environment.err << "connection lost (" << Printable(status.message()) << "); "
-                      << (printer.can_go_on() ? "going on where it stopped when it is back"
+                      << (printer.can_go_on() ? "resuming when it is back"
                                               : "lines may be missing until it is back")
                       << std::endl;
     }
@@ -163,7 +164,7 @@ Outcome Logs(const Arguments& arguments, Client& client, const Environment& envi
     environment.clock.Sleep(kReconnectAfter);
   }
   if (printer.lines() == 0 && !arguments.follow)
-    environment.err << "no pool that is connected has lines of it" << std::endl;
+    environment.err << "no connected pool has log lines of it" << std::endl;
   return Outcome::Nothing();
 }
 

@@ -29,7 +29,7 @@ absl::StatusOr<v1::Job> AwaitPause(v1::Job job, absl::Time deadline, Client& cli
     const absl::Time now = environment.clock.Now();
     if (now >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(
-          "job ", job.spec().name(), " has not paused in time; it will",
+          "job ", job.spec().name(), " has not paused in time; it still will",
           job.waiting_for().empty() ? "" : absl::StrCat(": it waits for ", job.waiting_for())));
     }
     environment.clock.SleepUntil(std::min(deadline, now + kLookAgain));
@@ -46,12 +46,11 @@ absl::StatusOr<v1::Job> AwaitPause(v1::Job job, absl::Time deadline, Client& cli
 }  // namespace
 
 void AddPauseCommands(CLI::App& app, Arguments& arguments) {
-  CLI::App* pause =
-      AddJobCommand(app, arguments, "pause", "Give the pools of a job back, until it is resumed");
-  pause->add_option("--reason", arguments.reason, "Shown with the job until it is resumed");
+  CLI::App* pause = AddJobCommand(app, arguments, "pause", "Pause a job and release its pools");
+  pause->add_option("--reason", arguments.reason,
+                    "Reason to show with the job until it is resumed");
   pause->add_flag("--wait", arguments.wait, "Wait until its pools have stopped");
-  AddJobCommand(app, arguments, "resume",
-                "Queue a paused job again; it continues from its last commit");
+  AddJobCommand(app, arguments, "resume", "Queue a paused job; it continues from its last commit");
 }
 
 Outcome Pause(const Arguments& arguments, Client& client, const Environment& environment) {

@@ -53,7 +53,7 @@ Outcome Delete(const Arguments& arguments, Client& client, const Environment&) {
   return {
       Json{{"job", arguments.job}, {"job_id", deleted->job_id()}, {"deleted", deleted->deleted()}},
       absl::StrCat(Printable(arguments.job),
-                   deleted->deleted() ? " is deleted\n" : " was deleted before\n")};
+                   deleted->deleted() ? " was deleted\n" : " was already deleted\n")};
 }
 
 Outcome Events(const Arguments& arguments, Client& client, const Environment& environment) {
@@ -63,8 +63,8 @@ Outcome Events(const Arguments& arguments, Client& client, const Environment& en
     return {EventsJson(*events), EventsTable(*events, {environment.table_columns()})};
   }
   if (arguments.output == OutputFormat::kJson || arguments.output == OutputFormat::kYaml) {
-    return UsageError("--follow shows lines, not one document",
-                      "-o jsonl is a line of JSON for each event; without --follow -o json is all");
+    return UsageError("--follow prints lines, not one document",
+                      "use -o jsonl for one object per event, or -o json without --follow");
   }
   const bool json = arguments.output == OutputFormat::kJsonl;
   Progress progress(environment.err, environment.terminal);
@@ -84,7 +84,7 @@ Outcome DownloadTo(const Arguments& arguments, Client& client, const Environment
   const std::optional<CheckpointName> name = ParseCheckpointName(arguments.job);
   if (!name.has_value()) {
     return UsageError(absl::StrCat("'", arguments.job, "' is neither JOB nor JOB@STEP"),
-                      "as quickstart@900");
+                      "for example quickstart@900");
   }
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const DownloadOptions options{.out = arguments.out,
@@ -98,7 +98,7 @@ Outcome DownloadTo(const Arguments& arguments, Client& client, const Environment
                {"received_bytes", done->received}},
           absl::StrFormat("%s@%d is in %s: %s, verified%s\n", Printable(done->job), done->step,
                           Printable(arguments.out), BytesText(done->bytes),
-                          done->received == 0 ? "; it was there already" : "")};
+                          done->received == 0 ? "; it was already there" : "")};
 }
 
 absl::Time DeadlineOf(const Arguments& arguments, const Environment& environment) {
@@ -129,8 +129,8 @@ absl::Status AwaitCheckpoint(const std::string& name, int64_t step, absl::Time d
       }
     }
     if (now >= deadline) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("the checkpoint of step ", step, " is not there in time; it will come"));
+      return absl::DeadlineExceededError(absl::StrCat(
+          "the checkpoint of step ", step, " was not written in time; it still will be"));
     }
     environment.clock.SleepUntil(std::min(deadline, now + kPollPeriod));
   }
@@ -138,20 +138,22 @@ absl::Status AwaitCheckpoint(const std::string& name, int64_t step, absl::Time d
 
 void AddResultCommands(CLI::App& app, Arguments& arguments) {
   AddJobCommand(app, arguments, "checkpoint",
-                "Ask for a checkpoint of the next whole version; shows its step")
+                "Request a checkpoint of the next complete version and print its step")
       ->add_flag("--wait", arguments.wait, "Wait until it is written");
   CLI::App* download = app.add_subcommand(
-      "download", "Copy a checkpoint into a folder here; goes on where it stopped");
+      "download", "Download a checkpoint into a local folder; run it again to resume");
   download
-      ->add_option("JOB[@STEP]", arguments.job, "The job, and the checkpoint's step (the newest)")
+      ->add_option("JOB[@STEP]", arguments.job,
+                   "The job and the step of the checkpoint (default: the newest)")
       ->required();
-  download->add_option("--out", arguments.out, "Folder that it becomes; DIR.partial until then")
+  download
+      ->add_option("--out", arguments.out, "Target folder; DIR.partial holds unfinished downloads")
       ->type_name("DIR")
       ->required();
   AddJobCommand(app, arguments, "events", "Show what happened to a job")
-      ->add_flag("--follow", arguments.follow, "Go on until the job has ended");
+      ->add_flag("--follow", arguments.follow, "Keep showing new events until the job has ended");
   AddJobCommand(app, arguments, "delete",
-                "Delete a job that has ended: removes its files, frees its name");
+                "Delete an ended job: remove its files and free its name");
 }
 
 }  // namespace longhaul::cli

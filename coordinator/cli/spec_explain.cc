@@ -153,7 +153,7 @@ Outcome SpecExplain(const std::string& path, int columns) {
   std::string walked;
   for (const absl::string_view name : absl::StrSplit(path, '.', absl::SkipEmpty())) {
     if (group == nullptr)
-      return UsageError(absl::StrCat(walked, " has no fields: it is ", TypeName(field)));
+      return UsageError(absl::StrCat(walked, " has no fields; it is ", TypeName(field)));
     field = group->FindFieldByName(std::string(name));
     if (field == nullptr) {
       return UsageError(

@@ -33,7 +33,7 @@ Outcome SpecInit(const std::string& from) {
     const std::string text(reinterpret_cast<const char*>(entry.text));
     return {Json{{"from", from}, {"text", text}}, text};
   }
-  return UsageError(absl::StrCat("no template is called ", from),
+  return UsageError(absl::StrCat("there is no template ", from),
                     NearestNameHint(from, SpecTemplateNames()));
 }
 

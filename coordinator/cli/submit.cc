@@ -38,7 +38,7 @@ Outcome WaitForEnd(const Arguments& arguments, const std::string& job, const std
       return environment.out.good();
     };
   }
-  const std::string goes_on = absl::StrCat("job ", name, " goes on: `longhaul watch ", name,
+  const std::string goes_on = absl::StrCat("job ", name, " continues: `longhaul watch ", name,
                                            "` shows it, `longhaul cancel ", name, "` ends it");
   // If there is a progress bar, the note begins on the next line.
   const InterruptNote note(absl::StrCat(environment.draws() ? "\n" : "", goes_on, "\n"));
@@ -48,7 +48,7 @@ Outcome WaitForEnd(const Arguments& arguments, const std::string& job, const std
   if (!ended.ok()) {
     CliError error = ErrorOfCall(ended.status(), client.address());
     if (absl::IsDeadlineExceeded(ended.status()) && WasAnswered(ended.status()))
-      error.hint = absl::StrCat(goes_on, "; --timeout allows more");
+      error.hint = absl::StrCat(goes_on, "; --timeout extends the deadline");
     return error;
   }
   Outcome outcome(JobJson(*ended),
@@ -102,7 +102,7 @@ Outcome DryRunHere(const v1::JobSpec& spec, const std::string& who,
   std::vector<SpecViolation> violations;
   const absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec, &violations);
   if (!resolved.ok()) return ErrorOfSpec(resolved.status(), violations);
-  environment.err << "checked by this program alone: " << who << std::endl;
+  environment.err << "checked by this program only: " << who << std::endl;
   const v1::Job job = UnstoredJob(*resolved);
   TellWarnings(job, environment);
   return {JobJson(job), DryRunTable(job)};
@@ -155,14 +155,14 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   }
   if (arguments.dry_run && source.folder.has_value() && LacksUpload(response.status())) {
     return DryRunHere(request.spec(),
-                      absl::StrCat("the coordinator has not got the folder yet (",
+                      absl::StrCat("the coordinator does not have the folder yet (",
                                    BytesText(source.folder->bytes()), ")"),
                       environment);
   }
   if (!response.ok()) {
     CliError error = Refusal(response.status(), request.spec(), client.address());
     if (!source.not_here.empty() && error.hint.empty())
-      error.hint = absl::StrCat("--from: ", source.not_here, " is no folder of this machine");
+      error.hint = absl::StrCat("--from: ", source.not_here, " is not a local folder");
     return error;
   }
   const v1::Job& job = response->job();
@@ -171,7 +171,7 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   const absl::Time now = environment.clock.Now();
   if (arguments.dry_run) return {JobJson(job), DryRunTable(job)};
   if (!response->created()) {
-    environment.err << "job " << Printable(job.spec().name()) << " exists already with this spec"
+    environment.err << "job " << Printable(job.spec().name()) << " already exists with this spec"
                     << std::endl;
   }
   if (arguments.wait || arguments.follow) {

@@ -31,7 +31,7 @@ void TransferProgress::Show(absl::string_view what, int64_t done, int64_t all) {
 
 void TransferProgress::Lost(const absl::Status& why, const std::string& address) {
   if (std::exchange(lost_, true)) return;
-  Say(absl::StrCat("connection lost (", Printable(why.message()), "); going on with ", address));
+  Say(absl::StrCat("connection lost (", Printable(why.message()), "); continuing with ", address));
 }
 
 void TransferProgress::Connected() {

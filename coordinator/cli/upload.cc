@@ -35,7 +35,7 @@ absl::StatusOr<SeenFile> LookAt(const std::string& folder, const std::string& na
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return absl::ErrnoToStatus(errno, path);
   if (!S_ISREG(info.st_mode))
-    return absl::InvalidArgumentError(absl::StrCat(path, " is no regular file"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
   return SeenFile{.name = name,
                   .bytes = info.st_size,
                   .inode = info.st_ino,

@@ -26,7 +26,7 @@ struct SeenFile {
 };
 
 // The files that a job needs of this folder. Errors: those of FilesNeededOf; INVALID_ARGUMENT: one
-// is no regular file; NOT_FOUND: one is missing. The message names it.
+// is not a regular file; NOT_FOUND: one is missing. The message names it.
 absl::StatusOr<std::vector<SeenFile>> LookAtFolder(FileSystem& fs, const std::string& folder);
 
 struct FolderToSend {

@@ -20,7 +20,7 @@ class Watching {
   absl::StatusOr<v1::Job> Run() {
     for (int attempt = 0;;) {
       const bool answered = StreamOnce();
-      if (!heard_) return absl::CancelledError("nobody takes the updates");
+      if (!heard_) return absl::CancelledError("nobody reads the updates");
       if (Rests(job_)) return job_;
       if (answered) attempt = 0;
       if (absl::Status given_up = Judge(); !given_up.ok()) return given_up;
@@ -82,9 +82,9 @@ class Watching {
         return absl::OkStatus();
       case absl::StatusCode::kNotFound:
         if (updates_ == 0) return status_;
-        return absl::NotFoundError(absl::StrCat(
-            "job ", name_,
-            " was deleted; when it was seen last: ", ProgressText(job_, clock_.Now())));
+        return absl::NotFoundError(
+            absl::StrCat("job ", name_,
+                         " was deleted; its last known state: ", ProgressText(job_, clock_.Now())));
       case absl::StatusCode::kResourceExhausted:  // Too many watch, or call.
         if (updates_ == 0) return status_;
         [[fallthrough]];
@@ -101,7 +101,7 @@ class Watching {
   void Wait(int attempt) {
     if (!lost_ && !status_.ok()) {
       progress_.Note(absl::StrCat("connection lost (", Printable(status_.message()),
-                                  "); the job goes on, reconnecting to ", client_.address()));
+                                  "); the job continues, reconnecting to ", client_.address()));
     }
     lost_ = lost_ || !status_.ok();
     const absl::Time until =

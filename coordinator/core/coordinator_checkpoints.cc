@@ -77,13 +77,13 @@ void Coordinator::On(const AskCheckpoint& event) {
   Job& job = *Find(event.job);
   const RoundPlan& plan = job.exchange->plan();
   if (IsPaused(job.pause)) {
-    return Answer(Refuse{.status = absl::FailedPreconditionError(absl::StrFormat(
-                             "job %s is %s: nothing is committed until it is resumed",
-                             job.options.name, JobStateName(ShownState(job.state(), job.pause)))),
-                         .reason = "JOB_PAUSED",
-                         .hint =
-                             "its newest checkpoint has what it committed, if every fragment was "
-                             "synchronised"});
+    return Answer(Refuse{
+        .status = absl::FailedPreconditionError(
+            absl::StrFormat("job %s is %s: it commits nothing until it is resumed",
+                            job.options.name, JobStateName(ShownState(job.state(), job.pause)))),
+        .reason = "JOB_PAUSED",
+        .hint =
+            "its newest checkpoint contains its last commits, if every fragment was synchronised"});
   }
   // Until the store is open, the committed versions are not known.
   if (auto refusal = OpeningRefusal(job)) return Answer(*std::move(refusal));
@@ -164,11 +164,11 @@ void Coordinator::On(const DeleteJob& event) {
                          "JOB_LIVE"});
   }
   if (const Job* job = BeginsWith(event.job); job != nullptr) {
-    return Answer(Refuse{absl::FailedPreconditionError(absl::StrFormat(
-                             "job %s has not begun, and takes its initial parameters from a "
-                             "checkpoint of this one",
-                             job->options.name)),
-                         "CHECKPOINT_IN_USE"});
+    return Answer(
+        Refuse{absl::FailedPreconditionError(absl::StrFormat(
+                   "job %s has not started yet and will start from a checkpoint of this job",
+                   job->options.name)),
+               "CHECKPOINT_IN_USE"});
   }
   Delete(event, /*expired=*/false);
 }

@@ -33,10 +33,10 @@ std::optional<Refuse> Coordinator::RoomRefusal(const std::string& owner) const {
   return Refuse{
       .status = absl::ResourceExhaustedError(absl::StrFormat(
           "limit reached: %d unfinished jobs, %d of them of %s; at most %d in total, and one user "
-          "may have half of what the others leave",
+          "may hold at most half of what is free",
           live, of_owner, owner.empty() ? "this submitter" : owner, options_.jobs_max)),
       .reason = "JOBS_FULL",
-      .hint = "wait until jobs end, or cancel some (longhaul list shows them)"};
+      .hint = "wait until jobs end, or cancel some (`longhaul list` shows them)"};
 }
 
 void Coordinator::On(const SubmitJob& event) {

@@ -22,7 +22,7 @@ bool IsApplying(const Exchange& rounds) {
 
 absl::Status Paused(const Job& job) {
   return absl::FailedPreconditionError(
-      absl::StrCat("job ", job.options.name, " is being paused; this pool is free meanwhile"));
+      absl::StrCat("job ", job.options.name, " is being paused; this pool is idle meanwhile"));
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ void Coordinator::On(const PauseJob& event) {
         Refuse{.status = absl::FailedPreconditionError(absl::StrFormat(
                    "job %s is about to end: its last rounds are committed", job.options.name)),
                .reason = "JOB_FINISHING",
-               .hint = "it gives its pools back within a minute"});
+               .hint = "it releases its pools within a minute"});
   }
   job.paused_at = now_;
   job.stop_until = now_ + options_.stop;
@@ -136,8 +136,8 @@ std::optional<Waiting> Coordinator::WaitingToPause(const Job& job) const {
   if (job.pause == PauseStage::kPaused) return std::nullopt;
   const int live = job.exchange->participants().live_count();
   if (live > 0) {
-    return Waiting{absl::StrFormat("%s to send what %s and to stop", Counted(live, "pool"),
-                                   live == 1 ? "it owes" : "they owe"),
+    return Waiting{absl::StrFormat("%s to send %s contributions and to stop", Counted(live, "pool"),
+                                   live == 1 ? "its" : "their"),
                    job.paused_at, job.stop_until};
   }
   return Waiting{job.pause_checkpoint == FinalCheckpoint::kWriting ? "its checkpoint"

@@ -59,7 +59,7 @@ int64_t Coordinator::MemoryLeft(bool (*takes)(const Job&)) const {
 std::optional<std::string> Coordinator::MemoryLack(const Job& job, int64_t memory_left) const {
   if (HoldsMemory(job) || job.options.memory <= memory_left) return std::nullopt;
   constexpr double kGb = 1e9;
-  return absl::StrFormat("%.3g GB of the coordinator's memory: %.3g of %.3g GB are left",
+  return absl::StrFormat("%.3g GB of coordinator memory: %.3g of %.3g GB are free",
                          static_cast<double>(job.options.memory) / kGb,
                          static_cast<double>(std::max<int64_t>(0, memory_left)) / kGb,
                          static_cast<double>(options_.memory) / kGb);
@@ -77,7 +77,7 @@ void Coordinator::ShareMemory() {
   const auto release_pools = [this](Job& job) {
     ReleaseAll(job, absl::FailedPreconditionError(absl::StrCat(
                         "job ", job.options.name,
-                        " waits for memory of the coordinator; this pool is free meanwhile")));
+                        " waits for coordinator memory; this pool is idle meanwhile")));
   };
   int64_t left = MemoryLeft(TakesMemory);
   for (auto it = in_order_.rbegin(); it != in_order_.rend(); ++it) {
@@ -173,7 +173,7 @@ bool Coordinator::ReleasePartialSets(const std::vector<Lack>& lacks) {
       Drop(
           job, p, Presence::kLeft,
           absl::FailedPreconditionError(absl::StrCat(
-              "job ", job.options.name, " waits for its other pools; this one is free meanwhile")));
+              "job ", job.options.name, " waits for its other pools; this one is idle meanwhile")));
       released = true;
     }
   }

@@ -210,7 +210,7 @@ bool Coordinator::RefuseReturn(const std::string& pool, const std::string& incar
   const auto outdated = outdated_.find(pool);
   if (outdated == outdated_.end() || outdated->second != incarnation) return false;
   Answer(Refuse{absl::AbortedError(absl::StrFormat(
-                    "a job continued without pool %s; its ranks must start again", pool)),
+                    "a job continued without pool %s; its ranks must restart", pool)),
                 "POOL_LOST"});
   return true;
 }

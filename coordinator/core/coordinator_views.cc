@@ -41,10 +41,10 @@ const Round* OldestOpened(const Exchange& exchange, int* fragment) {
 std::optional<Waiting> WaitingForPools(const Exchange& rounds, absl::Time changed_at) {
   const Participants& participants = rounds.participants();
   const absl::Time forever = absl::InfiniteFuture();
-  if (participants.ready_count() == 0) return Waiting{"a pool: none is left", changed_at, forever};
+  if (participants.ready_count() == 0) return Waiting{"a pool: none is ready", changed_at, forever};
   const int quorum = rounds.policy().quorum;
   if (participants.ready_count() < quorum) {
-    return Waiting{absl::StrFormat("pools: %d of the quorum of %d are here",
+    return Waiting{absl::StrFormat("pools: %d of the %d that the quorum needs are ready",
                                    participants.ready_count(), quorum),
                    changed_at, forever};
   }
@@ -81,10 +81,10 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
   if (IsPaused(job.pause)) return WaitingToPause(job);
   if (job.state() == JobState::kPending || (job.gathers && participants.live_count() > 0)) {
     const int ready = participants.ready_count(), loading = participants.live_count() - ready;
-    return Waiting{
-        absl::StrFormat("%s to load data and model (%d of %d %s ready)", Counted(loading, "pool"),
-                        ready, job.options.pools_min, job.options.pools_min == 1 ? "is" : "are"),
-        job.changed_at, forever};
+    return Waiting{absl::StrFormat("%s to load data and the model (%d of %d %s ready)",
+                                   Counted(loading, "pool"), ready, job.options.pools_min,
+                                   job.options.pools_min == 1 ? "is" : "are"),
+                   job.changed_at, forever};
   }
   switch (job.state()) {
     case JobState::kSeeding: {
@@ -93,7 +93,7 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
       const std::optional<int> seeder = rounds.seeder();
       return Waiting{seeder.has_value() ? absl::StrCat("the initial parameters from pool ",
                                                        participants.at(*seeder).pool)
-                                        : "a pool that gives the initial parameters",
+                                        : "a pool that sends the initial parameters",
                      job.changed_at, forever};
     }
     case JobState::kRunning:

@@ -45,7 +45,7 @@ std::optional<Refuse> Coordinator::LeaseRefusal(std::string_view pool,
   }
   if (member->incarnation != incarnation) {
     return Refuse{
-        absl::AbortedError(absl::StrFormat("another incarnation holds the name %s", pool)),
+        absl::AbortedError(absl::StrFormat("another worker already holds the name %s", pool)),
         "POOL_REPLACED"};
   }
   return std::nullopt;
@@ -62,10 +62,10 @@ std::optional<Refuse> Coordinator::OpeningRefusal(const Job& job) {
 }
 
 Refuse Coordinator::MustBeginAgain(std::string_view job_name, std::string_view pool) {
-  return {absl::AbortedError(absl::StrFormat(
-              "pool %s lost its place in job %s meanwhile; its ranks must start again", pool,
-              job_name)),
-          "POOL_LOST"};
+  return {
+      absl::AbortedError(absl::StrFormat(
+          "pool %s lost its place in job %s meanwhile; its ranks must restart", pool, job_name)),
+      "POOL_LOST"};
 }
 
 std::optional<Refuse> Coordinator::PlaceRefusal(const Job& job, std::string_view pool,

@@ -131,14 +131,14 @@ v1::JobEvent EventOf(const StorePlace& record) {
   const RecoveredPlace& place = record.place;
   v1::JobEvent event;
   if (place.missed) {
-    event = MakeEvent(v1::POOL_LATE, v1::WARNING,
-                      "a round was applied without it; it must begin again");
+    event =
+        MakeEvent(v1::POOL_LATE, v1::WARNING, "a round was applied without it; it must restart");
   } else if (place.gone) {
     event = MakeEvent(v1::POOL_LEFT, v1::INFO, absl::StrCat("gave up place ", place.ordinal));
   } else if (place.return_until != absl::InfinitePast()) {
     event = MakeEvent(
         v1::POOL_AWAY, v1::INFO,
-        absl::StrCat("drained and left; place ", place.ordinal, " is kept until ",
+        absl::StrCat("drained and left; place ", place.ordinal, " is reserved until ",
                      absl::FormatTime(absl::RFC3339_sec, place.return_until, absl::UTCTimeZone())));
   } else if (place.start_step.has_value()) {
     event = MakeEvent(
@@ -146,8 +146,8 @@ v1::JobEvent EventOf(const StorePlace& record) {
         absl::StrCat("is ready in place ", place.ordinal, ", from step ", *place.start_step));
     event.set_step(*place.start_step);
   } else {
-    event =
-        MakeEvent(v1::POOL_ASSIGNED, v1::INFO, absl::StrCat("is assigned place ", place.ordinal));
+    event = MakeEvent(v1::POOL_ASSIGNED, v1::INFO,
+                      absl::StrCat("is assigned to place ", place.ordinal));
   }
   event.set_pool(place.pool);
   return event;
@@ -156,7 +156,7 @@ v1::JobEvent EventOf(const StorePlace& record) {
 v1::JobEvent EventOf(const PoolPresence& notice) {
   v1::JobEvent event = notice.live
                            ? MakeEvent(v1::POOL_BACK, v1::INFO, "is back in its place")
-                           : MakeEvent(v1::POOL_LOST, v1::WARNING, "is lost: its lease ended");
+                           : MakeEvent(v1::POOL_LOST, v1::WARNING, "is lost: its lease expired");
   event.set_pool(notice.pool);
   return event;
 }
@@ -164,10 +164,10 @@ v1::JobEvent EventOf(const PoolPresence& notice) {
 v1::JobEvent EventOf(const PoolFellBehind& notice) {
   v1::JobEvent event = MakeEvent(
       v1::POOL_LATE, v1::WARNING,
-      absl::StrCat(notice.rounds, " rounds in a row went on without it: it contributes nothing"));
+      absl::StrCat(notice.rounds, " rounds in a row continued without it: it contributes nothing"));
   event.set_hint(
-      "if it trains, sync.quorum.grace_seconds is less than its pull of all parameters, a step and "
-      "a push take together");
+      "if the pool trains, sync.quorum.grace_seconds is too short for it: it needs time to pull "
+      "all parameters, run one step and push");
   event.set_pool(notice.pool);
   return event;
 }
@@ -194,7 +194,7 @@ v1::JobEvent EventOf(const EndJob& notice) {
 v1::JobEvent EventOf(const PublishCommit& notice) {
   v1::JobEvent event =
       MakeEvent(v1::ROUND_SKIPPED, v1::WARNING,
-                absl::StrFormat("fragment %d version %d was skipped: nobody could contribute",
+                absl::StrFormat("fragment %d version %d was skipped: no pool could contribute",
                                 notice.fragment, notice.version));
   event.set_fragment(notice.fragment);
   event.set_version(notice.version);

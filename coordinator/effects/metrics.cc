@@ -6,28 +6,28 @@
 namespace longhaul::coordinator {
 
 EffectMetrics::EffectMetrics(MetricRegistry& registry)
-    : live_pools(registry.Gauge("longhaul_coordinator_live_pools", "Pools that hold a lease.")),
-      jobs(registry.Gauge("longhaul_coordinator_jobs", "Jobs that are stored, by state.")),
-      deleted_jobs(registry.Counter("longhaul_coordinator_deleted_jobs_total",
-                                    "Jobs that were deleted: by a user, or since they had ended "
-                                    "for --ended-job-keep.")),
-      pools(registry.Gauge("longhaul_coordinator_pools", "Pools that are known, by state.")),
+    : live_pools(registry.Gauge("longhaul_coordinator_live_pools", "Pools with a lease.")),
+      jobs(registry.Gauge("longhaul_coordinator_jobs", "Stored jobs, by state.")),
+      deleted_jobs(registry.Counter(
+          "longhaul_coordinator_deleted_jobs_total",
+          "Deleted jobs: by a user, or because --ended-job-keep had passed since their end.")),
+      pools(registry.Gauge("longhaul_coordinator_pools", "Known pools, by state.")),
       commit_seconds(registry.Histogram(
           "longhaul_coordinator_commit_seconds",
-          "From the last contribution of a round to its published commit.", SecondsBuckets())),
-      rounds(registry.Counter("longhaul_coordinator_rounds_total",
-                              "Rounds that were committed and published.")),
+          "Time from the last contribution of a round to its published commit.", SecondsBuckets())),
+      rounds(
+          registry.Counter("longhaul_coordinator_rounds_total", "Committed and published rounds.")),
       last_commit(registry.Gauge("longhaul_coordinator_last_commit_timestamp_seconds",
-                                 "When the job's newest round was published, since 1970. After a "
-                                 "restart: when it was due.")),
+                                 "When the job's newest round was published, as Unix time; after a "
+                                 "restart, when it was due.")),
       eval_loss(registry.Gauge("longhaul_coordinator_eval_loss_nats",
                                "Newest loss of the outer parameters on held-out data.")),
       outer_gradient_norm(registry.Gauge("longhaul_coordinator_outer_gradient_norm",
                                          "L2 norm of the newest averaged outer gradient.")),
-      outer_gradient_cosine(registry.Gauge(
-          "longhaul_coordinator_outer_gradient_cosine_ratio",
-          "Mean cosine of the pools' newest outer gradients with each other, on a sample. 1: they "
-          "agree; 0: they have nothing in common.")),
+      outer_gradient_cosine(
+          registry.Gauge("longhaul_coordinator_outer_gradient_cosine_ratio",
+                         "Mean pairwise cosine of the pools' newest outer gradients, on a sample. "
+                         "1: they agree; 0: they are unrelated.")),
       outer_parameter_norm(registry.Gauge("longhaul_coordinator_outer_parameter_norm",
                                           "L2 norm of the outer parameters.")),
       downlink_nmse(registry.Gauge("longhaul_coordinator_downlink_nmse_ratio",

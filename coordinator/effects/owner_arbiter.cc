@@ -53,10 +53,10 @@ absl::Status OwnerArbiter::Complete(const ContributionId& contribution) {
 
 void OwnerArbiter::StoreFailed(const std::string& job, const absl::Status& status) {
   (void)owner_->Submit([this, job, status] {
-    performer_->Step(coordinator::StoreFailed{
-        job, FaultOf(status, "the job's store failed",
-                     "the job continues from its last commit when the coordinator is started again "
-                     "and its disk works")});
+    performer_->Step(
+        coordinator::StoreFailed{job, FaultOf(status, "the job's store failed",
+                                              "the job continues from its last commit after the "
+                                              "coordinator has restarted with a working disk")});
   });
 }
 

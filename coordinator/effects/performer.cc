@@ -117,7 +117,7 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
   // The lease was extended in memory. But the answer depends on earlier decisions, which are not
   // durable yet.
   if (waits && decision.records.empty() && decision.notices.empty() && decision.works.empty()) {
-    return on_answer(DiskFullRefusal("what was decided cannot be stored", absl::Seconds(1)));
+    return on_answer(DiskFullRefusal("decisions cannot be stored", absl::Seconds(1)));
   }
   backlog_.push_back({std::move(decision), std::move(on_answer)});
   Drain();
@@ -148,7 +148,7 @@ bool Performer::MakeDurable(const Decision& decision) {
   const std::vector<MetaRecord> records = RecordsOf(decision);
   const absl::Status written = parts_.records->Commit(records);
   if (absl::IsResourceExhausted(written) && going_down_) {
-    parts_.log->Warning(absl::StrCat("what was decided without disk space is dropped: ",
+    parts_.log->Warning(absl::StrCat("decisions that waited for disk space are dropped: ",
                                      std::string(written.message())));
     halted_ = true;
     return false;
@@ -173,7 +173,7 @@ bool Performer::MakeDurable(const Decision& decision) {
   }
   {
     absl::MutexLock lock(&mutex_);
-    if (full_.has_value()) parts_.log->Info("there is disk space again");
+    if (full_.has_value()) parts_.log->Info("disk space is available again");
     full_.reset();
   }
   NoteStates(records);
@@ -277,7 +277,7 @@ void Performer::TakeOver(const StoreDeleted& deleted) {
   parts_.metrics->deleted_jobs.With({{"by", deleted.expired ? "age" : "user"}}).Increment();
   if (deleted.expired && options_.on_expired) options_.on_expired(deleted.job);
   parts_.log->With({.job = job == nullptr ? "" : job->name(), .job_id = deleted.job})
-      .Info(deleted.expired ? absl::StrCat("is deleted, since it was kept for ",
+      .Info(deleted.expired ? absl::StrCat("was deleted after it was kept for ",
                                            absl::FormatDuration(options_.ended_job_keep))
                             : "is deleted");
 }
@@ -440,7 +440,8 @@ void Performer::Tick() {
 
 bool Performer::GiveUpBallast() {
   if (parts_.ballast == nullptr || !parts_.ballast->GiveUp()) return false;
-  parts_.log->Warning("the disk is full: the ballast is given up for a command that frees space");
+  parts_.log->Warning(
+      "the disk is full: the reserved space is released for a command that frees space");
   ballast_filled_ = now();
   Drain();
   return !full();

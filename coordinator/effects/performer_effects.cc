@@ -15,17 +15,18 @@ namespace {
 
 WorkFault WorkFaultOf(const absl::Status& status, absl::string_view what) {
   if (IsBadSeed(status)) {
-    return {.fault = {.code = absl::StatusCodeToString(status.code()),
-                      .message = std::string(status.message()),
-                      .field = "init",
-                      .hint = "begin with a folder or checkpoint whose files are whole and whose "
-                              "values are finite"},
-            .fails_job = true};
+    return {
+        .fault = {.code = absl::StatusCodeToString(status.code()),
+                  .message = std::string(status.message()),
+                  .field = "init",
+                  .hint =
+                      "start from a folder or checkpoint with complete files and finite values"},
+        .fails_job = true};
   }
   return {.retry = Passes(status),
           .fault = FaultOf(status, what,
-                           "see the coordinator's log and its data folder; "
-                           "longhaul-coordinator --check names what is damaged")};
+                           "see the coordinator's log and data folder; longhaul-coordinator "
+                           "--check lists damaged files")};
 }
 
 // Of the checkpoint that the work writes, without its files.
@@ -228,11 +229,10 @@ void Performer::TellDamaged(const std::string& id, const DamagedPart& part,
                             const absl::Status& status) {
   const std::shared_ptr<LiveJob> job = Find(id);
   if (job == nullptr) return;
-  v1::JobEvent event = MakeEvent(
-      v1::POOL_LOST, v1::ERROR,
-      absl::StrCat("its contribution is damaged on the coordinator's disk and does not count; its "
-                   "ranks start again: ",
-                   status.message()));
+  v1::JobEvent event = MakeEvent(v1::POOL_LOST, v1::ERROR,
+                                 absl::StrCat("its contribution is damaged on the coordinator's "
+                                              "disk and does not count; its ranks restart: ",
+                                              status.message()));
   event.set_pool(part.pool);
   event.set_fragment(part.fragment);
   event.set_version(part.version);

@@ -43,9 +43,9 @@ absl::StatusOr<std::optional<std::string>> FindSame(MetaStore& meta, const v1::J
     const absl::StatusOr<JobRecord> first = meta.FindJobByToken(token);
     if (first.ok() && IsSame(first->spec, spec)) return first->id;
     if (first.ok()) {
-      return Taken(
-          absl::StrCat("the idempotency token came before, with another spec: job ", first->name),
-          "TOKEN_TAKEN", *first);
+      return Taken(absl::StrCat("the idempotency token was already used with another spec, by job ",
+                                first->name),
+                   "TOKEN_TAKEN", *first);
     }
     if (!absl::IsNotFound(first.status())) return first.status();
   }
@@ -53,9 +53,10 @@ absl::StatusOr<std::optional<std::string>> FindSame(MetaStore& meta, const v1::J
   if (same.ok()) {
     const JobState state = same->state;
     if (state == JobState::kFailed || state == JobState::kCancelled) {
-      return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
-                                ", which is ", JobStateName(state), "; give this one another name"),
-                   "NAME_TAKEN", *same);
+      return Taken(
+          absl::StrCat("the name ", same->name, " is taken by job ", same->id, ", which is ",
+                       JobStateName(state), "; choose another name for this job"),
+          "NAME_TAKEN", *same);
     }
     if (IsSame(same->spec, spec)) return same->id;
     return Taken(absl::StrCat("the name ", same->name, " is taken by job ", same->id,
@@ -72,7 +73,7 @@ absl::Status CheckInitial(MetaStore& meta, const Fragments& fragments, const Job
   if (initial.has_value() && !initial->job.empty() &&
       absl::IsNotFound(meta.GetJob(initial->job).status())) {
     return absl::FailedPreconditionError(
-        absl::StrCat("job ", initial->job, ", with whose checkpoint it begins, was deleted"));
+        absl::StrCat("job ", initial->job, ", whose checkpoint this job starts from, was deleted"));
   }
   return fragments.CheckInitial(job);
 }

@@ -113,8 +113,7 @@ absl::StatusOr<RecoveredState> RecoverState(MetaStore& meta, const Logger& log) 
       recovered.places.clear();
       recovered.unusable =
           FaultOf(job.status(), "its records cannot be used",
-                  "a version of the coordinator that accepts the spec can continue it; or "
-                  "cancel the job");
+                  "use a coordinator version that accepts the spec, or cancel the job");
       log.With({.job = record.name, .job_id = record.id})
           .Error(absl::StrCat("is quarantined: ", recovered.unusable->message));
       job = std::make_shared<LiveJob>(record);

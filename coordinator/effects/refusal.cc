@@ -21,7 +21,7 @@ const Refuse* RefusalIn(const std::optional<Answer>& answer) {
 }
 
 Refuse HaltedRefusal() {
-  return {.status = absl::UnavailableError("the coordinator is going down"), .reason = "HALTED"};
+  return {.status = absl::UnavailableError("the coordinator is shutting down"), .reason = "HALTED"};
 }
 
 absl::Status DiskFullError(absl::string_view why) {

@@ -8,14 +8,16 @@ std::vector<double> SecondsBuckets() {
 
 FragmentMetrics::FragmentMetrics(MetricRegistry& registry)
     : wire_payload_bytes(registry.Counter("longhaul_coordinator_wire_payload_bytes_total",
-                                          "Coded elements of bulk streams.")),
-      wire_total_bytes(registry.Counter("longhaul_coordinator_wire_bytes_total",
-                                        "Bulk streams with chunk headers and framing.")),
+                                          "Payload bytes (coded elements) of bulk streams.")),
+      wire_total_bytes(
+          registry.Counter("longhaul_coordinator_wire_bytes_total",
+                           "Bytes of bulk streams, including chunk headers and framing.")),
       refused(registry.Counter("longhaul_coordinator_refused_streams_total",
-                               "Bulk streams that failed, by reason.")),
+                               "Failed bulk streams, by reason.")),
       apply_seconds(registry.Histogram(
           "longhaul_coordinator_apply_seconds",
-          "One outer step: decode, average, step, encode, commit to disk.", SecondsBuckets())),
+          "Time of one outer step: decode, average, step, encode, commit to disk.",
+          SecondsBuckets())),
       uplink_nmse(registry.Gauge("longhaul_coordinator_uplink_nmse_ratio",
                                  "Normalised mean squared error of the newest uplink stream, as "
                                  "its sender measured it.")) {}

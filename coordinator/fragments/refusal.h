@@ -23,10 +23,10 @@ inline absl::Status NotSeeded(int fragment) {
       {"NOT_SEEDED", {}});
 }
 inline absl::Status VersionMismatch(int fragment, int64_t wanted, int64_t have) {
-  return WithErrorInfo(
-      absl::FailedPreconditionError(absl::StrCat("fragment ", fragment, " version ", wanted,
-                                                 " is wanted, the coordinator has version ", have)),
-      {"VERSION_MISMATCH", {{"have", absl::StrCat(have)}}});
+  return WithErrorInfo(absl::FailedPreconditionError(
+                           absl::StrCat("fragment ", fragment, " version ", wanted,
+                                        " was requested, the coordinator has version ", have)),
+                       {"VERSION_MISMATCH", {{"have", absl::StrCat(have)}}});
 }
 // Of a pull of the outer parameters, in whatever version: pulling again gives the newer one.
 inline absl::Status CommittedMeanwhile(int fragment, int64_t began, int64_t have) {

@@ -17,7 +17,7 @@ absl::Status Membership::Join(std::string_view pool, std::string_view incarnatio
   }
   if (!live && static_cast<int>(leases_.size()) >= options_.members_max) {
     return absl::ResourceExhaustedError(
-        absl::StrFormat("%d pools are live, no more are taken", options_.members_max));
+        absl::StrFormat("%d pools are live, which is the limit", options_.members_max));
   }
   Member& member = it == members_.end() ? Add(pool) : it->second;
   if (!live) member.turn = next_turn_++;
@@ -46,7 +46,7 @@ absl::Status Membership::Renew(std::string_view pool, std::string_view incarnati
     return absl::NotFoundError(absl::StrFormat("pool %s has no lease; join again", pool));
   }
   if (it->second.incarnation != incarnation) {
-    return absl::AbortedError(absl::StrFormat("another incarnation holds the name %s", pool));
+    return absl::AbortedError(absl::StrFormat("another worker already holds the name %s", pool));
   }
   Extend(it->second, now);
   return absl::OkStatus();

@@ -60,7 +60,7 @@ absl::Status NodeGroups::Join(std::string_view name, std::string_view incarnatio
   const bool is_new = it == pools_.end();
   if (is_new && static_cast<int>(pools_.size()) >= options_.pools_max) {
     return absl::ResourceExhaustedError(absl::StrFormat(
-        "%d pools of several nodes are known, no more are taken", options_.pools_max));
+        "%d pools of several nodes are known, which is the limit", options_.pools_max));
   }
   Pool made{.nodes = std::vector<Node>(is_new ? traits.nodes : 0), .since = now};
   Pool& pool = is_new ? made : it->second;
@@ -72,7 +72,7 @@ absl::Status NodeGroups::Join(std::string_view name, std::string_view incarnatio
     return absl::AlreadyExistsError(
         traits.number.has_value()
             ? absl::StrFormat("another agent is node %d of pool %s", *traits.number, name)
-            : absl::StrFormat("all %d nodes of pool %s are here already", traits.nodes, name));
+            : absl::StrFormat("all %d nodes of pool %s have already joined", traits.nodes, name));
   }
   LH_RETURN_IF_ERROR(leases_.Join(LeaseName(name, *number), incarnation, {}, now));
   Node& node = pool.nodes[*number];

@@ -60,12 +60,11 @@ class Clauses {
 
 void AddWhatFits(const Lack& lack, Clauses& clauses) {
   if (lack.idle > 0) {
-    clauses.Add(lack.idle, " idle ", Are(lack.idle), " not enough and ", Are(lack.idle),
-                " left to other jobs");
+    clauses.Add(lack.idle, " idle, too few: other jobs may use ", lack.idle == 1 ? "it" : "them");
   }
-  if (lack.held > 0) clauses.Add(lack.held, " idle ", Are(lack.held), " kept for this job");
+  if (lack.held > 0) clauses.Add(lack.held, " idle ", Are(lack.held), " reserved for this job");
   if (lack.kept.pools > 0) {
-    clauses.Add(lack.kept.pools, " idle ", Are(lack.kept.pools), " kept for ",
+    clauses.Add(lack.kept.pools, " idle ", Are(lack.kept.pools), " reserved for ",
                 Text(lack.kept.jobs));
   }
   if (lack.busy.pools > 0) {

@@ -38,7 +38,7 @@ void Convert(const Words& words, Flags& flags) {
 void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) {
   CoordinatorServerOptions& server = flags.server;
   config.Setting("listen", "HOST:PORT", server.listen,
-                 "Address of the gRPC services; port 0 takes any free one");
+                 "Address of the gRPC services; port 0 chooses a free port");
   config.Setting("http-listen", "HOST:PORT", server.http_listen,
                  "Address of the status page, /metrics, /healthz and /readyz; empty: none");
   // The flag's name in earlier versions. Existing units and scripts use it.
@@ -47,77 +47,76 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
       ->excludes("--http-listen")
       ->group("");
   config.Setting("data-dir", "DIR", server.data_dir,
-                 "Folder of the durable state; made if it is not there");
-  config.Setting(
-      "import-dir", "DIR", server.import_dir,
-      "Folder of checkpoints and Hugging Face models, one folder each, that jobs may begin with "
-      "(init.folder); empty: none");
+                 "Folder of the durable state; created if it does not exist");
+  config.Setting("import-dir", "DIR", server.import_dir,
+                 "Folder of checkpoints and Hugging Face models, one folder each, that jobs can "
+                 "start from (init.folder); empty: none");
   config
       .Setting("memory-gib", "N", words.memory_gib,
-               "GiB of memory that the states of jobs may take; a job that does not fit beside "
-               "those that run waits. 0: nine tenths of what the machine or the container has")
+               "Memory for the states of jobs, in GiB; a job that does not fit alongside the "
+               "running ones waits. 0: 90 % of the memory of the machine or container")
       ->check(Number(0, 1e9));
   config
-      .Setting(
-          "upload-gib", "N", words.upload_gib,
-          "GiB of --data-dir for folders that users send (submit --from DIR), at most; 0: none are "
-          "taken")
+      .Setting("upload-gib", "N", words.upload_gib,
+               "Limit for folders that users upload (submit --from DIR), in GiB of --data-dir; 0: "
+               "uploads are rejected")
       ->check(Number(0, 1e9));
   config
       .Setting("upload-keep", "TIME", words.upload_keep,
-               "How long such a folder stays after its last use, or the coordinator's start, when "
-               "no job needs it")
+               "How long an uploaded folder is kept after its last use or the start of the "
+               "coordinator, if no job needs it")
       ->check(TimeSpan(absl::ZeroDuration(), absl::InfiniteDuration()));
   config
-      .Setting("ended-job-keep", "TIME", words.ended_job_keep,
-               "A job is deleted, with its checkpoints, when the coordinator has run for so long "
-               "since its end, as 720h; not while another job will begin with one of them. inf: "
-               "when a user deletes it")
+      .Setting(
+          "ended-job-keep", "TIME", words.ended_job_keep,
+          "Time of coordinator operation, for example 720h, after which an ended job and its "
+          "checkpoints are deleted; not while another job will start from one of them. inf: never")
       ->check(TimeSpan(absl::Seconds(1), absl::InfiniteDuration()));
   config.Setting("ready-file", "FILE", flags.ready_file,
-                 "Written once the coordinator serves: grpc=HOST:PORT and http=HOST:PORT; removed "
-                 "when it is asked to stop");
+                 "File that is written when the coordinator is serving (grpc=HOST:PORT and "
+                 "http=HOST:PORT) and removed when it is asked to stop");
   config
-      .Setting("lease", "TIME", words.lease, "A pool that is silent for so long is lost; 1s to 1h")
+      .Setting("lease", "TIME", words.lease,
+               "A pool that sends nothing for this long is lost; 1s to 1h")
       ->check(TimeSpan(absl::Seconds(1), absl::Hours(1)));
   config.Setting("log-level", "LEVEL", words.log_level, "debug, info, warning or error")
       ->check(OneOf({"debug", "info", "warning", "error"}));
   config.Setting("log-format", "FORM", words.log_format, "auto (text on a terminal), text or json")
       ->check(OneOf({"auto", "text", "json"}));
   config.Setting("tls-ca", "FILE", flags.tls_files.ca,
-                 "PEM file of the authorities that clients' certificates come from; empty: no TLS");
-  config.Setting("tls-certificate", "FILE", flags.tls_files.certificate,
-                 "PEM file of the coordinator's certificate, for the host name that clients dial");
+                 "PEM file of the authorities (CA) that sign clients' certificates; empty: no TLS");
+  config.Setting(
+      "tls-certificate", "FILE", flags.tls_files.certificate,
+      "PEM file of the coordinator's certificate, for the host name that clients connect to");
   config.Setting("tls-key", "FILE", flags.tls_files.key, "PEM file of its private key");
   config.Switch("http-tls", server.http_tls,
-                "Serve --http-listen with TLS (https), too, with the same certificate");
+                "Serve --http-listen with TLS (https) and the same certificate");
   config.Setting(
       "tokens", "FILE", server.tokens_file,
-      "File of users' tokens, a line each: NAME ROLE sha256:HEX, with ROLE viewer, submitter or "
-      "admin and HEX the SHA-256 of the token. Then people need a token, with RPC and HTTP, beside "
-      "their certificate. Read again while it runs; with TLS only");
-  config.Switch("allow-token-only", server.allow_token_only,
-                "with --tokens: people need no certificate, only a token. Then whoever reaches "
-                "--listen gets beyond TLS, and can keep the coordinator busy without either; for "
-                "networks in which that is no danger");
+      "File of user tokens, one per line: NAME ROLE sha256:HEX, where ROLE is viewer, submitter or "
+      "admin and HEX is the SHA-256 of the token. Users then need a token for RPC and HTTP in "
+      "addition to their certificate. Changes are read while the coordinator runs. Needs TLS");
+  config.Switch(
+      "allow-token-only", server.allow_token_only,
+      "With --tokens: users need only a token, no certificate. Anyone who reaches --listen can "
+      "then complete a TLS connection and load the coordinator; use it only in trusted networks");
   config.Setting(
       "audit-log", "FILE", server.audit_log,
-      "File that gets a JSON line for each call that changes something: who, what, result");
+      "Audit log: one JSON line (who, what, result) for each call that changes something");
   config
       .Setting("calls-per-second", "N", server.calls_per_second,
-               "Calls a second of each caller, with TLS; for a moment twice as many. Bulk "
-               "transfers do not count. 0: no limit")
+               "Limit of calls per second for each caller, with TLS; bursts may reach twice as "
+               "many. Bulk transfers do not count. 0: no limit")
       ->check(Number(0, 1e9));
-  config.Switch(
-      "insecure,--allow-plaintext-beyond-localhost", server.insecure,
-      "Serve other machines without TLS, or HTTP without --tokens or without --http-tls: for "
-      "networks that are private by other means");
+  config.Switch("insecure,--allow-plaintext-beyond-localhost", server.insecure,
+                "Allow other machines to connect without TLS, or to HTTP without --tokens or "
+                "--http-tls; only for private networks");
   app.add_flag("--check", flags.check,
-               "Verify the data folder while no coordinator runs: every digest, every round since "
-               "the last snapshots; change nothing. Exit code 1: something is wrong");
-  app.add_flag("--adopt", flags.adopt,
-               "Before serving, make jobs known to the database whose folders it does not know, "
-               "from their manifests");
+               "Verify every digest and every round since the last snapshots of the data folder, "
+               "without changing it, while no coordinator runs. Exit code 1: a fault was found");
+  app.add_flag(
+      "--adopt", flags.adopt,
+      "Before serving, add jobs whose folders the database does not list, from their manifests");
 }
 
 }  // namespace

@@ -124,10 +124,10 @@ class CoordinatorServer::Impl {
 
   void Shutdown(absl::Duration grace) {
     if (!owner_ || std::exchange(shut_down_, true)) return;
-    log_.Info("going down");
+    log_.Info("shutting down");
     if (server_) server_->SetServing(false);
-    log_hub_.EndAll(absl::UnavailableError("the coordinator is going down"));
-    EndCalls(absl::UnavailableError("the coordinator is going down"));
+    log_hub_.EndAll(absl::UnavailableError("the coordinator is shutting down"));
+    EndCalls(absl::UnavailableError("the coordinator is shutting down"));
     if (server_) server_->Shutdown(grace);
     // Pages use the threads that end below.
     http_server_.reset();
@@ -294,7 +294,7 @@ class CoordinatorServer::Impl {
                   .method = "longhaul.v1.JobService/DeleteJob",
                   .job = job,
                   .result = "OK",
-                  .message = "it ended long ago (--ended-job-keep)"});
+                  .message = "it ended longer ago than --ended-job-keep"});
   }
 
   // Those that would wait for something other than their clients.
@@ -432,17 +432,17 @@ class CoordinatorServer::Impl {
   // What stands still or is lost, and what ends one day: the room on the disk, and the certificate.
   void AddSystemMetrics(const CoordinatorServerOptions& options) {
     registry_.Gauge("longhaul_coordinator_ready",
-                    "1: decisions take effect; 0: they wait for a disk, or an operation of it does "
-                    "not return, or the audit log cannot be written. /readyz says which.",
+                    "1: decisions take effect. 0: they wait for disk space, a disk operation "
+                    "hangs, or the audit log cannot be written; /readyz gives the reason.",
                     [this] { return Health().ok() ? 1. : 0.; });
     registry_.Gauge("longhaul_coordinator_slow_disk_operation_seconds",
-                    "How long the oldest operation of a disk has not returned; 0 below 10 s.",
+                    "Age of the oldest pending disk operation; 0 below 10 s.",
                     [this] { return absl::ToDoubleSeconds(operations_->Longest()); });
     registry_.Counter("longhaul_coordinator_log_lines_dropped_total",
-                      "Log lines that standard error did not take, since nobody read it.",
+                      "Log lines that were dropped because nobody read standard error.",
                       [] { return static_cast<double>(StandardErrorLinesDropped()); });
     registry_.Counter("longhaul_coordinator_audit_lines_dropped_total",
-                      "Lines that --audit-log lacks, since they could not be written.",
+                      "Audit log lines that could not be written.",
                       [this] { return audit_ ? static_cast<double>(audit_->dropped()) : 0.; });
     const auto space = [](const std::atomic<int64_t>& bytes) {
       return [&bytes]() -> std::optional<double> {
@@ -451,22 +451,22 @@ class CoordinatorServer::Impl {
       };
     };
     registry_.Gauge("longhaul_coordinator_data_free_bytes",
-                    "Free on the file system of --data-dir.", space(space_free_));
+                    "Free space of the file system of --data-dir.", space(space_free_));
     registry_.Gauge("longhaul_coordinator_data_size_bytes",
                     "Size of the file system of --data-dir.", space(space_size_));
     if (tokens_ != nullptr) {
       registry_.Gauge("longhaul_coordinator_tokens_refused",
-                      "1: the file of --tokens cannot be used as it is now. Users that were read "
-                      "before stay for 10 minutes.",
+                      "1: the current file of --tokens is invalid. The users that were read before "
+                      "stay valid for 10 minutes.",
                       [tokens = tokens_.get()] { return tokens->refused() ? 1. : 0.; });
     }
     if (options.tls == nullptr) return;
     registry_.Gauge("longhaul_coordinator_certificate_expiry_timestamp_seconds",
-                    "When the certificate in use, of --tls-certificate, ends, since 1970.",
+                    "Expiry of the certificate in use (--tls-certificate), as Unix time.",
                     [tls = options.tls] { return CertificateExpirySeconds(*tls); });
     registry_.Gauge("longhaul_coordinator_tls_files_refused",
-                    "1: the files of --tls-ca, --tls-certificate and --tls-key cannot be used as "
-                    "they are now. Those that were read before are in use.",
+                    "1: the current files of --tls-ca, --tls-certificate and --tls-key are "
+                    "invalid. The previous ones stay in use.",
                     [tls = options.tls] { return tls->files().refused() ? 1. : 0.; });
   }
 

@@ -24,31 +24,31 @@ namespace {
 absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger& log) {
   if (!options.tokens_file.empty() && !options.tls) {
     return absl::InvalidArgumentError(
-        "--tokens needs --tls-ca, --tls-certificate and --tls-key: tokens do not travel in "
-        "plaintext, and pools are known by their certificates (longhaul certs init)");
+        "--tokens needs --tls-ca, --tls-certificate and --tls-key: tokens are never sent in "
+        "plaintext, and pools are identified by their certificates (longhaul certs init)");
   }
   if (options.allow_token_only && options.tokens_file.empty())
     return absl::InvalidArgumentError("--allow-token-only needs --tokens");
   if (options.http_tls && !options.tls) {
     return absl::InvalidArgumentError(
-        "--http-tls needs --tls-ca, --tls-certificate and --tls-key: it shows that certificate");
+        "--http-tls needs --tls-ca, --tls-certificate and --tls-key: it uses that certificate");
   }
   LH_ASSIGN_OR_RETURN(const HostPort rpc, ParseHostPort(options.listen));
   if (!options.tls && !IsReachedFromHereAlone(rpc.host)) {
-    const std::string open = absl::StrCat(
-        "--listen ", options.listen,
-        ": in plaintext, so everybody who reaches it may submit, cancel, join and read "
-        "what is sent. Give --tls-ca, --tls-certificate and --tls-key "
-        "(longhaul certs init)");
+    const std::string open =
+        absl::StrCat("--listen ", options.listen,
+                     ": plaintext, so anyone who reaches it may submit, cancel, join and read the "
+                     "traffic. Give --tls-ca, --tls-certificate and --tls-key "
+                     "(longhaul certs init)");
     if (!options.insecure) {
       return absl::InvalidArgumentError(absl::StrCat(
-          open, ", or listen on localhost, or say --insecure where that network is private"));
+          open, ", listen on localhost, or give --insecure if that network is private"));
     }
     log.Warning(absl::StrCat("INSECURE: ", open));
   } else if (!options.tls && !IsLoopback(rpc.host)) {
-    log.Info(absl::StrCat("--listen ", options.listen,
-                          ": no other machine reaches it, since all addresses of this name are "
-                          "loopback"));
+    log.Info(absl::StrCat(
+        "--listen ", options.listen,
+        ": no other machine can reach it, because this name has loopback addresses only"));
   }
   LH_ASSIGN_OR_RETURN(const std::string http,
                       CheckHttpOpenness({.listen = options.http_listen,
@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::s
   if (!absl::IsUnavailable(meta.status())) return meta;
   return absl::UnavailableError(absl::StrCat("another coordinator uses the data folder ", data_dir,
                                              ": ", meta.status().message(),
-                                             ": stop that one, or give --data-dir another folder"));
+                                             ": stop it, or give another --data-dir"));
 }
 
 // Folders that the database does not know are logged. If the database knows none of them, it
@@ -86,12 +86,12 @@ absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore
     return absl::DataLossError(absl::StrCat(
         DatabasePath(data_dir), " knows no jobs, but there are ", findings.unknown_folders.size(),
         " folders of jobs in ", JobsFolder(data_dir), ", as ", findings.unknown_folders[0],
-        ": start with --adopt to make them known again, or move them away"));
+        ": start with --adopt to add them, or move them away"));
   }
   for (const std::string& folder : findings.unknown_folders) {
     log.Error(absl::StrCat("the database does not know the job of folder ",
                            JobFolder(data_dir, folder),
-                           ": start with --adopt to make it known again, or move it away"));
+                           ": start with --adopt to add it, or move it away"));
   }
   for (const JobKey& job : findings.missing_folders) {
     log.With({.job = job.name, .job_id = job.id})
@@ -112,7 +112,7 @@ absl::Status CheckOptions(const CoordinatorServerOptions& options, const Logger&
   if (std::error_code error;
       !options.import_dir.empty() && !std::filesystem::is_directory(options.import_dir, error)) {
     return absl::NotFoundError(
-        absl::StrCat("--import-dir: ", options.import_dir, " is no folder on this machine"));
+        absl::StrCat("--import-dir: ", options.import_dir, " is not a folder on this machine"));
   }
   return CheckOpenness(options, log);
 }
@@ -124,10 +124,10 @@ absl::Status CheckReadyFile(const std::string& path) {
   if (!fs::exists(found)) {
     const std::string folder = fs::path(path).parent_path().string();
     if (folder.empty() || fs::is_directory(folder, error)) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat("--ready-file: ", path, ": its folder is not there"));
+    return absl::NotFoundError(absl::StrCat("--ready-file: ", path, ": its folder does not exist"));
   }
   if (!fs::is_regular_file(found))
-    return absl::InvalidArgumentError(absl::StrCat("--ready-file: ", path, " is no file"));
+    return absl::InvalidArgumentError(absl::StrCat("--ready-file: ", path, " is not a file"));
   std::string begin(sizeof(kReadyMark) - 1, '\0');
   std::ifstream file(path);
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
@@ -135,7 +135,7 @@ absl::Status CheckReadyFile(const std::string& path) {
   if (begin.empty() || begin == kReadyMark) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--ready-file: ", path,
-                   " holds something else, which would be lost: name a file of its own"));
+                   " has other content, which would be lost: name a file used for nothing else"));
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenDatabase(FileSystem& fs, const std::string& data_dir,

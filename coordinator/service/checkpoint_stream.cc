@@ -43,7 +43,8 @@ class CheckpointReactor final : public BulkWriteReactor {
       absl::MutexLock lock(&mutex_);
       writing_ = false;
       if (!ok) {
-        failed_ = call_.WhyFailed(resources().stall, "the reader of a checkpoint is gone");
+        failed_ =
+            call_.WhyFailed(resources().stall, "the client of a checkpoint download disconnected");
         next_.reset();
       }
       next = Advance();

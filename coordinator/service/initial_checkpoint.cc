@@ -70,10 +70,10 @@ std::optional<std::string> BeganWith(const ServiceContext& service, const v1::Jo
 absl::StatusOr<std::string> FindUpload(const ServiceContext& service, const std::string& upload) {
   if (std::optional<std::string> folder = service.uploads->Find(upload)) return *std::move(folder);
   return WithErrorInfo(
-      absl::NotFoundError(absl::StrCat("init.upload: the upload ", upload, " is not here")),
+      absl::NotFoundError(absl::StrCat("init.upload: there is no upload ", upload)),
       {"UPLOAD_UNKNOWN",
        {{"field", "init.upload"},
-        {"hint", "`longhaul submit --from DIR` sends the folder and submits the job"}}});
+        {"hint", "`longhaul submit --from DIR` uploads the folder and submits the job"}}});
 }
 
 // What a job wants to begin with: the field that says it, and the folder.
@@ -126,16 +126,17 @@ std::optional<v1::JobSpec> SubmittedBefore(const ServiceContext& service, const 
 
 absl::StatusOr<std::string> FindImport(const ServiceContext& service, v1::InitSpec& init) {
   if (service.import_dir.empty()) {
-    return Fault(kFolderField, "this coordinator sees no folders itself (it has no --import-dir)",
-                 "`longhaul submit --from DIR` on the machine that has the folder sends it");
+    return Fault(
+        kFolderField, "this coordinator has no --import-dir",
+        "run `longhaul submit --from DIR` on the machine that has the folder to upload it");
   }
   std::error_code error;
   const std::filesystem::path allowed = std::filesystem::canonical(service.import_dir, error);
   if (error) {
     return Fault(
         kFolderField,
-        absl::StrCat("the coordinator's --import-dir ", service.import_dir, " is not there"),
-        "make the folder on the coordinator's machine");
+        absl::StrCat("the coordinator's --import-dir ", service.import_dir, " does not exist"),
+        "create the folder on the coordinator's machine");
   }
   const std::filesystem::path folder =
       std::filesystem::canonical(allowed / std::string(init.folder()), error);
@@ -143,10 +144,11 @@ absl::StatusOr<std::string> FindImport(const ServiceContext& service, v1::InitSp
   const auto [end, unused] =
       std::mismatch(allowed.begin(), allowed.end(), folder.begin(), folder.end());
   if (error || end != allowed.end() || folder == allowed) {
-    return Fault(kFolderField,
-                 absl::StrCat("found '", init.folder(), "', which is no folder in ",
-                              allowed.string(), " of the coordinator's machine (its --import-dir)"),
-                 "`longhaul submit --from DIR` on the machine that has the folder sends it");
+    return Fault(
+        kFolderField,
+        absl::StrCat("found '", init.folder(), "', which is not a folder in ", allowed.string(),
+                     " of the coordinator's machine (its --import-dir)"),
+        "run `longhaul submit --from DIR` on the machine that has the folder to upload it");
   }
   init.set_folder(folder.string());
   return folder.string();

@@ -12,24 +12,25 @@ JobMetrics::JobMetrics(MetricRegistry& registry)
     : inner_step_(
           registry.Gauge("longhaul_coordinator_job_inner_step",
                          "Inner step of the slowest live pool, or of the newest committed round.")),
-      steps_(
-          registry.Gauge("longhaul_coordinator_job_steps", "Inner steps that the job is to have.")),
+      steps_(registry.Gauge("longhaul_coordinator_job_steps", "Inner steps of the whole job.")),
       tokens_(registry.Counter("longhaul_coordinator_job_tokens_total",
-                               "Tokens trained on, all pools together.")),
+                               "Tokens trained on by all pools.")),
       contributed_tokens_(
           registry.Counter("longhaul_coordinator_job_contributed_tokens_total",
-                           "Tokens whose training reached a committed round, all pools together.")),
+                           "Tokens of all pools whose training is part of a committed round.")),
       utilization_(registry.Gauge("longhaul_coordinator_job_utilization_ratio",
                                   "Compute / (compute + exposed wait + sync), mean over pools.")),
-      waiting_seconds_(registry.Gauge("longhaul_coordinator_job_waiting_seconds",
-                                      "How long the job has waited for what it waits for now.")),
-      state_(registry.Gauge("longhaul_coordinator_job_state", "1: the state of the job.")),
+      waiting_seconds_(
+          registry.Gauge("longhaul_coordinator_job_waiting_seconds",
+                         "How long the job has been waiting for its current wait reason.")),
+      state_(
+          registry.Gauge("longhaul_coordinator_job_state", "1 for the current state of the job.")),
       pools_(registry.Gauge("longhaul_coordinator_job_pools",
-                            "Pools of the job: alive hold a lease, participating contribute to "
-                            "rounds, set_aside reported that they cannot do it.")),
-      late_rounds_(registry.Counter("longhaul_coordinator_pool_late_rounds_total",
-                                    "Rounds that went on without the pool although it was live "
-                                    "(sync.mode QUORUM).")),
+                            "Pools of the job: alive (hold a lease), participating (contribute to "
+                            "rounds), set_aside (reported that they cannot run it).")),
+      late_rounds_(registry.Counter(
+          "longhaul_coordinator_pool_late_rounds_total",
+          "Rounds that were committed without this live pool (sync.mode QUORUM).")),
       pool_(registry, "longhaul_coordinator_pool") {}
 
 void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const JobView& view,

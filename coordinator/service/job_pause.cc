@@ -22,8 +22,7 @@ grpc::ServerUnaryReactor* JobService::PauseJob(grpc::CallbackServerContext* cont
                                                v1::PauseJobResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
   auto pause = [=, this](auto* reactor, const auto& record, const std::string& caller) {
-    ChangePause(reactor, record,
-                "it has no pools any more; `longhaul list` shows the jobs that have",
+    ChangePause(reactor, record, "it has released its pools; `longhaul list` shows running jobs",
                 coordinator::PauseJob{
                     .job = record.id, .by = caller, .reason = BoundedFaultText(request->reason())},
                 response->mutable_job());
@@ -37,7 +36,7 @@ grpc::ServerUnaryReactor* JobService::ResumeJob(grpc::CallbackServerContext* con
   LH_RETURN_IF_REFUSED(service_.door, context);
   auto resume = [=, this](auto* reactor, const auto& record, const std::string& caller) {
     ChangePause(reactor, record,
-                absl::StrCat("a new job can begin with its newest checkpoint: `longhaul submit "
+                absl::StrCat("a new job can start from its newest checkpoint: `longhaul submit "
                              "--from ",
                              request->job(), "`, with another name"),
                 coordinator::ResumeJob{.job = record.id, .by = caller}, response->mutable_job());

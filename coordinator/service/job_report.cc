@@ -122,8 +122,7 @@ int64_t StepOfRounds(const std::vector<FragmentSchedule>& schedule, const v1::Jo
 }
 
 std::string WarningOfData(const std::string& pool, const v1::PoolProgress& progress) {
-  return absl::StrCat("data: pool ", pool,
-                      " began again with other data: ", progress.data_change());
+  return absl::StrCat("data: pool ", pool, " restarted with other data: ", progress.data_change());
 }
 
 void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* report) {

@@ -28,7 +28,7 @@ absl::StatusOr<int64_t> OrderBefore(absl::string_view token) {
   int64_t order = std::numeric_limits<int64_t>::max();
   if (token.empty()) return order;
   if (!absl::ConsumePrefix(&token, "before-") || !absl::SimpleAtoi(token, &order) || order < 0) {
-    return BadRequestError({{"page_token", "is not one that ListJobs gave"}});
+    return BadRequestError({{"page_token", "was not returned by ListJobs"}});
   }
   return order;
 }

@@ -67,7 +67,7 @@ void JobWatchers::Add(JobWatcher watcher, const v1::Job& job, int64_t cursor, ab
   const int64_t changed = found == watched_.end() ? 0 : found->second.changed;
   const int64_t newest = std::max(changed, absl::ToUnixMicros(now));
   if (cursor < 0 || cursor > newest) {
-    watcher.stream->End(absl::OutOfRangeError("the cursor is newer than anything that exists"));
+    watcher.stream->End(absl::OutOfRangeError("the cursor is newer than the newest update"));
     return;
   }
   const bool seen = cursor > 0 && changed > 0 && cursor >= changed;

@@ -32,7 +32,7 @@ class OutgoingStream : public Reactor {
   void Send(Message message) {
     Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       if (!Enqueue(message) && !ended_)
-        Close(absl::ResourceExhaustedError("the stream is not read fast enough"));
+        Close(absl::ResourceExhaustedError("the client reads the stream too slowly"));
     });
   }
 
@@ -80,12 +80,12 @@ class OutgoingStream : public Reactor {
   void OnWriteDone(bool ok) override {
     Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       writing_ = false;
-      if (!ok) Close(absl::CancelledError("the client is gone"));
+      if (!ok) Close(absl::CancelledError("the client disconnected"));
     });
   }
   void OnCancel() override {
     Change([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      Close(absl::CancelledError("the client is gone"));
+      Close(absl::CancelledError("the client disconnected"));
     });
   }
 

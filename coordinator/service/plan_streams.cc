@@ -8,7 +8,7 @@ namespace longhaul::coordinator {
 void PlanStreams::Add(const Rank& rank, std::shared_ptr<PlanStream> stream) {
   if (!closed_.ok()) return stream->End(closed_);
   Entry& entry = streams_[{rank.job, rank.pool, rank.rank}];
-  if (entry.stream) entry.stream->End(absl::AbortedError("the rank opened another stream"));
+  if (entry.stream) entry.stream->End(absl::AbortedError("the rank has opened a newer stream"));
   entry = {rank.incarnation, std::move(stream)};
 }
 

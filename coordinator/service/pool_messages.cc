@@ -46,7 +46,7 @@ absl::Status CheckText(const std::string& field, const std::string& text) {
 absl::Status CheckNode(const v1::JoinRequest& request) {
   if (request.address().size() > kPoolTextBytesMax ||
       !ParseHostPort(HostPortText(request.address(), 1)).ok()) {
-    return BadRequestError({{"address", "is no host name or numeric address"}});
+    return BadRequestError({{"address", "is neither a host name nor a numeric address"}});
   }
   if (request.rendezvous_port() < 1 || request.rendezvous_port() > 65535)
     return BadRequestError({{"rendezvous_port", "is not within 1 to 65535"}});

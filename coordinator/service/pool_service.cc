@@ -53,8 +53,8 @@ PoolService::PoolService(const ServiceContext& service, MetricRegistry& registry
                                    "Heartbeats that extended a lease.")),
       evaluations_refused_(
           registry.Counter("longhaul_coordinator_evaluations_refused_total",
-                           "Reports of evaluations of versions that are not committed, or that "
-                           "another pool was asked to evaluate.")) {
+                           "Refused evaluation reports: their version is not committed, or another "
+                           "pool was asked to evaluate it.")) {
   evaluations_refused_.With();  // Shown as 0 before the first.
 }
 
@@ -360,7 +360,7 @@ grpc::ServerUnaryReactor* PoolService::ListPools(grpc::CallbackServerContext* co
   absl::string_view after = request->page_token();
   const bool ours = absl::ConsumePrefix(&after, kPageTokenPrefix) && IsName(after);
   if (!ours && !request->page_token().empty())
-    return Answered(context, BadRequestError({{"page_token", "is not one that ListPools gave"}}));
+    return Answered(context, BadRequestError({{"page_token", "was not returned by ListPools"}}));
   return AnswerFromOwner(context, service_, [this, response, after = std::string(after)] {
     List(after, kPageBytesMax, response);
     return absl::OkStatus();

@@ -46,7 +46,7 @@ absl::StatusOr<Message> AnswerOf(const StatusSource& source,
   });
   if (!posted || !asked->done.WaitForNotificationWithTimeout(kPatience)) {
     const absl::Status ready = source.ready();
-    return absl::UnavailableError(ready.ok() ? "the coordinator is busy, or going down: try again"
+    return absl::UnavailableError(ready.ok() ? "the coordinator is busy or shutting down: try again"
                                              : ready.message());
   }
   return std::move(asked->answer);

@@ -23,10 +23,9 @@ absl::Status CheckMemory(const ResolvedJob& resolved, int64_t memory) {
   if (needed <= memory) return absl::OkStatus();
   return BadRequestError(
       {{"model",
-        absl::StrFormat("%.1f GB of outer state do not fit into the %.1f GB of the "
-                        "coordinator's memory that jobs may take (--memory-gib); each "
-                        "parameter takes 12 bytes, those of the largest fragment 24 and "
-                        "their coded downlink",
+        absl::StrFormat("the job needs %.1f GB of coordinator memory for its outer state, but jobs "
+                        "may use at most %.1f GB (--memory-gib); each parameter needs 12 bytes, in "
+                        "the largest fragment 24 bytes and its coded downlink",
                         static_cast<double>(needed) / 1e9, static_cast<double>(memory) / 1e9)}});
 }
 

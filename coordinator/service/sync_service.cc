@@ -36,7 +36,7 @@ void TakeData(const ServiceContext& service, LiveJob& job, const std::string& po
   const std::string change = job.progress.BeginWithData(pool, data);
   if (change.empty()) return;
   v1::JobEvent event = MakeEvent(v1::POOL_DATA_CHANGED, v1::WARNING,
-                                 absl::StrCat("began again with other data: ", change));
+                                 absl::StrCat("restarted with other data: ", change));
   event.set_pool(pool);
   service.control->log()
       .With({.job = job.name(), .pool = pool, .job_id = job.id()})

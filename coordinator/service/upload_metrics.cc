@@ -8,15 +8,15 @@ namespace longhaul::coordinator {
 
 UploadMetrics::UploadMetrics(MetricRegistry& registry)
     : received_bytes(registry.Counter("longhaul_coordinator_upload_received_bytes_total",
-                                      "Bytes of users' folders that were taken.")),
+                                      "Bytes received from user uploads.")),
       refused(registry.Counter("longhaul_coordinator_refused_uploads_total",
-                               "Calls of users' uploads that failed, by reason.")),
+                               "Failed upload calls, by reason.")),
       uploads(registry.Gauge("longhaul_coordinator_uploads",
-                             "Folders of users that are kept: whole ones, and partial ones.")),
+                             "Stored user uploads: complete and partial ones.")),
       stored_bytes(registry.Gauge("longhaul_coordinator_upload_stored_bytes",
-                                  "What the kept folders of users have, or will have.")),
+                                  "Bytes reserved by user uploads.")),
       limit_bytes(registry.Gauge("longhaul_coordinator_upload_limit_bytes",
-                                 "What the folders of users may have together (--upload-gib).")) {
+                                 "Limit of bytes for all user uploads (--upload-gib).")) {
   // A series that begins with its first bytes would hide them from rates.
   received_bytes.With();
 }

@@ -32,11 +32,10 @@ absl::Status ExplainUpload(const absl::Status& status) {
     case absl::StatusCode::kDataLoss:
       return WithErrorInfo(status, {"UPLOAD_DAMAGED", {}});
     case absl::StatusCode::kFailedPrecondition:
-      return WithErrorInfo(
-          status, {"UPLOAD_TOO_LARGE",
-                   {{"hint",
-                     "ask the coordinator's operator for more --upload-gib, or for a place "
-                     "in its --import-dir"}}});
+      return WithErrorInfo(status, {"UPLOAD_TOO_LARGE",
+                                    {{"hint",
+                                      "ask the coordinator's operator to raise --upload-gib or to "
+                                      "put the folder into --import-dir"}}});
     case absl::StatusCode::kResourceExhausted:
       return WithErrorInfo(
           status, {"UPLOAD_NO_ROOM",
@@ -63,12 +62,13 @@ bool IsSameFile(const std::string& folder, const v1::FileIdentity& wanted) {
 
 absl::Status CheckFind(const v1::FindFolderRequest& request) {
   if (request.path().empty() || request.path()[0] != '/')
-    return BadRequestError({{"path", "is no absolute path"}});
+    return BadRequestError({{"path", "is not an absolute path"}});
   if (request.files().empty() || request.files_size() > static_cast<int>(kFolderFilesMax))
-    return BadRequestError({{"files", absl::StrCat("are none, or more than ", kFolderFilesMax)}});
+    return BadRequestError(
+        {{"files", absl::StrCat("are missing, or more than ", kFolderFilesMax)}});
   for (const v1::FileIdentity& file : request.files()) {
     if (!IsPlainFileName(file.name()))
-      return BadRequestError({{"files", "have a name that is not plain"}});
+      return BadRequestError({{"files", "include a name that is not a plain file name"}});
   }
   return absl::OkStatus();
 }

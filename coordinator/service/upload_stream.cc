@@ -21,7 +21,7 @@ constexpr char kUploadOwner[] = "@upload";
 absl::StatusOr<v1::UploadFileRequest> Parsed(grpc::ByteBuffer message) {
   v1::UploadFileRequest request;
   if (!grpc::SerializationTraits<v1::UploadFileRequest>::Deserialize(&message, &request).ok())
-    return absl::InvalidArgumentError("a message is no UploadFileRequest");
+    return absl::InvalidArgumentError("a message is not a valid UploadFileRequest");
   return request;
 }
 
@@ -113,7 +113,7 @@ class UploadReactor final : public BulkReadReactor {
 
   // The peer has sent everything, or is gone.
   absl::Status Complete() {
-    if (file_ == nullptr) return MissingHeader("an upload without a first message");
+    if (file_ == nullptr) return MissingHeader("the first message of the upload is missing");
     LH_ASSIGN_OR_RETURN(const IncomingFile::Ended ended, file_->Finish());
     v1::UploadFileResponse response;
     response.set_bytes(ended.file.bytes);

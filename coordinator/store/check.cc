@@ -103,7 +103,7 @@ class JobCheck {
     }
     for (const SnapshotFile& file : list.files) {
       if (file.fragment < 0 || file.fragment >= static_cast<int>(fragments_.size())) {
-        Find(absl::DataLossError(absl::StrCat(file.path, " is of no fragment of the job")));
+        Find(absl::DataLossError(absl::StrCat(file.path, " belongs to no fragment of the job")));
         continue;
       }
       ++report_.snapshots;
@@ -132,7 +132,7 @@ class JobCheck {
     if (scanned.torn_bytes > 0) {
       report_.notes.push_back(
           absl::StrCat(LogFolder(dir_), ": ", scanned.torn_bytes,
-                       " bytes after the last whole frame, which a crash tore"));
+                       " bytes after the last complete frame, torn by a crash"));
     }
     const Log log(&fs_, LogFolder(dir_), {options_.log_file_bytes, options_.log_salt},
                   std::move(scanned.start));
@@ -289,7 +289,7 @@ CheckReport CheckDataFolder(FileSystem& fs, const std::string& data_dir, int thr
       report.notes.push_back(absl::StrCat(dir, " was left by an interrupted writer"));
     } else if (std::find(removing.begin(), removing.end(), name) != removing.end()) {
       report.notes.push_back(
-          absl::StrCat(dir, " is of a deleted job: the next start removes the rest"));
+          absl::StrCat(dir, " belongs to a deleted job: the next start removes the rest"));
     } else {
       JobCheck(fs, dir, name, threads, &report).Run();
     }

@@ -12,9 +12,9 @@ bool IsOtherFormat(absl::string_view magic, absl::string_view found) {
 }
 
 absl::Status OtherFormat(absl::string_view magic, absl::string_view found, absl::string_view path) {
-  return absl::FailedPreconditionError(
-      absl::StrCat(path, " has the format ", found, ", this program ", magic,
-                   ": another version of the program made it, which alone can use it"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, " has the format ", found, ", this program ", magic,
+      ": it was made by another version of the program, and only that version can use it"));
 }
 
 absl::StatusOr<absl::string_view> OpenEnvelope(absl::string_view magic, absl::string_view bytes,

@@ -80,7 +80,7 @@ absl::Status OtherSchema(const std::string& path, int64_t version) {
   return absl::FailedPreconditionError(
       absl::StrCat(path, " has schema ", version, "; this program has schema ", kSchemaVersion,
                    ": it was made by ", version < kSchemaVersion ? "an older" : "a newer",
-                   " version of the program, which alone can use it"));
+                   " version of the program, and only that version can use it"));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ absl::StatusOr<StoredList> ReadList(FileSystem& fs, const std::string& folder,
   const bool known = absl::ConsumePrefix(&rest, kListMagic) &&
                      absl::ConsumePrefix(&rest, "used ") &&
                      absl::SimpleAtoi(rest.substr(0, rest.find('\n')), &seconds);
-  if (!known) return absl::DataLossError(absl::StrCat(path, " is no list of an upload"));
+  if (!known) return absl::DataLossError(absl::StrCat(path, " is not the file list of an upload"));
   absl::StatusOr<std::vector<FolderFile>> files =
       ParseListOfFiles(rest.substr(rest.find('\n') + 1));
   if (!files.ok() || DigestOfFiles(*files) != upload)
@@ -151,7 +151,7 @@ class Uploads::Incoming final : public IncomingFile {
     const int64_t at = bytes(), end = at + size;
     if (end > wanted().bytes) {
       return absl::InvalidArgumentError(
-          absl::StrCat(wanted().name, " has ", wanted().bytes, " bytes, and more came"));
+          absl::StrCat(wanted().name, " has ", wanted().bytes, " bytes, but more were received"));
     }
     absl::Status written;
     uploads_.team_.Both([&] { written = Write(pieces, at); }, [&] { Hash(pieces); });
@@ -172,7 +172,7 @@ class Uploads::Incoming final : public IncomingFile {
     if (part().sha.Hex() != wanted().sha256) {
       LH_RETURN_IF_ERROR(Drop());
       return absl::DataLossError(absl::StrCat(
-          wanted().name, " is not what was announced: its digest differs; its bytes are dropped"));
+          wanted().name, " does not match its announced digest; the received bytes are discarded"));
     }
     if (const absl::Status synced = file_->SyncData(); !synced.ok()) {
       // Bytes written since an earlier sync may be lost.
@@ -248,7 +248,7 @@ absl::Status Uploads::Load(const std::string& name) {
     LH_RETURN_IF_ERROR(RemoveFolder(*fs_, folder));
     if (!whole) return absl::OkStatus();
     return absl::DataLossError(
-        absl::StrCat("the upload ", folder, " was damaged, and is removed: ", what));
+        absl::StrCat("the upload ", folder, " was damaged and was removed: ", what));
   };
   absl::MutexLock lock(&mutex_);
   if (kind == kRemoved || uploads_.contains(id)) return RemoveFolder(*fs_, folder);
@@ -333,24 +333,24 @@ Uploads::Counts Uploads::counts() const {
 absl::Status Uploads::CheckRoom(const Upload& upload, bool known) const {
   if (options_.bytes_max == 0) {
     return absl::FailedPreconditionError(
-        "this coordinator takes no folders from users (its --upload-gib is 0)");
+        "this coordinator accepts no uploads (its --upload-gib is 0)");
   }
   if (upload.bytes > options_.bytes_max) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the folder has ", BytesText(upload.bytes), ", and this coordinator takes ",
+        absl::StrCat("the folder has ", BytesText(upload.bytes), ", and this coordinator accepts ",
                      BytesText(options_.bytes_max), " in all (its --upload-gib)"));
   }
   if (!known && Sum() > options_.bytes_max - upload.bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the folder has ", BytesText(upload.bytes), "; other uploads have ",
                      BytesText(Sum()), " of the ", BytesText(options_.bytes_max),
-                     " that this coordinator takes (its --upload-gib)"));
+                     " that this coordinator accepts (its --upload-gib)"));
   }
   const auto files = static_cast<int64_t>(upload.files.size());
   if (!known && Files() > options_.files_max - files) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the folder has ", files, " files; other uploads have ", Files(), " of the ",
-                     options_.files_max, " that this coordinator takes"));
+                     options_.files_max, " that this coordinator accepts"));
   }
   const int64_t missing = upload.missing();
   if (missing == 0) return absl::OkStatus();
@@ -420,10 +420,11 @@ absl::StatusOr<std::unique_ptr<IncomingFile>> Uploads::Receive(const std::string
       return absl::NotFoundError("the upload was not prepared, or has no such file");
     Upload::Part& part = found->second->parts[index];
     if (part.busy)
-      return absl::UnavailableError(absl::StrCat("somebody else sends ", file, " just now"));
+      return absl::UnavailableError(absl::StrCat("another client is sending ", file, " now"));
     if (part.received.verified || part.received.bytes != offset) {
-      return absl::OutOfRangeError(absl::StrCat(file, " has ", part.received.bytes,
-                                                " bytes here, and does not go on at ", offset));
+      return absl::OutOfRangeError(
+          absl::StrCat(file, " has ", part.received.bytes,
+                       " bytes on the coordinator, so the upload cannot continue at ", offset));
     }
     part.busy = true;
     incoming = std::make_unique<Incoming>(this, found->second, index);

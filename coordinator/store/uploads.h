@@ -107,7 +107,7 @@ class Uploads {
   // start.
   //   NOT_FOUND     no such upload, no such file
   //   OUT_OF_RANGE  the file has another number of bytes
-  //   UNAVAILABLE   somebody else sends this file
+  //   UNAVAILABLE   another client is sending this file
   absl::StatusOr<std::unique_ptr<IncomingFile>> Receive(const std::string& upload,
                                                         const std::string& file, int64_t offset)
       ABSL_LOCKS_EXCLUDED(mutex_);

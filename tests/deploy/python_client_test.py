@@ -429,7 +429,7 @@ class PythonClientTest(ClusterTest):
         self.assertEqual(self.run_script("-c", script, self.cluster.address, *shown.values()).strip(), "[]")
         shown["tls_key"].chmod(0o640)
         script = script.replace("; print", "\ntry: print") + "\nexcept longhaul.LonghaulError as error: print(error)"
-        self.assertIn(f"tls_key {shown['tls_key']} holds a secret that others may read or change: chmod 600",
+        self.assertIn(f"tls_key {shown['tls_key']} holds a secret that other users can read or change: chmod 600",
                       self.run_script("-c", script, self.cluster.address, *shown.values()))
 
     def test_reflection_alone_drives_a_coordinator(self):

@@ -68,7 +68,7 @@ class TwoLanguagesTest(unittest.TestCase):
         result = subprocess.run([BIN / "longhaul", "list", "--server", "127.0.0.1:1", "--tls-ca", self.folder / "ca/ca.pem", "--token-file", path],
                                 capture_output=True, text=True, timeout=60, check=False)
         self.assertIn(result.returncode, (2, 4), result.stderr)
-        return "holds a secret that others may read" in result.stderr
+        return "holds a secret that other users can read" in result.stderr
 
     def test_who_may_read_a_secret(self):
         subprocess.run([BIN / "longhaul", "certs", "init", "--dir", self.folder / "ca"], capture_output=True, timeout=60, check=True)
@@ -81,7 +81,7 @@ class TwoLanguagesTest(unittest.TestCase):
             try:
                 self.assertEqual(access.read_token(str(path)), "0123456789abcdef" * 2)
             except Refused as refused:
-                self.assertIn("holds a secret that others may read", str(refused))
+                self.assertIn("holds a secret that other users can read", str(refused))
                 return True
             return False
 

@@ -107,7 +107,7 @@ class EvalTest(ModelTest):
         folder, data = self.save(model), self.write("held.jsonl", jsonl(TEXTS))
         refused = self.eval(folder, data, check=False)
         self.assertEqual(refused.returncode, 4)
-        self.assertIn(b"--data: the model's tokens are not bytes, and there is no tokenizer beside it: give --tokenizer PATH, or --bytes", refused.stderr)
+        self.assertIn(b"--data: the model's tokens are not bytes, and there is no tokenizer next to it: give --tokenizer PATH, or --bytes", refused.stderr)
         with mock.patch.dict(os.environ, {"PATH": "/nowhere"}):
             said = self.eval(folder, data, "--tokenizer", self.folder / "pieces.model")
         self.check(said, model, [[*processor.encode(text), processor.eos_id()] for text in TEXTS], TEXTS)
@@ -159,7 +159,7 @@ class EvalTest(ModelTest):
                 self.assertNotAlmostEqual(other["loss"], said["loss"], places=4)
         refused = self.eval(places["apart"][1], bin_, check=False)
         self.assertEqual(refused.returncode, 4)
-        self.assertIn(b"nothing tells them", refused.stderr)
+        self.assertIn(b"nothing marks them", refused.stderr)
         self.assertIn(b"trained with data.separate_documents; --joined-documents evaluates it without", refused.stderr)
         self.assertEqual(self.eval(places["apart"][1], bin_, "--eos", "0")["separate_documents"], True)
         self.assertEqual(self.eval(places["apart"][1], bin_, "--joined-documents")["separate_documents"], False)

@@ -81,7 +81,7 @@ class SampleTest(ModelTest):
         (folder / "broken.json").write_text("{")
         refused = self.sample(folder, "--prompt", PROMPT, "--tokenizer", folder / "broken.json", check=False)
         self.assertEqual(refused.returncode, 4)
-        self.assertIn(b"broken.json: is no tokenizer.json", refused.stderr)
+        self.assertIn(b"broken.json: is not a tokenizer.json", refused.stderr)
         with mock.patch.dict(os.environ, {"PYTHONPATH": "/nowhere"}):
             refused = self.sample(folder, "--prompt", PROMPT, "--tokenizer", folder / "elsewhere.json", check=False)
         self.assertEqual(refused.returncode, 4)

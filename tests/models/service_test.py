@@ -77,7 +77,7 @@ class ServiceTest(ModelTest):
 
         again = self.cluster.cli("export", checkpoint, "--out", small)
         self.assertEqual(again.returncode, 4)
-        self.assertIn("is there, and not empty", again.stderr)
+        self.assertIn("exists and is not empty", again.stderr)
         self.assertEqual([path for path in self.folder.iterdir() if path.name.endswith(".tmp")], [])
 
     def test_no_pool_needs_the_folder(self):
@@ -99,7 +99,7 @@ class ServiceTest(ModelTest):
         self.assertIn("found 64, hidden_size in config.json is 48", refused.stderr)
         refused = self.cluster.cli("submit", "-f", spec, "--from", imports / "base", "--set", f"model.hf.path={imports / 'base'}")
         self.assertEqual(refused.returncode, 4)
-        self.assertIn("every pool would need that folder, too", refused.stderr)
+        self.assertIn("every pool would need that folder as well", refused.stderr)
         self.cli("submit", "-f", spec, "--from", imports / "base")
         job = self.cluster.wait_job("continue")
         self.assertEqual(len(job["pools"]), 2)
@@ -130,7 +130,7 @@ class ServiceTest(ModelTest):
         error = self.cluster.job("continue")["error"]
         self.assertIn("model.safetensors: model.norm.weight has values that are not finite", error["message"])
         self.assertEqual(error["field"], "model.hf.path")
-        self.assertIn("fetch it again", error["hint"])
+        self.assertIn("download it again", error["hint"])
 
     def test_a_site_with_another_model_is_set_aside_with_the_reason(self):
         folder = self.save(make_model(vocab_size=256))
@@ -159,7 +159,7 @@ class ServiceTest(ModelTest):
         self.assertIn("model.transformer.size", result.stderr)
         result = self.submit(self.folder / "nowhere")
         self.assertEqual(result.returncode, 4)
-        self.assertIn("write model.transformer out", result.stderr)
+        self.assertIn("write model.transformer in the spec", result.stderr)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checks what one include root and a compiler cannot: which folder may include which, file sizes, banned calls.
+"""Checks what one include root and a compiler cannot: which folder may include which, file sizes, banned calls, banned phrases.
 
     python3 tests/tidy/tidy_test.py ROOT
 """
@@ -201,6 +201,67 @@ def check_bounds(text_of):
                 yield f"{document} does not say '{words.format(f'{int(value[1]):,}')}' (of {source})"
 
 
+# Phrases that must not come back: CONTRIBUTING.md has the words for them. (pattern, words instead)
+TRANSLATED = [(re.compile(pattern), instead) for pattern, instead in (
+    (r"(?i)(?<!there )\bis no (?!longer\b|more\b|backup\b)[a-z]", "is not a ..."),
+    (r"\b(go|goes|going) on\b|\bwent on\b", "continue, resume"),
+    (r"\btold of\b", "report"),
+    (r"\bbeside\b", "alongside, next to, in addition to"),
+    (r"\b(begin|begins|began|begun|start|starts) again\b", "restart"),
+    (r"\b(begin|begins) with (a|the|its|another) [\w ]{0,20}(checkpoint|folder)\b", "start from"),
+    (r"(^|[.;:] )Of (JSONL|text|a|an|the|its|partitions|this|one)\b(?! model)", "name the subject first: 'For JSONL: ...'"),
+    (r"[,(] ?as (--)?['`]?[a-z0-9.:=@_-]*[0-9]", "for example"),
+    (r"\bis there,? (and|already)\b|\bis not there\b|\bthat is there\b", "exists, does not exist"),
+    (r"\b(stood|stand|stands) still\b", "wait, stall, hang"),
+    (r"\b(dial|dials|dialled|dialed)\b", "connect to"),
+    (r"\bsince 1970\b", "as Unix time"),
+    (r"\b(nobody|everybody|somebody) (listens|answers|who|can|is let)\b", "no server, no user, anyone"),
+    (r"\bwhat came\b|\bwhoever\b", "received data, anyone"),
+    (r"\bof no use\b", "unusable"),
+    (r"\bgoing down\b", "shutting down"),
+    (r"\b(wants|takes) (TLS|a token|tokens|folders|no folders)\b", "require, accept"),
+    (r"\bbehind (each|every|the last) (document|text|token|contribution)\b", "after"),
+    (r"\bspeaks? (plaintext|no gRPC)\b", "use"),
+    (r"\bmade if it\b", "created if it does not exist"),
+)]
+PROSE = ("README.md", "deploy/README.md", "deploy/guide.md", "deploy/REFERENCE.md", "deploy/prometheus/rules/longhaul.yaml",
+         "deploy/grafana/dashboards/operator.json", "deploy/grafana/dashboards/researcher.json", "coordinator/service/page/index.html")
+LITERAL = re.compile(r'//[^\n]*|R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:\\.|[^"\\\n])*)"|\'(?:\\.|[^\'\\])\'', re.DOTALL)
+
+
+def literals(text):
+    """(line, value) of the string literals of a C++ source. Adjacent ones are one."""
+    end, joined = None, []
+    for match in LITERAL.finditer(text):
+        value = match["text"] if match["text"] is not None else match["raw"]
+        if value is None:
+            continue
+        if joined and not text[end:match.start()].strip():
+            joined[-1][1] += value
+        else:
+            joined.append([text.count("\n", 0, match.start()) + 1, value])
+        end = match.end()
+    return joined
+
+
+def check_words(line, words):
+    for pattern, instead in TRANSLATED:
+        found = pattern.search(words)
+        if found is not None:
+            yield f"line {line} says '{found[0].strip()}' to users: write '{instead}' (CONTRIBUTING.md, Words of messages)"
+
+
+def check_messages(text):
+    for line, words in literals(text):
+        if " " in words:
+            yield from check_words(line, words)
+
+
+def check_prose(text):
+    for line, words in enumerate(text.splitlines(), 1):
+        yield from check_words(line, words)
+
+
 def check_types(headers):
     """Two types of one name break a program that links both without a word from compiler or linker."""
     homes = {}
@@ -232,12 +293,14 @@ def main():
             if name.startswith("coordinator/service/"):
                 problems += [f"{name}: {problem}" for problem in check_handlers(text)]
             if top != "tests":
-                problems += [f"{name}: {problem}" for problem in check_includes(name, text)]
+                problems += [f"{name}: {problem}" for problem in [*check_includes(name, text), *check_messages(text)]]
                 if path.suffix == ".h":
                     headers.append((name, text))
     for path in sorted((root / "proto").rglob("*.proto")):
         name = str(path.relative_to(root))
         problems += [f"{name}: {problem}" for problem in check_columns(name, path.read_text(encoding="utf-8"))]
+    for name in PROSE:
+        problems += [f"{name}: {problem}" for problem in check_prose((root / name).read_text(encoding="utf-8"))]
     problems += check_types(headers)
     problems += check_bounds(lambda name: (root / name).read_text(encoding="utf-8"))
     problems += check_raw_methods((root / "coordinator/access/methods.cc").read_text(encoding="utf-8"),

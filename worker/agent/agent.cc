@@ -87,7 +87,7 @@ absl::Status Agent::ServeHttp() {
   if (options_.http_tls) {
     if (options_.tls == nullptr) {
       return absl::InvalidArgumentError(
-          "--http-tls needs --tls-ca, --tls-certificate and --tls-key: it shows that certificate");
+          "--http-tls needs --tls-ca, --tls-certificate and --tls-key: it uses that certificate");
     }
     http.identity = [tls = options_.tls] {
       const TlsContents contents = tls->files().contents();
@@ -141,8 +141,9 @@ void Agent::OpenRecord() {
   if (record.ok()) {
     record_ = *std::move(record);
   } else {
-    options_.log.Warning(absl::StrCat("an agent that follows this one after a crash will wait for ",
-                                      "the end of its lease: ", record.status().message()));
+    options_.log.Warning(
+        absl::StrCat("an agent that replaces this one after a crash will wait for ",
+                     "the end of its lease: ", record.status().message()));
   }
 }
 
@@ -227,7 +228,7 @@ void Agent::Turned(absl::Time turned) {
 std::string Agent::Stands(absl::Duration at_least) const {
   const std::string disk = operations_->Oldest(at_least, [](absl::string_view) { return true; });
   if (const absl::Duration turn = standing(); turn >= at_least) {
-    return absl::StrCat("this agent has done nothing for ",
+    return absl::StrCat("this agent has been inactive for ",
                         absl::FormatDuration(absl::Trunc(turn, absl::Seconds(1))),
                         disk.empty() ? "" : ": ", disk);
   }
@@ -323,8 +324,8 @@ void Agent::PassOn(const v1::HeartbeatRequest& report) {
     failure.set_pool(options_.pool);
     membership_->ReportFailure(of, failure);
     options_.log.Warning(absl::StrCat(
-        "this pool cannot do the job now (", v1::FaultClass_Name(failure.fault_class()),
-        "): ", failure.message(), "; it stays joined, and waits for its next assignment"));
+        "this pool cannot run the job now (", v1::FaultClass_Name(failure.fault_class()),
+        "): ", failure.message(), "; it stays joined and waits for its next assignment"));
     Perform(supervisor_.Failed());
   }
 }
@@ -336,7 +337,7 @@ void Agent::On(const Exited& event) {
   Perform(supervisor_.Exited(event.rank, event.code, SteadyTime()));
   if (!supervisor_.completed()) return;
   membership_->SetFinished(Subject());
-  OfJob(options_.log, assignment_).Info("its ranks have ended: they have done all steps");
+  OfJob(options_.log, assignment_).Info("its ranks have ended: all steps are done");
 }
 
 void Agent::On(const Refused& event) {
@@ -357,7 +358,7 @@ void Agent::On(const JobsUnwritten& event) {
   // A pool that does nothing may only wait for its job.
   if (supervisor_.work().job.empty()) return;
   for (const std::string& job : event.jobs) {
-    if (job != supervisor_.work().job) RemoveState(job, "which nobody has written for a week");
+    if (job != supervisor_.work().job) RemoveState(job, "which was not written for a week");
   }
 }
 

@@ -36,33 +36,32 @@ const char* ReasonOf(int code) {
 
 AgentMetrics::AgentMetrics()
     : last_answer_(registry_.Gauge("longhaul_worker_last_answer_timestamp_seconds",
-                                   "When the coordinator last answered, since 1970; before its "
-                                   "first answer, when this program began.")),
-      ranks_(registry_.Gauge("longhaul_worker_ranks", "Rank processes of this node.")),
-      starts_(registry_.Counter("longhaul_worker_rank_starts_total",
-                                "Rank processes that were started.")),
-      exits_(registry_.Counter(
-          "longhaul_worker_rank_exits_total",
-          "Rank processes that ended by themselves: finished, stopped (asked to), restart (cannot "
-          "go on as this incarnation), failed (reported an error), lost (anything else).")),
+                                   "Time of the coordinator's last answer, as Unix time; before "
+                                   "the first answer, the start time of this program.")),
+      ranks_(registry_.Gauge("longhaul_worker_ranks", "Running rank processes of this node.")),
+      starts_(registry_.Counter("longhaul_worker_rank_starts_total", "Started rank processes.")),
+      exits_(registry_.Counter("longhaul_worker_rank_exits_total",
+                               "Rank processes that ended by themselves: finished, stopped (when "
+                               "asked to), restart (cannot continue as this incarnation), failed "
+                               "(reported an error), lost (anything else).")),
       rejoins_(registry_.Counter("longhaul_worker_rejoins_total",
-                                 "How often the pool came back as a new incarnation.")),
-      rank_step_(registry_.Gauge("longhaul_worker_rank_inner_step", "Inner steps done.")),
-      rank_waits_(
-          registry_.Gauge("longhaul_worker_rank_waiting", "1: it waits for the coordinator.")),
+                                 "Number of times that the pool rejoined as a new incarnation.")),
+      rank_step_(registry_.Gauge("longhaul_worker_rank_inner_step", "Finished inner steps.")),
+      rank_waits_(registry_.Gauge("longhaul_worker_rank_waiting",
+                                  "1: the rank waits for the coordinator.")),
       rank_memory_(registry_.Gauge("longhaul_worker_rank_resident_memory_bytes",
-                                   "Memory of the process that is resident.")),
+                                   "Resident memory of the process.")),
       rank_cpu_(registry_.Counter("longhaul_worker_rank_cpu_seconds_total",
                                   "User and system time of the process.")),
-      rank_damaged_pulls_(registry_.Counter(
-          "longhaul_worker_rank_damaged_pulls_total",
-          "Attempts to pull whose bytes were damaged on the way. They are tried again.")),
+      rank_damaged_pulls_(
+          registry_.Counter("longhaul_worker_rank_damaged_pulls_total",
+                            "Pull attempts whose bytes arrived damaged. They are retried.")),
       pool_(registry_, "longhaul_worker_pool") {
   AddProcessMetrics(registry_, "longhaul_worker_build_info", LONGHAUL_VERSION);
-  registry_.Counter("longhaul_worker_log_lines_dropped_total",
-                    "Log lines, of the ranks as well, that standard error did not take, since "
-                    "nobody read it.",
-                    [] { return static_cast<double>(StandardErrorLinesDropped()); });
+  registry_.Counter(
+      "longhaul_worker_log_lines_dropped_total",
+      "Log lines of the worker and its ranks that were dropped because nobody read standard error.",
+      [] { return static_cast<double>(StandardErrorLinesDropped()); });
   // The series exists before the first event, so that rates begin at 0.
   last_answer_.With().Set(absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
   ranks_.With().Set(0);
@@ -81,30 +80,27 @@ void AgentMetrics::AddPages(Pages& pages) {
 
 void AgentMetrics::WatchTls(std::shared_ptr<const Tls> tls) {
   registry_.Gauge("longhaul_worker_certificate_expiry_timestamp_seconds",
-                  "When the certificate in use, of --tls-certificate, ends, since 1970.",
+                  "Expiry of the certificate in use (--tls-certificate), as Unix time.",
                   [tls] { return CertificateExpirySeconds(*tls); });
-  registry_.Gauge(
-      "longhaul_worker_tls_files_refused",
-      "1: the files of --tls-ca, --tls-certificate and --tls-key cannot be used as they "
-      "are now. Those that were read before are in use.",
-      [tls] { return tls->files().refused() ? 1. : 0.; });
+  registry_.Gauge("longhaul_worker_tls_files_refused",
+                  "1: the current files of --tls-ca, --tls-certificate and --tls-key are invalid. "
+                  "The previous ones stay in use.",
+                  [tls] { return tls->files().refused() ? 1. : 0.; });
 }
 
 void AgentMetrics::WatchDisk(std::function<std::string()> stands,
                              std::function<absl::Duration()> slowest) {
   stands_ = std::move(stands);
   registry_.Gauge("longhaul_worker_slow_disk_operation_seconds",
-                  "How long the oldest operation of the agent on a disk has not returned; 0 below "
-                  "10 s.",
+                  "Age of the agent's oldest pending disk operation; 0 below 10 s.",
                   [slowest = std::move(slowest)] { return absl::ToDoubleSeconds(slowest()); });
 }
 
 void AgentMetrics::WatchTokens(Tokens* tokens) {
-  registry_.Gauge(
-      "longhaul_worker_tokens_refused",
-      "1: the file of --tokens cannot be used as it is now. Users that were read before "
-      "stay for 10 minutes.",
-      [tokens] { return tokens->refused() ? 1. : 0.; });
+  registry_.Gauge("longhaul_worker_tokens_refused",
+                  "1: the current file of --tokens is invalid. The users that were read before "
+                  "stay valid for 10 minutes.",
+                  [tokens] { return tokens->refused() ? 1. : 0.; });
 }
 
 void AgentMetrics::CoordinatorAnswered(absl::Time now, absl::Duration lease) {

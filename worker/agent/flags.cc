@@ -43,32 +43,32 @@ void AddPoolFlags(ConfigFile& config, WorkerFlags& flags, Words& words) {
       ->check(WholeNumber(1, kRanksMax));
   config
       .Setting("nodes", "N", flags.site.nodes,
-               "machines of this pool, each with a worker of the same flags (default: NNODES of "
-               "the environment, else 1)")
+               "number of machines of this pool, each running a worker with the same flags "
+               "(default: NNODES of the environment, else 1)")
       ->check(WholeNumber(1, kRanksMax));
   config
       .Setting("node", "N", flags.site.node,
                "number of this node, from 0 (default: NODE_RANK of the environment, else the "
-               "ordinal of a StatefulSet's pod, else the coordinator gives one)")
+               "ordinal of a StatefulSet's pod, else the coordinator assigns one)")
       ->check(WholeNumber(0, kRanksMax - 1));
   config.Setting("in-pool-address", "ADDRESS", agent.in_pool_address,
-                 "with --nodes: numeric address of this machine that the other nodes reach "
-                 "(default: that from which it reaches the coordinator)");
+                 "with --nodes: numeric address at which the other nodes reach this machine "
+                 "(default: the one that it uses to reach the coordinator)");
   config.Switch("allow-plaintext-beyond-localhost", agent.allow_plaintext_beyond_localhost,
                 "with --nodes: the network between the nodes is private. The ranks' data (Gloo, "
-                "NCCL) is plaintext there; without TLS, the exchange of their addresses, too");
+                "NCCL) is plaintext there; without TLS, the exchange of their addresses as well");
   config
       .Setting("threads", "N", flags.site.threads,
-               "threads of a rank (default: its share of the cores that cpuset, affinity, the "
-               "cgroup's quota and other processes leave when the worker starts; with several "
-               "ranks in the pool, and 4 cores or more for each, one less, for the exchange "
+               "threads per rank (default: an equal share of the cores that are available when the "
+               "worker starts, by cpuset, affinity, cgroup quota and other processes; if the pool "
+               "has several ranks with at least 4 cores each, one less, which serves the exchange "
                "between them)")
       ->check(WholeNumber(1, 4096));
   config
       .Setting("bind-cores", "WHERE", flags.site.bind_cores,
                "where several ranks of this node run: on any core (none), on their NUMA nodes "
-               "(node, the default with --device cpu), each on cores of its own (cores; not "
-               "where several workers share this machine)")
+               "(node, the default with --device cpu), or each on its own cores (cores; not if "
+               "several workers share this machine)")
       ->check(OneOf({"none", "node", "cores"}));
   config.Setting("device", "DEVICE", words.device, "cpu or cuda")->check(OneOf({"cpu", "cuda"}));
 }
@@ -76,17 +76,17 @@ void AddPoolFlags(ConfigFile& config, WorkerFlags& flags, Words& words) {
 void AddLinkFlags(ConfigFile& config, AgentOptions& agent) {
   config
       .Setting("bulk-channels", "N", agent.bulk_channels,
-               "connections of a rank for fragments; 0: 1 near the coordinator, else 4 to 16, by "
-               "--link-mbps and the measured round trip")
+               "connections per rank for fragments; 0: 1 near the coordinator, else 4 to 16, "
+               "depending on --link-mbps and the measured round trip")
       ->check(WholeNumber(0, 256));
   config
       .Setting(
           "link-mbps", "MBPS", agent.link_mbps,
-          "bandwidth between this pool and the coordinator in Mbit/s. Where the round trip is "
-          "long, the ranks together send a little less than this, unless --bulk-channels is given")
+          "bandwidth between this pool and the coordinator in Mbit/s. If the round trip is long, "
+          "the ranks together send a little less than this, unless --bulk-channels is given")
       ->check(Number(0.1, 1e6));
   config.Setting("tls-ca", "FILE", agent.tls_files.ca,
-                 "PEM file of the authorities that the coordinator's certificate comes from");
+                 "PEM file of the authorities (CA) that sign the coordinator's certificate");
   config.Setting("tls-certificate", "FILE", agent.tls_files.certificate,
                  "PEM file of this pool's certificate; with --tls-ca and --tls-key");
   config.Setting("tls-key", "FILE", agent.tls_files.key, "PEM file of its private key");
@@ -96,70 +96,69 @@ void AddFolderFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
   config.Setting("trace", "FILE", agent.trace,
                  "write a timeline of each rank's engine to FILE.RANK (Chrome trace format)");
   config.Setting("track-dir", "DIR", agent.track_dir,
-                 "folder for the curves of this pool's jobs, for TensorBoard and as JSON lines: "
-                 "JOB-ID/pool-NAME below it (default: none; the coordinator has them, too); made "
-                 "if it is not there");
+                 "folder for the curves of this pool's jobs, as TensorBoard files and JSON lines "
+                 "in JOB-ID/pool-NAME (default: none; the coordinator has them as well); created "
+                 "if it does not exist");
   config.Setting("update-rates", "FILE", agent.update_rates,
-                 "keeps the rates that offloaded updates are scheduled by, so that ranks "
+                 "file for the measured rates that schedule offloaded updates, so that ranks "
                  "measure them once (at most 2 s) and not at every start");
   config.Setting("data-dir", "DIR", agent.data_dir,
-                 "relative data paths of jobs begin here (default: current folder)");
-  config.Setting(
-      "work-dir", "DIR", agent.work_dir,
-      "tokens that are made of text are kept here, for later ranks and jobs, and the names "
-      "under which agents work here (default: .longhaul in --data-dir where that can be "
-      "written, else longhaul-work in the folder for temporary files)");
+                 "folder for the relative data paths of jobs (default: current folder)");
+  config.Setting("work-dir", "DIR", agent.work_dir,
+                 "folder for tokens made from text, for later ranks and jobs, and for the names of "
+                 "agents on this machine (default: .longhaul in --data-dir if that is writable, "
+                 "else longhaul-work in the folder for temporary files)");
   config.Setting(
       "state-dir", "DIR", agent.state_dir,
-      "folder for what the inner optimizers of this pool remember (moments and the like), "
-      "saved beside training: ranks that begin again go on with it (default: none; they "
-      "begin at zero); made if it is not there. It takes a copy of that state in memory and three "
-      "on disk");
+      "folder for the inner optimizer state of this pool (moments and the like), saved during "
+      "training: ranks that restart resume from it (default: none; they start from zero); created "
+      "if it does not exist. It needs one copy of that state in memory and three on disk");
   config
       .Setting("state-every", "TIME", words.state_every,
-               "with --state-dir: how often it is saved, as 1m or 30s; less often where writing "
-               "takes longer")
+               "with --state-dir: how often the state is saved, for example 1m or 30s; less often "
+               "if writing takes longer")
       ->check(TimeSpan(absl::Milliseconds(1), kTimeMax));
 }
 
 void AddPageFlags(ConfigFile& config, AgentOptions& agent) {
-  config.Setting("http-listen", "HOST:PORT", agent.http_listen,
-                 "address of /metrics, /healthz and /readyz, as 127.0.0.1:7072 (default: none)");
+  config.Setting(
+      "http-listen", "HOST:PORT", agent.http_listen,
+      "address of /metrics, /healthz and /readyz, for example 127.0.0.1:7072 (default: none)");
   config.Setting("tokens", "FILE", agent.tokens_file,
-                 "with --http-listen: file of users' tokens, as the coordinator's --tokens; then "
-                 "/metrics needs one. Read again while it runs");
+                 "with --http-listen: file of user tokens, like --tokens of the coordinator; "
+                 "/metrics then needs a token. Changes are read while the worker runs");
   config.Switch("http-tls", agent.http_tls,
                 "serve --http-listen with TLS (https), with the certificate of --tls-certificate");
   config.Switch("insecure", agent.insecure,
-                "let other machines read --http-listen without a token or without TLS: for "
-                "networks that are private by other means");
+                "let other machines read --http-listen without a token or without TLS; only for "
+                "private networks");
 }
 
 void AddTimeFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
   config
-      .Setting("drain-seconds", "SECONDS", words.drain_seconds,
-               "after SIGTERM, how long the ranks have to finish their step and send their last "
-               "contributions")
+      .Setting(
+          "drain-seconds", "SECONDS", words.drain_seconds,
+          "time after SIGTERM for the ranks to finish their step and send their last contributions")
       ->check(Number(0, 86400));
   config
       .Setting("return-within", "TIME", words.return_within,
-               "after SIGTERM, how long the pool's place in its job is to be kept, as 10m or 90s; "
-               "at most 1h")
+               "time after SIGTERM for which the pool's place in its job is reserved, for example "
+               "10m or 90s; at most 1h")
       ->check(TimeSpan(absl::ZeroDuration(), kTimeMax));
   config
       .Setting("progress-timeout", "SECONDS", words.progress_timeout,
-               "seconds without progress after which the ranks are ended and started again; not "
-               "while they wait for the coordinator")
+               "seconds without progress after which the ranks are restarted; not while they wait "
+               "for the coordinator")
       ->check(Number(2, 86400));
   config
       .Setting("progress-factor", "N", agent.progress.factor,
-               "with --progress-timeout: and not before this many times the usual time of a step")
+               "with --progress-timeout: but not before this many times the usual time of a step")
       ->check(Number(1, 1e6));
 }
 
 void AddProgramFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
   config.Setting("rank-program", "FILE", agent.rank_program,
-                 "path of longhaul-rank (default: beside this program)");
+                 "path of longhaul-rank (default: next to this program)");
   config.Setting("log-level", "LEVEL", agent.log_level, "debug, info, warning or error")
       ->check(OneOf({"debug", "info", "warning", "error"}));
   config.Setting("log-format", "FORM", words.log_format, "auto (text on a terminal), text or json")
@@ -200,7 +199,8 @@ std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_cod
   agent.coordinator = "localhost:7070";
   Words words(agent);
   CLI::App app{
-      "The agent of a pool's node: joins a coordinator, runs the pool's ranks. It only dials out.",
+      "The agent of a pool's node: joins a coordinator and runs the pool's ranks. It only opens "
+      "outgoing connections.",
       kProgram};
   SetHelpPage(app);
   ConfigFile config(app);

@@ -196,10 +196,10 @@ absl::Status MembershipClient::WhetherFinal(const absl::Status& failure) {
   if (ever_joined_) return absl::OkStatus();
   return absl::FailedPreconditionError(
       *tls ? absl::StrCat("the coordinator at ", options_.coordinator,
-                          " wants TLS: give --tls-ca, --tls-certificate and --tls-key")
+                          " requires TLS: give --tls-ca, --tls-certificate and --tls-key")
            : absl::StrCat("the coordinator at ", options_.coordinator,
-                          " speaks plaintext: leave out --tls-ca, --tls-certificate and --tls-key, "
-                          "or start it with them"));
+                          " uses plaintext: omit --tls-ca, --tls-certificate and --tls-key, or "
+                          "start it with TLS"));
 }
 
 // The coordinator would refuse the same reports again and again, and meanwhile the lease would end.
@@ -212,7 +212,7 @@ void MembershipClient::DropReports() {
 std::string MembershipClient::TextOf(const absl::Status& trouble) const {
   // The message also has the time left of the other lease, which changes with each answer.
   if (absl::IsAlreadyExists(trouble)) return "the name is taken";
-  if (absl::IsCancelled(trouble)) return "the coordinator is going down";
+  if (absl::IsCancelled(trouble)) return "the coordinator is shutting down";
   if (absl::IsUnavailable(trouble) && !link_trouble_.empty()) return link_trouble_;
   if (absl::IsUnavailable(trouble) && !ever_joined_)
     return absl::StrCat(trouble.message(), ProxyNote(options_.coordinator));
@@ -419,12 +419,12 @@ bool MembershipClient::Stands() {
   const bool stands = standing >= std::max(lease_, kStandsAtLeast);
   if (std::exchange(stands_, stands) == stands) return stands;
   if (stands) {
-    options_.log.Error(absl::StrCat("this agent has done nothing for ",
-                                    absl::FormatDuration(absl::Trunc(standing, absl::Seconds(1))),
-                                    ": it does not renew its lease until it goes on, so that other "
-                                    "pools need not wait for it"));
+    options_.log.Error(absl::StrCat(
+        "this agent has been inactive for ",
+        absl::FormatDuration(absl::Trunc(standing, absl::Seconds(1))),
+        ": it does not renew its lease until it resumes, so that other pools do not wait for it"));
   } else {
-    options_.log.Warning("this agent goes on, and renews its lease");
+    options_.log.Warning("this agent resumes and renews its lease");
   }
   return stands;
 }
@@ -441,7 +441,7 @@ void MembershipClient::TellMissing(const v1::NodePlace& node) {
   missing_ = node.missing();
   missing_told_ = now;
   if (missing_.empty()) {
-    if (!node.incarnation().empty()) options_.log.Info("all nodes of the pool are here");
+    if (!node.incarnation().empty()) options_.log.Info("all nodes of the pool have joined");
     return;
   }
   std::string words =

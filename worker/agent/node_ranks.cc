@@ -97,7 +97,7 @@ absl::Status NodeRanks::Start(const Work& work) {
   // The ranks read them, too, and would end. That would tell nobody else why.
   if (!options_.tls_files.empty()) {
     if (const absl::Status files = ReadTlsFiles(options_.tls_files).status(); !files.ok()) {
-      return absl::Status(files.code(), absl::StrCat("the ranks cannot begin: ", files.message()));
+      return absl::Status(files.code(), absl::StrCat("the ranks cannot start: ", files.message()));
     }
   }
   ChooseBulkChannels(work.place.ranks());
@@ -121,9 +121,10 @@ void NodeRanks::End() {
   const absl::Time deadline = SteadyTime() + kKillPatience;
   for (auto& rank : ranks_) {
     if (rank->Kill(deadline - SteadyTime())) continue;
-    options_.log.Error(absl::StrCat(
-        "rank process ", rank->pid(), " was killed ", absl::FormatDuration(kKillPatience),
-        " ago and has not ended: the system waits for its disk or its device. It is left alone"));
+    options_.log.Error(absl::StrCat("rank process ", rank->pid(), " was killed ",
+                                    absl::FormatDuration(kKillPatience),
+                                    " ago and has not ended: the system waits for its disk or "
+                                    "device; the worker continues without it"));
     // Its thread still waits for its end.
     (void)rank.release();
   }

@@ -83,7 +83,7 @@ PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time no
 void PoolSupervisor::Start(absl::Time now, Actions& out) {
   if (spent_.contains(work_.job)) {
     state_ = State::kLost;
-    out.push_back(Rejoin{"its ranks begin again", absl::ZeroDuration()});
+    out.push_back(Rejoin{"its ranks restart", absl::ZeroDuration()});
     return;
   }
   state_ = State::kRunning;

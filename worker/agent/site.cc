@@ -45,7 +45,7 @@ absl::Status CheckWritable(absl::string_view flag, const std::string& folder,
   if (is_folder && access(folder.c_str(), W_OK) == 0) return absl::OkStatus();
   const int reason = is_folder ? errno : making ? making.value() : error.value();
   return absl::NotFoundError(
-      absl::StrCat(flag, ": ", folder, " is no folder that can be written on this machine",
+      absl::StrCat(flag, ": ", folder, " is not a writable folder on this machine",
                    reason == 0 ? "" : ": ", reason == 0 ? "" : std::strerror(reason)));
 }
 
@@ -70,7 +70,7 @@ absl::Status CheckOwn(const std::string& folder) {
   }
   return absl::FailedPreconditionError(
       absl::StrCat("--work-dir: ", folder,
-                   " is no folder of this user's alone: remove it, or give another one"));
+                   " is not a private folder of this user: remove it, or give another one"));
 }
 
 absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options) {
@@ -84,12 +84,12 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
   std::error_code error;
   if (options.data_dir.empty()) {
     return absl::NotFoundError(
-        "--data-dir: it is the current folder, which was removed or may not be read: start this "
-        "program in another one, or give a folder");
+        "--data-dir: the current folder was removed or is not readable: start this program in "
+        "another folder, or give one");
   }
   if (!std::filesystem::is_directory(options.data_dir, error)) {
     return absl::NotFoundError(
-        absl::StrCat("--data-dir: ", options.data_dir, " is no folder on this machine"));
+        absl::StrCat("--data-dir: ", options.data_dir, " is not a folder on this machine"));
   }
   if (choice.work_dir_in_temp) LH_RETURN_IF_ERROR(CheckOwn(options.work_dir));
   LH_RETURN_IF_ERROR(MakeWritable("--state-dir", options.state_dir));
@@ -98,7 +98,7 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
   if (std::filesystem::exists(options.update_rates, error) &&
       !std::filesystem::is_regular_file(options.update_rates, error)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--update-rates: ", options.update_rates, " is no file"));
+        absl::StrCat("--update-rates: ", options.update_rates, " is not a file"));
   }
   if (!options.trace.empty()) {
     const std::string folder = std::filesystem::path(options.trace).parent_path().string();
@@ -108,7 +108,7 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
   if (!is_file || access(options.rank_program.c_str(), X_OK) != 0) {
     const int reason = is_file ? errno : error.value();
     return absl::NotFoundError(
-        absl::StrCat("--rank-program: ", options.rank_program, " is no program that can be run",
+        absl::StrCat("--rank-program: ", options.rank_program, " is not an executable program",
                      reason == 0 ? "" : ": ", reason == 0 ? "" : std::strerror(reason)));
   }
   if (options.device != v1::CUDA) return absl::OkStatus();

@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<int>> ParseProcessorList(absl::string_view list) {
         absl::SimpleAtoi(ends.front(), &first) && absl::SimpleAtoi(ends.back(), &last);
     if (!numbers || first < 0 || last < first || last > kProcessorMax) {
       return absl::InvalidArgumentError(
-          absl::StrCat("'", part.substr(0, 32), "' is no set of processors like 0-3"));
+          absl::StrCat("'", part.substr(0, 32), "' is not a set of processors like 0-3"));
     }
     for (int i = first; i <= last; ++i) processors.insert(i);
   }

@@ -121,7 +121,7 @@ class GzipStream : public ByteStream {
     }
     const size_t filled = out.size() - stream_.avail_out;
     if (filled == 0 && !ended_)
-      return Damaged(file_.path(), "the gzip data ends before its time: the file is truncated");
+      return Damaged(file_.path(), "the gzip data ends early: the file is truncated");
     return filled;
   }
 
@@ -160,7 +160,7 @@ class ZstdStream : public ByteStream {
       if (result.pos == before && given_.pos == taken) break;
     }
     if (result.pos == 0 && left_ != 0)
-      return Damaged(file_.path(), "the zstd data ends before its time: the file is truncated");
+      return Damaged(file_.path(), "the zstd data ends early: the file is truncated");
     return result.pos;
   }
 

@@ -75,12 +75,12 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
 
  private:
   bool Other() {
-    if (depth_ == 0) return Fail("is no JSON object");
-    if (depth_ == 1 && at_field_) return Fail(absl::StrCat("its field '", field_, "' is no text"));
+    if (depth_ == 0) return Fail("is not a JSON object");
+    if (depth_ == 1 && at_field_) return Fail(absl::StrCat("its field '", field_, "' is not text"));
     return true;
   }
   bool Open(bool object) {
-    if (depth_ == 0 && !object) return Fail("is no JSON object");
+    if (depth_ == 0 && !object) return Fail("is not a JSON object");
     if (depth_ == 1 && at_field_) return Other();
     if (++depth_ > kJsonDepthMax) return Fail("is nested too deep");
     return true;
@@ -232,9 +232,9 @@ class Utf8Text : public DocumentReader {
     const size_t characters = Utf8Prefix(part.text);
     bytes_ += static_cast<int64_t>(characters);
     if (characters == part.text.size()) return true;
-    return absl::InvalidArgumentError(
-        absl::StrCat(path_, ": is no UTF-8 text at byte ", bytes_,
-                     ", which a tokenizer needs: convert it, as by iconv -f ISO-8859-1 -t UTF-8"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path_, ": is not UTF-8 text at byte ", bytes_,
+        ", which a tokenizer needs: convert it, for example with iconv -f ISO-8859-1 -t UTF-8"));
   }
 
  private:

@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot list ", path));
   std::sort(files.begin(), files.end());
   if (!files.empty()) return files;
-  return absl::InvalidArgumentError(absl::StrCat(path, ": no file lies directly in this folder",
+  return absl::InvalidArgumentError(absl::StrCat(path, ": this folder directly contains no file",
                                                  endings.empty() ? "" : " whose name ends with ",
                                                  absl::StrJoin(endings, " or ")));
 }
@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<std::string>> ListDataFiles(
   if (fs::is_directory(status)) return FilesOfFolder(path, endings);
   if (status.type() != fs::file_type::not_found) return std::vector<std::string>{path};
   if (path.find_first_of("*?[") != std::string::npos) return FilesOfPattern(path, endings);
-  return absl::NotFoundError(absl::StrCat(path, ": no such file or folder here"));
+  return absl::NotFoundError(absl::StrCat(path, ": no such file or folder on this machine"));
 }
 
 }  // namespace longhaul

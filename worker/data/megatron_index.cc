@@ -70,8 +70,8 @@ absl::Status SetType(int type, MegatronIndex& index) {
       index.width = 2;
       return absl::OkStatus();
     default:
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "type %d of its values is no whole number that tokens are kept in", type));
+      return absl::InvalidArgumentError(
+          absl::StrFormat("type %d of its values is not an integer type for tokens", type));
   }
 }
 

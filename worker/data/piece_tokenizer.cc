@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     const absl::StatusOr<TokenizerProcess::Greeting> said = process.Greet();
     if (absl::IsInvalidArgument(said.status())) {
       return absl::InvalidArgumentError(
-          absl::StrCat(options.model, ": is no SentencePiece model: ", said.status().message()));
+          absl::StrCat(options.model, ": is not a SentencePiece model: ", said.status().message()));
     }
     LH_RETURN_IF_ERROR(said.status());
     greeting = *said;
@@ -127,7 +127,7 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOptions& options) {
   const std::string& path = options.path;
   constexpr char kNext[] =
-      "; it takes Python's tokenizers: pip install tokenizers ./deploy/python, with python3 in "
+      "; it needs Python's tokenizers: pip install tokenizers ./deploy/python, with python3 in "
       "PATH";
   LH_ASSIGN_OR_RETURN(const std::string digest, HexDigestOf(path));
   std::vector<std::string> command = {

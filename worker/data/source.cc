@@ -72,24 +72,24 @@ absl::StatusOr<bool> HasToken(const FileTokens& tokens, int64_t wanted) {
 absl::Status CheckSeparable(const SourceOptions& options, const FileTokens& tokens) {
   for (const TokenPiece& piece : tokens.pieces()) {
     if (piece.documents == nullptr || piece.documents->index.documents > 0) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        piece.file->path(),
-        ": its index tells no documents, which are to be separate: write it with them, "
-        "or leave separate_documents out"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(piece.file->path(),
+                     ": its index lists no documents, but documents are to be separate: write the "
+                     "index with them, or omit separate_documents"));
   }
   if (options.kind != SourceKind::kNanoGpt && options.kind != SourceKind::kLlmc)
     return absl::OkStatus();
   if (!options.eos.has_value() && !options.bos.has_value()) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.path,
-                     ": documents are to be separate, and nothing tells them: set the "
-                     "token behind each (eos) or before each (bos)"));
+                     ": documents are to be separate, but nothing marks them: set the token after "
+                     "each (eos) or before each (bos)"));
   }
   const int64_t mark = options.eos.has_value() ? *options.eos : *options.bos;
   LH_ASSIGN_OR_RETURN(const bool has_mark, HasToken(tokens, mark));
   if (has_mark) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrFormat("%s: documents are to be separate, but token %d (%s) is nowhere in it",
+      absl::StrFormat("%s: documents are to be separate, but token %d (%s) does not occur in it",
                       options.path, mark, options.eos.has_value() ? "eos" : "bos"));
 }
 
@@ -149,8 +149,8 @@ absl::StatusOr<SourceTokenizer> StartTokenizer(const SourceOptions& options, int
   if (options.eos.has_value() || result.eos != kNoToken) return result;
   return absl::InvalidArgumentError(
       absl::StrCat(file,
-                   ": has none of the usual tokens for the end of a text; set eos to the "
-                   "token behind each document, or to -1 for none"));
+                   ": has none of the usual tokens for the end of a text; set eos to the token "
+                   "after each document, or to -1 for none"));
 }
 
 absl::Status CheckVocab(const SourceOptions& options, const SourceTokenizer& of, int64_t vocab) {
@@ -162,7 +162,7 @@ absl::Status CheckVocab(const SourceOptions& options, const SourceTokenizer& of,
   }
   if (of.eos >= vocab) {
     return absl::InvalidArgumentError(absl::StrFormat(
-        "%s: the token behind each document, %d (eos), is not below the model's vocab %d",
+        "%s: the token after each document, %d (eos), is not below the model's vocab %d",
         options.path, of.eos, vocab));
   }
   if (of.bos < vocab) return absl::OkStatus();

@@ -86,8 +86,8 @@ absl::StatusOr<TokenPiece> OpenLlmcFile(const std::string& path) {
     const int64_t count = HeaderWord(head, 2);
     const int64_t body = file->size() - kLlmcHeaderBytes;
     if (count <= 0 || count * kind.width != body) {
-      return Wrong(path, absl::StrFormat("its header promises %d tokens of %d bytes, behind it are "
-                                         "%d bytes: the file is cut off, or was added to",
+      return Wrong(path, absl::StrFormat("its header announces %d tokens of %d bytes, but %d bytes "
+                                         "follow: the file is cut off, or was added to",
                                          count, kind.width, body));
     }
     return TokenPiece{
@@ -113,7 +113,7 @@ absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix) {
   LH_ASSIGN_OR_RETURN(std::shared_ptr<const ReadOnlyFile> file, OpenFile(path));
   const int64_t size = file->size();
   if (size != index->tokens * index->width) {
-    return Wrong(path, absl::StrFormat("holds %d bytes, its index promises %d tokens of %d bytes",
+    return Wrong(path, absl::StrFormat("holds %d bytes, its index announces %d tokens of %d bytes",
                                        size, index->tokens, index->width));
   }
   auto documents =

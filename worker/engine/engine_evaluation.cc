@@ -32,7 +32,7 @@ absl::StatusOr<double> Engine::LossSum(const TokenBatch& share) {
 absl::StatusOr<EvaluationMemory> Engine::PrepareEvaluationBeside(int64_t sequences,
                                                                  int64_t context) {
   return CatchTorch(
-      "preparing evaluation beside training", [&]() -> absl::StatusOr<EvaluationMemory> {
+      "preparing evaluation alongside training", [&]() -> absl::StatusOr<EvaluationMemory> {
         EvaluationMemory memory{.snapshot = WeightSnapshot::BytesOf(layout(), compute_)};
         if (fused_ == nullptr) return memory;
         fused_beside_ = model_->MakeFusedPass(compute_);
@@ -57,7 +57,7 @@ absl::StatusOr<EvaluatedWeights> Engine::CopyWeights() {
 
 absl::StatusOr<double> Engine::LossSumBeside(const EvaluatedWeights& weights,
                                              const TokenBatch& share) const {
-  return CatchTorch("evaluating beside training", [&]() -> absl::StatusOr<double> {
+  return CatchTorch("evaluating alongside training", [&]() -> absl::StatusOr<double> {
     if (!weights.finite) return std::numeric_limits<double>::quiet_NaN();
     const std::optional<Batch> batch = ToDevice(share);
     if (!batch.has_value()) return 0;

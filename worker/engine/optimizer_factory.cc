@@ -46,7 +46,7 @@ std::string DescribeOptimizer(const OptimizerOptions& options, const ModelLayout
         "optimizer: onebit_adam updates %d parameters; ranks exchange gradients until %s%s%s",
         count.elements + count.rest,
         onebit->freeze_step > 0 ? absl::StrFormat("update %d", onebit->freeze_step)
-                                : "the variance stands still",
+                                : "the variance is frozen",
         onebit->var_update_scaler > 0
             ? absl::StrFormat(", then in updates that change the variance (scaler %d)",
                               onebit->var_update_scaler)

@@ -135,8 +135,8 @@ absl::StatusOr<nlohmann::ordered_json> Evaluate(const EvalArguments& arguments) 
   const int64_t sequences = (tokens - 1) / context;
   if (sequences < 1) {
     return absl::InvalidArgumentError(absl::StrCat(arguments.data, ": ", tokens,
-                                                   " tokens are no sequence of ", context,
-                                                   " and a target; lower --context"));
+                                                   " tokens are too few for a sequence of ",
+                                                   context, " and a target; lower --context"));
   }
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<LanguageModel> model,
                       LanguageModel::Load(shape, *source.parameters, arguments.threads));

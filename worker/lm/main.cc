@@ -48,104 +48,114 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* about, std::st
 
 void AddEval(CLI::App& app, Options& options) {
   EvalArguments& arguments = options.eval;
-  CLI::App* eval = AddCommand(app, "eval", "Loss, perplexity and bits a byte", arguments.model);
+  CLI::App* eval = AddCommand(app, "eval", "Loss, perplexity and bits per byte", arguments.model);
   eval->add_option("--data", arguments.data, "Text, JSONL or token files; a folder or a pattern")
       ->type_name("PATH")
       ->required();
   eval->add_option("--format", arguments.format,
-                   "text, jsonl, nanogpt, llmc or megatron (what name and content say)")
+                   "text, jsonl, nanogpt, llmc or megatron (default: by name and content)")
       ->type_name("FORMAT")
       ->check(OneOf({"text", "jsonl", "nanogpt", "llmc", "megatron"}));
-  eval->add_option("--field", arguments.field,
-                   absl::StrCat("Of JSONL: the field with the text (", arguments.field, ")"))
+  eval->add_option(
+          "--field", arguments.field,
+          absl::StrCat("For JSONL: the field with the text (default: ", arguments.field, ")"))
       ->type_name("NAME");
   CLI::Option* const bytes = eval->add_flag(
       "--bytes", arguments.bytes, "Tokens of text are bytes, though the vocabulary is not 256");
   eval->add_option("--tokenizer", arguments.tokenizer,
-                   "Of text and JSONL: tokenizer.json, SentencePiece model, or a folder with one "
-                   "(the model's own)")
+                   "For text and JSONL: tokenizer.json, SentencePiece model, or a folder with one "
+                   "(default: the model's own)")
       ->type_name("PATH")
       ->excludes(bytes);
-  eval->add_option("--context", arguments.context, "Tokens of a sequence (the model's own)")
+  eval->add_option("--context", arguments.context,
+                   "Tokens per sequence (default: the context of the model)")
       ->type_name("N")
       ->check(WholeNumber(1, 1 << 20));
   eval->add_option("--max-tokens", arguments.tokens_max,
-                   "Evaluate only this many tokens, from the beginning (all)")
+                   "Evaluate only this many tokens, from the beginning (default: all)")
       ->type_name("N")
       ->check(WholeNumber(1, int64_t{1} << 50));
-  CLI::Option* const separate = eval->add_flag(
-      "--separate-documents", options.separate,
-      "Attention keeps to documents, as in jobs with data.separate_documents (as the "
-      "model was trained)");
-  eval->add_flag("--joined-documents", options.joined, "Attention does not keep to documents")
+  CLI::Option* const separate =
+      eval->add_flag("--separate-documents", options.separate,
+                     "Attention stays within documents, as in jobs with data.separate_documents "
+                     "(default: as the model was trained)");
+  eval->add_flag("--joined-documents", options.joined, "Attention crosses documents")
       ->excludes(separate);
   eval->add_option("--eos", arguments.eos,
-                   "Token behind each document: of token files; or that text and JSONL get (the "
-                   "tokenizer's; -1: none)")
+                   "Token after each document: present in token files, added to text and JSONL "
+                   "(default: the tokenizer's; -1: none)")
       ->type_name("TOKEN")
       ->check(TokenNumber());
   eval->add_option("--bos", arguments.bos,
-                   "Token before each document: of token files; or that text and JSONL get (none)")
+                   "Token before each document: present in token files, added to text and JSONL "
+                   "(default: none)")
       ->type_name("TOKEN")
       ->check(TokenNumber());
-  eval->add_option(
-          "--line-mib-max", arguments.line_mib_max,
-          absl::StrCat("Of JSONL: the longest line, in MiB (", arguments.line_mib_max, ")"))
+  eval->add_option("--line-mib-max", arguments.line_mib_max,
+                   absl::StrCat("For JSONL: the longest line, in MiB (default: ",
+                                arguments.line_mib_max, ")"))
       ->type_name("N")
       ->check(WholeNumber(1, kLineMibMax));
 }
 
 void AddSample(CLI::App& app, SampleArguments& arguments, bool& greedy) {
-  CLI::App* sample =
-      AddCommand(app, "sample", "Continue a prompt; text appears as it is made", arguments.model);
+  CLI::App* sample = AddCommand(
+      app, "sample", "Continue a prompt; text is printed as it is generated", arguments.model);
   CLI::Option* const prompt =
       sample->add_option("--prompt", arguments.prompt, "Text to continue")->type_name("TEXT");
-  sample->add_option("--prompt-tokens", arguments.prompt_tokens, "Token ids to continue, as 1,5,7")
+  sample
+      ->add_option("--prompt-tokens", arguments.prompt_tokens,
+                   "Token ids to continue, for example 1,5,7")
       ->type_name("TOKENS")
       ->delimiter(',')
       ->excludes(prompt);
   CLI::Option* const bytes = sample->add_flag("--bytes", arguments.bytes,
                                               "Tokens are bytes, though the vocabulary is not 256");
   sample
-      ->add_option("--tokenizer", arguments.tokenizer,
-                   "tokenizer.json, SentencePiece model, or a folder with one (the model's own)")
+      ->add_option(
+          "--tokenizer", arguments.tokenizer,
+          "tokenizer.json, SentencePiece model, or a folder with one (default: the model's own)")
       ->type_name("PATH")
       ->excludes(bytes);
   sample
-      ->add_option("--max-tokens", arguments.tokens_max,
-                   absl::StrCat("Tokens to add, at most (", arguments.tokens_max, ")"))
+      ->add_option(
+          "--max-tokens", arguments.tokens_max,
+          absl::StrCat("Maximum number of tokens to add (default: ", arguments.tokens_max, ")"))
       ->type_name("N")
       ->check(WholeNumber(1, 1 << 20));
   CLI::Option* const temperature =
       sample
-          ->add_option("--temperature", arguments.sampling.temperature,
-                       absl::StrCat("Above 0 (", arguments.sampling.temperature, ")"))
+          ->add_option(
+              "--temperature", arguments.sampling.temperature,
+              absl::StrCat("Temperature, above 0 (default: ", arguments.sampling.temperature, ")"))
           ->type_name("T")
           ->check(Number(1e-3, 1e3));
   sample
       ->add_option(
           "--top-p", arguments.sampling.top_p,
-          absl::StrCat("Choose among the most probable tokens that have this probability (",
-                       arguments.sampling.top_p, ")"))
+          absl::StrCat(
+              "Choose among the most probable tokens with this total probability (default: ",
+              arguments.sampling.top_p, ")"))
       ->type_name("P")
       ->check(Number(1e-6, 1));
-  sample->add_flag("--greedy", greedy, "Always the most probable token")->excludes(temperature);
+  sample->add_flag("--greedy", greedy, "Always choose the most probable token")
+      ->excludes(temperature);
   sample
       ->add_option("--seed", arguments.seed,
-                   absl::StrCat("Seed of the random choice (", arguments.seed, ")"))
+                   absl::StrCat("Seed of the random choice (default: ", arguments.seed, ")"))
       ->type_name("N")
       ->check(WholeNumber(0, std::numeric_limits<int64_t>::max()));
 }
 
 void AddLogits(CLI::App& app, LogitsArguments& arguments) {
   CLI::App* logits =
-      AddCommand(app, "logits", "Logits behind every token of a sequence", arguments.model);
+      AddCommand(app, "logits", "Logits after every token of a sequence", arguments.model);
   logits->add_option("--tokens", arguments.tokens, "int32, little-endian")
       ->type_name("FILE")
       ->required();
   logits
       ->add_option("--eos", arguments.eos,
-                   "Token behind each document, to which attention keeps then")
+                   "Token after each document; attention then stays within documents")
       ->type_name("TOKEN")
       ->check(TokenNumber());
   logits->add_option("--out", arguments.out, "float32 [tokens, vocab], little-endian")
@@ -154,10 +164,11 @@ void AddLogits(CLI::App& app, LogitsArguments& arguments) {
 }
 
 void AddSharedOptions(CLI::App& command, Options& options) {
-  command.add_option("--threads", options.threads, "Of the computation (all cores)")
+  command
+      .add_option("--threads", options.threads, "Threads of the computation (default: all cores)")
       ->type_name("N")
       ->check(WholeNumber(1, 1024));
-  command.add_option("-o,--output", options.form, "Form of the data: table or json")
+  command.add_option("-o,--output", options.form, "Output format: table or json")
       ->type_name("FORM")
       ->check(OneOf({"table", "json"}));
 }

@@ -14,7 +14,8 @@ absl::StatusOr<ModelSource> OpenModel(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
     return absl::NotFoundError(absl::StrCat(
-        folder, ": no such folder; give a checkpoint's (step-...) or a Hugging Face model's"));
+        folder,
+        ": no such folder; give the folder of a checkpoint (step-...) or of a Hugging Face model"));
   }
   if (CheckpointFolder::IsOne(folder)) {
     LH_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointFolder> checkpoint,

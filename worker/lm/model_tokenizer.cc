@@ -21,8 +21,8 @@ absl::StatusOr<TokenizerChoice> ChooseTokenizer(const std::string& asked, bool b
   if (named) return absl::NotFoundError(absl::StrCat("--tokenizer: ", file.status().message()));
   return absl::NotFoundError(
       absl::StrCat(option,
-                   ": the model's tokens are not bytes, and there is no tokenizer beside "
-                   "it: give --tokenizer PATH, or --bytes if they are"));
+                   ": the model's tokens are not bytes, and there is no tokenizer next to it: give "
+                   "--tokenizer PATH, or --bytes if they are"));
 }
 
 }  // namespace longhaul

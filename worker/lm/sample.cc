@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<int64_t>> PromptOf(const SampleArguments& arguments,
                                               Tokenizer* tokenizer) {
   if (!arguments.prompt_tokens.empty()) return arguments.prompt_tokens;
   if (arguments.prompt.empty())
-    return absl::InvalidArgumentError("--prompt: is empty; one character is the least");
+    return absl::InvalidArgumentError("--prompt: is empty; give at least one character");
   std::vector<std::vector<int32_t>> tokens;
   LH_RETURN_IF_ERROR(tokenizer->Encode({arguments.prompt}, tokens));
   return std::vector<int64_t>(tokens[0].begin(), tokens[0].end());

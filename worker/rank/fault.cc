@@ -49,15 +49,15 @@ std::optional<Advice> AdviceByField(const v1::JobSpec& spec, const absl::Status&
     return Advice{
         kHuggingFaceField,
         absl::IsDataLoss(status)
-            ? "the file is damaged on this machine, or was saved so: fetch it again"
+            ? "the file is damaged on this machine or was saved damaged: download it again"
             : "the folder is looked up on every worker's machine, absolute or below --data-dir; it "
-              "must be whole there, and of the model that the job was submitted with"};
+              "must be complete there and contain the model that the job was submitted with"};
   }
   if (field == kSyntheticField) return Advice{field, "use pools of one rank, or model.transformer"};
   if (field == kDataMayChangeField) {
     return Advice{DataField(AllDataSources(spec.data())),
-                  "give this pool the data back with which it began the job, or name another pool "
-                  "for it; data.may_change of the spec lets a pool begin again with other data"};
+                  "restore the data with which this pool started the job, or name another pool for "
+                  "it; data.may_change of the spec lets a pool restart with other data"};
   }
   if (field == "partition") {
     return Advice{
@@ -91,8 +91,8 @@ Advice AdviceOfPreparation(const v1::JobSpec& spec, const absl::Status& status) 
   }
   if (!absl::IsInvalidArgument(status)) return {};
   return {data,
-          "see the message; `longhaul data check` on the pool's machine shows all that is wrong "
-          "with the data"};
+          "see the message; `longhaul data check` on the pool's machine shows every problem of the "
+          "data"};
 }
 
 // For other messages, by what the rank was doing.
@@ -101,7 +101,7 @@ Advice AdviceByOrigin(FaultOrigin origin, const v1::JobSpec& spec, const absl::S
     case FaultOrigin::kAssignment:
       return {"", "the worker and the coordinator differ in version"};
     case FaultOrigin::kCapabilities:
-      return {"", "this worker's version cannot do this job; others may"};
+      return {"", "this worker's version cannot run this job; other versions may"};
     case FaultOrigin::kContribution:
       if (!absl::IsInvalidArgument(status)) return {};
       return {"",
@@ -115,7 +115,7 @@ Advice AdviceByOrigin(FaultOrigin origin, const v1::JobSpec& spec, const absl::S
     case FaultOrigin::kTraining:
       // Of a device; of reading data.
       if (absl::IsDeadlineExceeded(status) || absl::IsAborted(status))
-        return {"", "something of this machine does not answer: its kernel's log may say why"};
+        return {"", "a device of this machine does not respond: see its kernel log"};
       if (!absl::IsInvalidArgument(status)) return {};
       return {"", "see the message: the values of this pool have become infinite"};
     case FaultOrigin::kPlan:

@@ -143,7 +143,8 @@ int EndWith(const session::Outcome& outcome, const v1::JobSpec& spec, const Logg
             RankReporter& reporter) {
   using Kind = session::Outcome::Kind;
   if (outcome.kind == Kind::kFinished) log.Info(absl::StrCat("finished: ", outcome.reason));
-  if (outcome.kind == Kind::kRestart) log.Warning(absl::StrCat("cannot go on: ", outcome.reason));
+  if (outcome.kind == Kind::kRestart)
+    log.Warning(absl::StrCat("cannot continue: ", outcome.reason));
   return EndWith(EndOf(outcome, spec), outcome.status, outcome.reason, log, reporter);
 }
 

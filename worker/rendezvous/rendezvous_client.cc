@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<std::string>> RendezvousClient::Exchange(int rank, st
   // The call itself does not wait for the connection. With its error a missing server would look
   // like a rank that did not come.
   if (!AwaitConnected(*channel, deadline, std::stop_token())) {
-    return absl::UnavailableError(absl::StrCat("rendezvous: nobody answered at ", options_.address,
+    return absl::UnavailableError(absl::StrCat("rendezvous: no answer from ", options_.address,
                                                " within ", absl::FormatDuration(timeout)));
   }
   v1::ExchangeRequest request;

@@ -456,7 +456,7 @@ absl::Status RankSession::Impl::DoAgree(const AgreeOnVersions& action) {
       LH_RETURN_IF_ERROR(fragment->Install(*replica_));
     LH_RETURN_IF_ERROR(PublishAll(*replica_));
     if (action.again) {
-      log_.Info("begins again from the outer parameters: other pools are further");
+      log_.Info("restarts from the outer parameters: other pools are further");
     } else {
       LH_RETURN_IF_ERROR(keeper_.Resume(StartStep()));
     }

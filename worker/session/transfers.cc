@@ -138,9 +138,9 @@ void Transfers::Reroute(int stands, Route& route) {
   absl::MutexLock lock(&mutex_);
   if (stands >= kStandsMax && small_segments_.insert(route.endpoint).second) {
     options_.log.Warning(absl::StrCat(
-        "bulk bytes to ", route.endpoint, " stood still ", stands,
-        " times while small calls passed: large packets seem to vanish on the way (a tunnel or VPN "
-        "with a smaller MTU?). From now on they go in segments of ",
+        "bulk bytes to ", route.endpoint, " stalled ", stands,
+        " times while small calls passed: large packets seem to be lost on the network (a tunnel "
+        "or VPN with a smaller MTU?). From now on they are sent in segments of ",
         kSmallSegmentBytes, " bytes"));
     channels_.erase(route.endpoint);
   }

@@ -157,7 +157,7 @@ absl::StatusOr<StateFile> StateFile::Open(const std::string& path) {
   };
   int version = 0;
   if (text(kFormatKey) != kFormat || !absl::SimpleAtoi(text(kVersionKey), &version) || version < 1)
-    return Damaged(path, "is no file of inner state");
+    return Damaged(path, "is not a file of inner state");
   if (version > kStateVersion) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": is of version ", version,
@@ -170,7 +170,7 @@ absl::StatusOr<StateFile> StateFile::Open(const std::string& path) {
   for (const StoredTensor& tensor : header.tensors) {
     const std::optional<InnerStateSlot> slot = SlotOf(tensor);
     if (!slot.has_value() || text(absl::StrCat(kDigestPrefix, tensor.name).c_str()).empty())
-      return Damaged(path, absl::StrCat("holds ", tensor.name, ", which is no inner state"));
+      return Damaged(path, absl::StrCat("holds ", tensor.name, ", which is not inner state"));
     slots.push_back(*slot);
   }
   return StateFile(*std::move(file), *std::move(tag), std::move(slots));

@@ -98,7 +98,7 @@ std::vector<std::string> KeptJobs(FileSystem& fs, const std::string& pool_folder
 absl::Status RemoveKeptJob(FileSystem& fs, const std::string& pool_folder, const std::string& job) {
   const std::string folder = JoinPath(pool_folder, AsName(job));
   if (LastWrite(fs, folder) == absl::InfiniteFuture())
-    return absl::FailedPreconditionError(absl::StrCat(folder, ": is no folder of inner state"));
+    return absl::FailedPreconditionError(absl::StrCat(folder, ": is not a folder of inner state"));
   return RemoveFolder(fs, folder);
 }
 

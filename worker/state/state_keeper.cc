@@ -102,7 +102,7 @@ absl::Status StateKeeper::Resume(int64_t start_step) {
   TellPlan();
   for (const std::string& problem :
        options_.first_of_node ? saved.problems() : std::vector<std::string>())
-    options_.log.Warning(absl::StrCat("inner state that is of no use: ", problem));
+    options_.log.Warning(absl::StrCat("unusable inner state: ", problem));
   if (start_step == 0) return absl::OkStatus();
   for (const SaveId& save : saves) {
     LH_ASSIGN_OR_RETURN(const bool taken, TakeUp(saved, save, start_step));
@@ -169,7 +169,7 @@ absl::StatusOr<bool> StateKeeper::TakeUp(const SavedStates& saved, const SaveId&
   const std::vector<InnerStateSlot> slots = SlotsOf(phase);
   absl::StatusOr<InnerState> state = saved.Load(save, slots);
   if (!state.ok()) {
-    options_.log.Warning(absl::StrCat("inner state that is of no use: ", state.status().message()));
+    options_.log.Warning(absl::StrCat("unusable inner state: ", state.status().message()));
   }
   LH_ASSIGN_OR_RETURN(const auto ranks, replica_->AllGather({state.ok() ? 1 : 0}));
   for (const std::vector<int64_t>& rank : ranks) {
@@ -182,7 +182,7 @@ absl::StatusOr<bool> StateKeeper::TakeUp(const SavedStates& saved, const SaveId&
   report_.taken_up_step = report_.saved_step = save.step;
   if (replica_->rank() == 0) {
     options_.log.Info(
-        absl::StrFormat("takes up its inner state of step %d, and begins behind step %d (%s)",
+        absl::StrFormat("resumes from its inner state of step %d and starts after step %d (%s)",
                         save.step, start_step, DescribePhase(phase)));
     TellChangedData(phase);
   }
@@ -237,8 +237,8 @@ void StateKeeper::TellLeftOut(const SaveId& save, absl::Span<const InnerStateSlo
   }
   if (kinds.empty()) return;
   options_.log.Warning(absl::StrFormat(
-      "its inner state of step %d is taken up without %s, of which not all is here: that error "
-      "feedback begins at zero",
+      "its inner state of step %d is loaded without %s, which is incomplete: that error feedback "
+      "starts from zero",
       save.step, absl::StrJoin(kinds, ", ")));
 }
 
@@ -262,11 +262,11 @@ void StateKeeper::TellZero(const SavedStates& saved, int64_t start_step) {
   // Each node has files of its own.
   if (replica_->rank() != 0 && !(loss && options_.first_of_node)) return;
   if (problem_.empty())
-    problem_ = loss ? "no save is here whole on every rank of the pool" : "none was saved here";
+    problem_ =
+        loss ? "no save is complete on every rank of the pool" : "none was saved on this machine";
   options_.log.Log(
       loss ? LogLevel::kWarning : LogLevel::kInfo,
-      absl::StrFormat("its inner optimizer begins at zero behind step %d: of its inner "
-                      "state %s%s",
+      absl::StrFormat("its inner optimizer starts from zero after step %d: inner state: %s%s",
                       start_step, problem_, loss ? DescribeNewest(saved) : ""));
 }
 

@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<double>> EvaluationThread::Take() {
   const absl::Duration patience = patience_.now();
   if (!mutex_.AwaitWithTimeout(absl::Condition(&done), patience)) {
     return absl::DeadlineExceededError(
-        absl::StrCat("an evaluation beside training has not ended after ",
+        absl::StrCat("an evaluation alongside training has not ended after ",
                      absl::FormatDuration(patience), " in which training waited for it"));
   }
   absl::StatusOr<std::vector<double>> values = std::move(evaluations_.front().values);

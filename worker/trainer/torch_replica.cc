@@ -218,7 +218,7 @@ std::string TorchReplica::Describe() const {
                     on_cpu ? " (the device is emulated: that saves nothing)" : "");
   }
   if (evaluating_ != nullptr) {
-    absl::StrAppend(&line, "; evaluates beside training, with ", evaluation_bytes_ >> 20,
+    absl::StrAppend(&line, "; evaluates alongside training, with ", evaluation_bytes_ >> 20,
                     " MiB of each rank at most",
                     options_.blocks == BlockKind::kAutograd ? " and what autograd computes" : "");
   }
@@ -290,7 +290,7 @@ absl::Status TorchReplica::CompareData() {
 // Says what it takes before the first evaluation begins. The activations are allocated by then.
 absl::Status TorchReplica::PrepareEvaluationBeside() {
   if (options_.device != DeviceKind::kCpu)
-    return absl::UnimplementedError("evaluation beside training is built for device CPU only");
+    return absl::UnimplementedError("evaluation alongside training is built for device CPU only");
   const EvaluationBeside& beside = options_.evaluation_beside;
   const int64_t share = EvenParts(options_.batch, ranks()).front().size;
   LH_ASSIGN_OR_RETURN(const EvaluationMemory memory,

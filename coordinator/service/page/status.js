@@ -165,7 +165,7 @@ function roundsChart(detail, width) {
   const mark = (className, label) => element("span", {}, element("svg:svg", {viewBox: "0 0 22 10"},
     element("svg:rect", {class: className, x: 0, y: 0, width: 22, height: 10})), label);
   return element("div", {}, svg, element("p", {class: "legend"}, mark("open", "pushed, not committed"),
-    mark("exchange", "first push to commit"), mark("merge", "until all merged"), mark("waited", "a pool stood still")));
+    mark("exchange", "first push to commit"), mark("merge", "until all merged"), mark("waited", "a pool waited")));
 }
 
 function describeRound(r) {
@@ -229,7 +229,7 @@ function showFacts(job, pools) {
     ["speed", running ? `${short(rate)} tokens/s` : "–"],
     ["time left", running && rate > 0 && stepsOf(job) > 0 ? duration(tokensLeft / rate) : "–"],
     ["computing", `${(number(job.utilization) * 100).toFixed(1)} %`],
-    ["stood still", duration(number(job.exposed_wait_seconds))],
+    ["exposed wait", duration(number(job.exposed_wait_seconds))],
     ["bytes up", bytes(wire.up_total)],
     ["bytes down", bytes(wire.down_total)],
     ["data parallel would send", moved > 0 ? `${bytes(job.data_parallel_bytes)} (${(number(job.data_parallel_bytes) / moved).toFixed(0)}×)` : "–"],

@@ -40,7 +40,7 @@ def _read_secret(name: str, path: str, most: int) -> bytes:
         others = found.st_mode & (stat.S_IRWXO | stat.S_IWGRP)
         group = found.st_mode & stat.S_IRWXG if found.st_uid == os.geteuid() else 0
         if others or group:
-            raise LonghaulError("FAILED_PRECONDITION", f"{name} {path} holds a secret that others may read or change: chmod 600 {path}",
+            raise LonghaulError("FAILED_PRECONDITION", f"{name} {path} holds a secret that other users can read or change: chmod 600 {path}",
                                 hint=f"chmod 600 {path}")
         return os.read(descriptor, most)
     finally:
@@ -73,11 +73,11 @@ class Access:
         self.key = value(tls_key, "LONGHAUL_TLS_KEY")
         self.token_file = value(token_file, "LONGHAUL_TOKEN_FILE")
         if self.token_file and not self.ca:
-            raise ValueError("token_file needs tls_ca: a token is not sent in plaintext")
+            raise ValueError("token_file needs tls_ca: a token is never sent in plaintext")
         if bool(self.certificate) != bool(self.key) or self.certificate and not self.ca:
             raise ValueError("TLS needs all of tls_ca, tls_certificate and tls_key")
         if self.ca and not self.certificate and not self.token_file:
-            raise ValueError("tls_ca says nothing of who you are: give token_file too, or tls_certificate and tls_key")
+            raise ValueError("tls_ca alone does not identify you: give token_file, or tls_certificate and tls_key")
         if self.token_file:
             read_token(self.token_file)  # What is wrong with it is said now.
 

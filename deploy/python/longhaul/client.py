@@ -89,7 +89,7 @@ class Client:
 
     def submit(self, spec: Mapping[str, Any] | job_pb2.JobSpec, *, begin_from: str | os.PathLike[str] | None = None, token: str = "",
                validate_only: bool = False) -> job_pb2.Job:
-        """Same name and spec again: the existing job, unless it failed or was cancelled. ValueError: the spec is no spec.
+        """Same name and spec again: the existing job, unless it failed or was cancelled. ValueError: the spec is not a spec.
 
         `begin_from` is what the CLI's --from is: "JOB" or "JOB@STEP", a checkpoint of another job; a folder of this machine
         (a checkpoint's, or a Hugging Face model's), which is sent if the coordinator accepts the job and lacks it;
@@ -105,7 +105,7 @@ class Client:
                 folder = read_folder(name)
                 message.init.upload = folder.upload
             elif "/" in name:
-                raise FileNotFoundError(f"begin_from: {name} is no folder of this machine")
+                raise FileNotFoundError(f"begin_from: {name} is not a local folder")
             else:
                 message.init.checkpoint = name
         request = job_pb2.SubmitJobRequest(spec=message, idempotency_token=token, validate_only=validate_only)
@@ -239,7 +239,7 @@ class Client:
                     place = lines.pool, lines.node
                     numbered = numbered and lines.ring != 0
                     if place in positions and positions[place].ring != lines.ring:
-                        yield lines.pool, "(its agent was started again; the last lines before that may be missing)"
+                        yield lines.pool, "(its agent was restarted; the last lines before that may be missing)"
                     if lines.ring:
                         positions[place] = logs_pb2.LogPosition(pool=lines.pool, node=lines.node, ring=lines.ring, next=lines.next)
                     if lines.dropped:
@@ -267,8 +267,8 @@ class Client:
         if not address:
             raise LonghaulError("FAILED_PRECONDITION", "the coordinator serves no status page", hint="start it with --http-listen")
         if not page and is_here(address) and not is_here(self.server):  # Its localhost is not ours.
-            raise LonghaulError("FAILED_PRECONDITION", f"the coordinator shows its status page on its own machine alone, at {address}",
-                                hint="page=HOST:PORT names another way to it")
+            raise LonghaulError("FAILED_PRECONDITION", f"the coordinator serves its status page only on its own machine, at {address}",
+                                hint="give page=HOST:PORT to reach it another way")
         tls = address.startswith("https://") or bool(server and server.http_tls)
         url = f"http{'s' if tls else ''}://{address.removeprefix('https://')}/api/v1/job?" + urllib.parse.urlencode({"name": job})
         question = urllib.request.Request(url)
@@ -283,4 +283,4 @@ class Client:
             code = {404: "NOT_FOUND", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}.get(error.code, "UNKNOWN")
             raise LonghaulError(code, f"{url}: {error.reason}") from error
         except OSError as error:
-            raise LonghaulError("UNAVAILABLE", f"{url}: {error}", hint="page=HOST:PORT names another way to it") from error
+            raise LonghaulError("UNAVAILABLE", f"{url}: {error}", hint="give page=HOST:PORT to reach it another way") from error

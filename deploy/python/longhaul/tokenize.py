@@ -79,13 +79,13 @@ def files_of(paths):
         if os.path.isdir(path):
             found = sorted(name for name in (os.path.join(path, entry) for entry in os.listdir(path)) if os.path.isfile(name))
             if not found:
-                raise Failure(f"{path}: no file lies directly in this folder")
+                raise Failure(f"{path}: this folder directly contains no file")
         elif os.path.exists(path):
             found = [path]
         else:
             found = sorted(name for name in glob.glob(path) if os.path.isfile(name))
             if not found:
-                raise Failure(f"{path}: there is no such file, and none that it stands for as a pattern")
+                raise Failure(f"{path}: there is no such file, and no file matches it as a pattern")
         result += found
     return result
 
@@ -113,7 +113,7 @@ class ZstdReader(io.RawIOBase):
             self.given = b""
             if not chunk:
                 if self.frame is not None:
-                    raise EOFError("the zstd data ends before its time: the file is truncated")
+                    raise EOFError("the zstd data ends early: the file is truncated")
                 return 0
             self.frame = self.frame or self.make()
             self.ready = self.frame.decompress(chunk)
@@ -164,7 +164,7 @@ def json_documents(path, stream, field, line_mib_max):
         except (KeyError, TypeError):
             raise Failure(f"{path}: line {number}: has no field '{field}'") from None
         if not isinstance(text, str):
-            raise Failure(f"{path}: line {number}: its field '{field}' is no text")
+            raise Failure(f"{path}: line {number}: its field '{field}' is not text")
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -183,7 +183,7 @@ def text_documents(path, stream):
             except UnicodeDecodeError as error:
                 more = stream.read(1) if error.end == len(piece) and error.reason == "unexpected end of data" else b""
                 if not more:
-                    raise Failure(f"{path}: is no UTF-8 text: {error.reason}") from None
+                    raise Failure(f"{path}: is not UTF-8 text: {error.reason}") from None
                 piece += more
         any_text = True
         yield text, False
@@ -512,7 +512,7 @@ def load(path):
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # The package has no class of its own for it.
-        raise Failure(f"{path}: is no tokenizer.json, or one for a newer version of tokenizers (pip install -U tokenizers): {error}") from None
+        raise Failure(f"{path}: is not a tokenizer.json, or needs a newer version of tokenizers (pip install -U tokenizers): {error}") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -523,13 +523,13 @@ def main(arguments=None):
     parser.add_argument("inputs", nargs="*", metavar="PATH", help="text or JSONL: files, folders, patterns")
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="tokenizer.json, or a folder with one")
     parser.add_argument("--out", metavar="PREFIX", help="writes PREFIX.bin and PREFIX.idx")
-    parser.add_argument("--field", default="text", help="of JSONL: the field with the text (text)")
-    parser.add_argument("--eos", metavar="TOKEN", help="behind each document: a token or its id, or none (default: the usual names)")
+    parser.add_argument("--field", default="text", help="for JSONL: the field with the text (default: text)")
+    parser.add_argument("--eos", metavar="TOKEN", help="after each document: a token or its id, or none (default: the usual names)")
     parser.add_argument("--bos", metavar="TOKEN", default="none", help="before each document: a token or its id (default: none)")
-    parser.add_argument("--line-mib-max", type=int, default=LINE_MIB_DEFAULT, metavar="N", help=f"of JSONL: the longest line, in MiB ({LINE_MIB_DEFAULT})")
+    parser.add_argument("--line-mib-max", type=int, default=LINE_MIB_DEFAULT, metavar="N", help=f"for JSONL: the longest line, in MiB (default: {LINE_MIB_DEFAULT})")
     parser.add_argument("--pipe", action="store_true", help="encode and decode for the program that started it")
-    parser.add_argument("--no-special-tokens", action="store_true", help="of --pipe: none around a text, as in training data")
-    parser.add_argument("--threads", type=int, help="of the encoding (default: all cores)")
+    parser.add_argument("--no-special-tokens", action="store_true", help="with --pipe: add no special tokens to a text, as in training data")
+    parser.add_argument("--threads", type=int, help="threads of the encoding (default: all cores)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     try:
         options = parser.parse_args(arguments)

@@ -271,7 +271,7 @@ TEST_F(ResultsTest, AJobBeginsWithACheckpoint) {
   ASSERT_EQ(submitted.exit, 0) << submitted.out << submitted.err;
   const std::string id = submitted.data()["id"];
   EXPECT_EQ(submitted.data()["spec"]["init"]["checkpoint"], Get("base")->id() + "@4");
-  // The checkpoint is kept until the job has begun.
+  // The checkpoint is reserved until the job has begun.
   EXPECT_EQ(Longhaul({"delete", "base", "-o", "json"}).error()["reason"], "CHECKPOINT_IN_USE");
   Restart();
   Members members = MakeMembers({"next-a", "next-b"});

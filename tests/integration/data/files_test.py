@@ -80,7 +80,7 @@ class CheckTest(unittest.TestCase):
         people = subprocess.run([BIN / "longhaul", "data", "check", self.folder / "broken.jsonl"], capture_output=True, text=True, check=False)
         self.assertIn("PROBLEMS", people.stdout)
         self.assertIn("line 2001", people.stdout)
-        self.assertIn("would be refused", people.stderr)
+        self.assertIn("would be rejected", people.stderr)
 
 
 class HfTokenizerTest(ClusterTest):
@@ -188,7 +188,7 @@ class HfTokenizerTest(ClusterTest):
             refused = self.check(self.made / "a.jsonl", "--tokenizer", self.path, code=4)
         self.assertIn("pip install tokenizers ./deploy/python", refused["error"]["message"])
         (self.made / "broken.json").write_text("{")
-        self.assertIn("is no tokenizer.json", self.check(self.made / "a.jsonl", "--tokenizer", self.made / "broken.json", code=4)["error"]["message"])
+        self.assertIn("is not a tokenizer.json", self.check(self.made / "a.jsonl", "--tokenizer", self.made / "broken.json", code=4)["error"]["message"])
         (self.made / "empty").mkdir()
         refused = self.check(self.made / "a.jsonl", "--tokenizer", self.made / "empty", code=4)
         self.assertIn("neither tokenizer.json nor tokenizer.model", refused["error"]["message"])
@@ -196,7 +196,7 @@ class HfTokenizerTest(ClusterTest):
         whole = json.loads(self.path.read_text().replace("<|endoftext|>", "<|other|>"))
         (self.made / "other.json").write_text(json.dumps(whole))
         refused = self.check(self.made / "a.jsonl", "--tokenizer", self.made / "other.json", code=4)
-        self.assertIn("set eos to the token behind each document, or to -1 for none", refused["error"]["message"])
+        self.assertIn("set eos to the token after each document, or to -1 for none", refused["error"]["message"])
         self.check(self.made / "a.jsonl", "--tokenizer", self.made / "other.json", "--eos", "0")
 
     def test_jobs_train_on_what_the_python_tool_would_make(self):
@@ -277,7 +277,7 @@ class JobTest(ClusterTest):
         result = self.cluster.submit("nowhere", pools=1, sets=[f"data={{tokens: {{path: gpt.bin, eos: 255}}, {separate}}}"], wait=True)
         self.assertEqual(result.returncode, 1)
         error = self.cluster.job("nowhere")["error"]
-        self.assertIn("token 255 (eos) is nowhere in it", error["message"])
+        self.assertIn("token 255 (eos) does not occur in it", error["message"])
         self.assertEqual(error["field"], "data.tokens")
 
     def test_what_does_not_fit_the_model_is_said_with_file_and_place(self):

@@ -88,7 +88,7 @@ class TokenizeTest(unittest.TestCase):
         lines = "".join(json.dumps({"text": text}) + "\n" for text in real_tools.sentences(3000)).encode()
         cases = {"a.jsonl": (lines + b'{"text": "no', "line 3001"), "b.jsonl.gz": (gzip.compress(lines)[:-9], "b.jsonl.gz"),
                  "c.jsonl.zst": (zstandard.ZstdCompressor().compress(lines)[:-9], "truncated"), "d.jsonl": (b'{"id": 1}\n', "no field 'text'"),
-                 "e.txt": (b"\xff\xfe", "no UTF-8"), "f.txt": (b"", "no text"),
+                 "e.txt": (b"\xff\xfe", "not UTF-8"), "f.txt": (b"", "no text"),
                  "g.jsonl": (b'{"text": "\\ud800"}\n', "line 1: its field 'text' has half of a surrogate pair")}
         for name, (content, message) in cases.items():
             (self.folder / name).write_bytes(content)
@@ -96,10 +96,10 @@ class TokenizeTest(unittest.TestCase):
         self.assertIn("no such file", self.run_tool(self.folder / "none", code=1))
         self.assertIn("none that it stands for", self.run_tool(self.folder / "no*", code=1))
         (self.folder / "empty").mkdir()
-        self.assertIn("empty: no file lies directly in this folder", self.run_tool(self.folder / "empty", code=1))
+        self.assertIn("empty: this folder directly contains no file", self.run_tool(self.folder / "empty", code=1))
         (self.folder / "loops").mkdir()
         (self.folder / "loops/a").symlink_to("a")
-        self.assertIn("loops: no file lies directly", self.run_tool(self.folder / "loops", code=1))
+        self.assertIn("loops: this folder directly contains no file", self.run_tool(self.folder / "loops", code=1))
         self.assertIn("there is no folder", self.run_tool(self.folder / "f.txt", "--out", self.folder / "nowhere/out", code=1))
         self.assertIn("no token", self.run_tool(self.folder / "a.jsonl", "--eos", "<none>", code=1))
         self.assertEqual(list(self.folder.glob("out*")), [])

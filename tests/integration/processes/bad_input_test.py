@@ -137,7 +137,7 @@ class BadInputTest(unittest.TestCase):
         code, error = self.list_jobs(self.issue("user", "bob", 10))
         self.assertEqual(code, 2, error)
         self.assertIn("does not accept --tls-certificate", error)
-        self.assertIn("be in date by its clock", error)
+        self.assertIn("be valid by the server's clock", error)
         self.assertEqual(self.list_jobs(self.issue("user", "carol", 100))[0], 0)
 
     def test_a_server_whose_certificate_is_not_valid_yet(self):
@@ -165,7 +165,7 @@ class BadInputTest(unittest.TestCase):
         self.start(days=100)
         worker = self.cluster.start_worker("site-a", 1, *map(str, self.openssl("site-a")))
         self.assertEqual(worker.wait(timeout=60), 2)
-        self.cluster.wait_log("site-a", "the coordinator refuses this pool: only pools may call this: show a certificate whose first DNS name is the pool's")
+        self.cluster.wait_log("site-a", "the coordinator refuses this pool: only pools may call this: use a certificate whose first DNS name is the name of the pool")
         self.cluster.wait_log("site-a", "longhaul certs issue pool NAME makes them")
 
     def test_a_server_whose_certificate_is_for_no_host(self):
@@ -173,7 +173,7 @@ class BadInputTest(unittest.TestCase):
         code, error = self.list_jobs(self.shown("bob"))
         self.assertEqual(code, 2, error)
         self.assertIn("the server's certificate is not accepted: ", error)
-        self.assertIn("mismatch; dial a name that it is for, or issue one for this name", error)
+        self.assertIn("mismatch; connect with a name of the certificate, or issue one for this name", error)
 
     def test_a_key_that_is_not_the_certificates(self):
         self.issue("coordinator", "localhost", 10)
@@ -183,7 +183,7 @@ class BadInputTest(unittest.TestCase):
                                    ("longhaul-worker", ["--coordinator", "127.0.0.1:1", "--pool", "site-a"]), ("longhaul", ["--server", "127.0.0.1:1", "list"])):
             code, error = self.run_program(program, *arguments, *wrong)
             self.assertEqual(code, 4, f"{program}: {error}")
-            self.assertIn(f"--tls-key {wrong[-1]} is not the key of --tls-certificate {wrong[3]}: give the key that was made with this certificate", error)
+            self.assertIn(f"--tls-key {wrong[-1]} is not the key of --tls-certificate {wrong[3]}: give the key that belongs to this certificate", error)
 
     def test_files_of_tls_that_may_still_come(self):
         """A server that is started again finds them once their folder is mounted. A command is started by a person, who mistyped."""
@@ -243,7 +243,7 @@ class BadInputTest(unittest.TestCase):
         token = self.cluster.folder / "token"
         token.touch(mode=0o600)
         for text, mode, words in (("", 0o600, "does not hold one token of 16 to 4096 visible characters on one line: openssl rand -hex 32"),
-                                  ("two words that are long enough", 0o600, "does not hold one token"), ("0123456789abcdef", 0o644, f"others may read or change: chmod 600 {token}")):
+                                  ("two words that are long enough", 0o600, "does not hold one token"), ("0123456789abcdef", 0o644, f"other users can read or change: chmod 600 {token}")):
             token.write_text(text)
             token.chmod(mode)
             code, error = self.run_program("longhaul", "--server", "127.0.0.1:1", "--tls-ca", self.ca / "ca.pem", "--token-file", token, "list")
@@ -259,13 +259,12 @@ class BadInputTest(unittest.TestCase):
             address = f"127.0.0.1:{taken.getsockname()[1]}"
             code, error = self.run_program("longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", address)
             self.assertEqual(code, 1, error)
-            self.assertIn(f"--http-listen: cannot listen on {address}: Address already in use (another program listens there; end it, "
-                          "or choose another port)", error)
+            self.assertIn(f"--http-listen: cannot listen on {address}: Address already in use (another program listens on that port; stop it or choose another port)", error)
 
     def test_a_workers_metrics_are_as_closed_as_the_coordinators(self):
         code, error = self.run_program("longhaul-worker", "--coordinator", "127.0.0.1:1", "--pool", "site-a", "--http-listen", "0.0.0.0:0")
         self.assertEqual(code, 4, error)
-        self.assertIn("--http-listen 0.0.0.0:0: everybody who reaches it may read metrics. Give --tokens", error)
+        self.assertIn("--http-listen 0.0.0.0:0: anyone who reaches it may read metrics. Give --tokens", error)
         self.assertIn("--insecure", error)
         self.cluster.start_coordinator()
         self.cluster.start_worker("open", 1, "--http-listen", "0.0.0.0:0", "--insecure")

@@ -60,7 +60,7 @@ class ChangedDataTest(ClusterTest):
         self.assertEqual((event["pool"], event["severity"]), ("site-b", "WARNING"))
         self.assertIn("tokens and has 20000", event["message"])
         self.expect_steps("site-b", 20, 60)
-        warnings = [w for w in self.cluster.job()["warnings"] if w.startswith("data: pool site-b began again with other data")]
+        warnings = [w for w in self.cluster.job()["warnings"] if w.startswith("data: pool site-b restarted with other data")]
         self.assertEqual(len(warnings), 1)
         self.assertEqual(len(self.events("POOL_DATA_CHANGED")), 1)
 

@@ -117,7 +117,7 @@ class CliTest(ClusterTest):
         waiting = [self.start(*command) for command in (["wait", "tiny"], ["submit", "-f", spec, "--wait"], ["watch", "tiny", "-o", "jsonl"],
                                                         ["events", "tiny", "--follow", "-o", "jsonl"])]
         self.wait_connected(waiting[0])
-        for process, file, words in zip(waiting[1:], ("err", "out", "out"), ("exists already", "PENDING", "sequence")):
+        for process, file, words in zip(waiting[1:], ("err", "out", "out"), ("already exists", "PENDING", "sequence")):
             self.wait_said(process, file, words)
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
@@ -147,12 +147,12 @@ class CliTest(ClusterTest):
             output, errors = self.ended(waiting)
             self.assertEqual(waiting.returncode, -signal.SIGINT, "a shell's script ends with it")
             self.assertEqual(output, "")
-            self.assertIn("job tiny goes on: `longhaul watch tiny` shows it, `longhaul cancel tiny` ends it\n", errors)
+            self.assertIn("job tiny continues: `longhaul watch tiny` shows it, `longhaul cancel tiny` ends it\n", errors)
         self.assertEqual(json.loads(self.cluster.cli("get", "tiny", "-o", "json").stdout)["data"]["state"], "PENDING")
         # So does one whose patience ends.
         waited = self.cluster.cli("wait", "tiny", "--timeout", "1s")
         self.assertEqual(waited.returncode, 3)
-        self.assertIn("hint: job tiny goes on: `longhaul watch tiny` shows it, `longhaul cancel tiny` ends it; --timeout allows more\n", waited.stderr)
+        self.assertIn("hint: job tiny continues: `longhaul watch tiny` shows it, `longhaul cancel tiny` ends it; --timeout extends the deadline\n", waited.stderr)
         # A shell gives ignored signals to what it starts with nohup and the like.
         ignoring = self.start("wait", "tiny", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
         self.wait_connected(ignoring)
@@ -220,7 +220,7 @@ class CliTest(ClusterTest):
             process.send_signal(signal.SIGCONT)
             _, errors = self.ended(process)
             self.assertEqual(process.returncode, 1, errors)
-            self.assertIn("job tiny was deleted; when it was seen last: PENDING", errors)
+            self.assertIn("job tiny was deleted; its last known state: PENDING", errors)
         # This one listens, and hears the end first.
         watch = self.start("watch", "tiny")
         self.wait_said(watch, "err", "PENDING")
@@ -259,13 +259,13 @@ class CliTest(ClusterTest):
         for command, *words in (
                 ("longhaul-worker --pool a --rank 2", "no such option: --rank", "did you mean '--ranks'?"),
                 ("longhaul-worker --pool a --coordinator http://hub:7070", "--coordinator", "http://hub:7070"),
-                ("LONGHAUL_DRAIN_SECONDS=10s longhaul-worker --pool a", "'10s' is no number from 0 to 86400", "(from LONGHAUL_DRAIN_SECONDS)"),
+                ("LONGHAUL_DRAIN_SECONDS=10s longhaul-worker --pool a", "'10s' is not a number from 0 to 86400", "(from LONGHAUL_DRAIN_SECONDS)"),
                 ("longhaul-worker --pool a --http-listen 7072", "--http-listen", "expected host:port"),
                 ("longhaul-coordinator --data_dir x", "no such option: --data_dir", "did you mean '--data-dir'?"),
                 ("longhaul-coordinator --listen 7070 --data-dir new", "--listen", "expected host:port"),
                 ("longhaul-coordinator --ready-file notes --data-dir new", "--ready-file: notes holds something else", "a file of its own"),
-                ("longhaul-coordinator --ready-file pipe --data-dir new", "--ready-file: pipe is no file"),
-                ("longhaul-worker --pool a --update-rates pipe", "--update-rates: pipe is no file"),
+                ("longhaul-coordinator --ready-file pipe --data-dir new", "--ready-file: pipe is not a file"),
+                ("longhaul-worker --pool a --update-rates pipe", "--update-rates: pipe is not a file"),
                 ("longhaul-rank", "--coordinator is required"),
                 ("longhaul-lm", "a command is required"),
                 ("longhaul sample x --tokens 3", "no such option: --tokens", "did you mean '--max-tokens'?")):
@@ -275,16 +275,16 @@ class CliTest(ClusterTest):
                 self.assertIn(word, result.stderr, command)
         self.assertEqual(notes.read_text(), "mine\n")
         # They may come, with a folder that is mounted later.
-        for command, words in (("--import-dir /nowhere", "--import-dir: /nowhere is no folder"),
-                               ("--ready-file /nowhere/ready", "--ready-file: /nowhere/ready: its folder is not there")):
+        for command, words in (("--import-dir /nowhere", "--import-dir: /nowhere is not a folder"),
+                               ("--ready-file /nowhere/ready", "--ready-file: /nowhere/ready: its folder does not exist")):
             result = self.shell(f"longhaul-coordinator --data-dir new {command}")
             self.assertEqual(result.returncode, 1, result.stderr)
             self.assertIn(words, result.stderr)
         self.assertFalse((self.cluster.folder / "new").exists())
         result = self.shell("LONGHAUL_TOKEN=f longhaul-coordinator --print-config")
-        self.assertIn("LONGHAUL_TOKEN is no variable of this program; did you mean LONGHAUL_TOKENS?", result.stderr)
+        self.assertIn("LONGHAUL_TOKEN is not a variable of this program; did you mean LONGHAUL_TOKENS?", result.stderr)
         result = self.shell("LONGHAUL_STATEDIR=f longhaul-worker --pool a --data-dir /nowhere")
-        self.assertIn("LONGHAUL_STATEDIR is no variable of this program; did you mean LONGHAUL_STATE_DIR?", result.stderr)
+        self.assertIn("LONGHAUL_STATEDIR is not a variable of this program; did you mean LONGHAUL_STATE_DIR?", result.stderr)
         for command in ("eval", "eval x", "eval x --data y --form z", "sample", "sample nowhere --prompt a", "submit", "nothing", "list --limit no"):
             result = self.shell(f"longhaul {command} -o json")
             self.assertEqual(result.returncode, 4, f"{command}: {result.stderr}")
@@ -314,7 +314,7 @@ class CliTest(ClusterTest):
             values = [[line.split("  # ")[0] for line in text.splitlines() if not line.startswith("# --config")] for text in (shown.stdout, again.stdout)]
             self.assertEqual(*values)
         for text, fault in (("pool: a\nrnks: 2\n", "line 2: no such setting: rnks (did you mean 'ranks'?)"), ("pool: a\npool: b\n", "given twice"),
-                            ("pool: a\nranks: many\n", "line 2: ranks: 'many' is no whole number"), ("pool: [a]\n", "line 1: pool: found a list"),
+                            ("pool: a\nranks: many\n", "line 2: ranks: 'many' is not a whole number"), ("pool: [a]\n", "line 1: pool: found a list"),
                             ("x" * (1 << 20) + "y", "larger than"), ("pool: a\n\tranks: 2\n", "line 2")):
             (self.cluster.folder / "wrong.yaml").write_text(text)
             result = self.shell("longhaul-worker --config wrong.yaml")
@@ -458,7 +458,7 @@ class CliTest(ClusterTest):
         shown, errors = self.ended(follow)
         self.assertTrue(all(" | " in line for line in shown.splitlines()), shown)
         self.assertIn("connection lost", errors)
-        self.assertIn("going on where it stopped", errors)
+        self.assertIn("resuming when it is back", errors)
         self.assertEqual(self.cluster.cli("logs", "nobody").returncode, 1)
         self.assertEqual(self.cluster.cli("logs", "tiny", "-o", "json").returncode, 4)
 

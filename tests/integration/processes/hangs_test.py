@@ -104,7 +104,7 @@ class HangsTest(ClusterTest):
         self.assertIn("coordinator.db has returned after", self.cluster.log("coordinator"))
         self.hang("coordinator.db")
         self.assertEqual(self.asked_to_stop(self.cluster.coordinator, 28), STUCK)
-        self.assertIn("ends now, unfinished: nothing has been decided for", self.cluster.log("coordinator"))
+        self.assertIn("exits now without finishing: nothing has been decided for", self.cluster.log("coordinator"))
 
     def test_a_jobs_log_hangs(self):
         self.on_hanging_disk("coordinator")
@@ -137,10 +137,10 @@ class HangsTest(ClusterTest):
         self.cluster.wait_step(self.cluster.job()["inner_step"] + 1000)
         wait_until(lambda: "/curves/" in self.cluster.log("site-a"), 30, "the worker to name the disk")
         self.assertEqual(self.asked_to_stop(worker, 40), STUCK)
-        self.assertRegex(self.cluster.log("site-a"), "ends now, unfinished: .*/curves/.* has not returned for")
+        self.assertRegex(self.cluster.log("site-a"), "exits now without finishing: .*/curves/.* has not returned for")
         self.assertIn("inner step", self.cluster.log("site-a"), "the rank drained")
         self.assertEqual(self.asked_to_stop(self.cluster.coordinator, 28), STUCK)
-        self.assertRegex(self.cluster.log("coordinator"), "ends now, unfinished: the coordinator's disk: .*/track/.* has not returned for")
+        self.assertRegex(self.cluster.log("coordinator"), "exits now without finishing: the coordinator's disk: .*/track/.* has not returned for")
 
     def test_a_file_may_not_become_larger(self):
         """As on a full disk the coordinator waits, and names it; SIGXFSZ would end it."""

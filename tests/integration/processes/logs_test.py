@@ -17,7 +17,7 @@ RAW = re.compile(r"ipv[46]:|last error|status_code|grpc_status|\{\"created\"|\[[
 # process has ended.
 ENDS = [(r"connection lost", r"connected again"), (r"^waiting since", r"^waited "), (r"; trying again", r"^the coordinator answers again"),
         (r"^starting \d+ ranks?", r"^its ranks have ended|coming back as a new incarnation|^ended$"),
-        (r"^going down", r"^state is persisted"), (r"^asked to stop$", r"^ended$|^finished: ")]
+        (r"^shutting down", r"^state is persisted"), (r"^asked to stop$", r"^ended$|^finished: ")]
 
 
 class LogsTest(ClusterTest):

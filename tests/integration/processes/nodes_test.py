@@ -204,7 +204,7 @@ class NodesTest(ClusterTest):
         log = (self.cluster.folder / "coordinator.log").read_text().splitlines()
         lines = [json.loads(line) for line in log if line.startswith("{")]
         self.assertEqual([line["message"] for line in lines if line.get("pool") == "site-b" and "is assigned" in line["message"]],
-                         3 * ["is assigned place 1"])
+                         3 * ["is assigned to place 1"])
 
     def test_nodes_that_disagree_and_numbers_that_are_taken_are_refused_with_the_reason(self):
         self.start_node(0, "--node", "0")

@@ -67,7 +67,7 @@ class PathTest(ClusterTest):
         self.cluster.wait_step(50)
         self.make_hole()
         # What is not acknowledged ends a connection after 10 s. Two of them end.
-        self.cluster.wait_log("site-b", "large packets seem to vanish on the way", 90)
+        self.cluster.wait_log("site-b", "large packets seem to be lost on the network", 90)
         self.expect_steps(50, 60)
         lost = [pool["pool"] for pool in self.cluster.job()["pools"] if not pool["live"]]
         self.assertEqual(lost, [])

@@ -85,7 +85,7 @@ class PauseTest(ClusterTest):
         self.assertEqual({version for version, _ in self.committed("other")}, {60 // H + 1})
         self.assertIsNone(job["pause"])
         for pool, step in last.items():
-            self.assertIn(f"takes up its inner state of step {step},", self.cluster.log(pool))
+            self.assertIn(f"resumes from its inner state of step {step},", self.cluster.log(pool))
         words = self.events()
         for message in ("is PAUSING: the night", "is PAUSED", "was resumed", "is COMPLETED"):
             self.assertIn(message, words)
@@ -149,7 +149,7 @@ class PauseTest(ClusterTest):
         self.cluster.submit(steps=STEPS, pools=1, sets=["pools.max=1"])
         self.cluster.wait_step(60)
         self.cluster.submit("other", steps=STEPS, pools=1, sets=["pools.max=1"])
-        self.assertRegex(self.cluster.job("other")["waiting_for"], r"[\d.e-]+ GB of the coordinator's memory: [\d.e-]+ of [\d.e-]+ GB are left")
+        self.assertRegex(self.cluster.job("other")["waiting_for"], r"[\d.e-]+ GB of coordinator memory: [\d.e-]+ of [\d.e-]+ GB are free")
         self.assertEqual(sorted(self.pools().values()), ["IDLE", "PARTICIPATING"])
         huge = json.loads(self.cluster.submit("huge", sets=["model.transformer.layers=60"]).stdout)["error"]
         self.assertEqual(huge["fields"][0]["field"], "model")
@@ -170,7 +170,7 @@ class PauseTest(ClusterTest):
             parameters = json.loads(self.cluster.submit(name, steps=5 * STEPS, pools=1, sets=["pools.max=1"]).stdout)["data"]["parameters"]
             self.cluster.wait_step(20, name)
         self.restart_coordinator("--memory-gib", str(26 * parameters / 2**30))
-        lacks_memory = lambda name: "the coordinator's memory" in self.cluster.job(name)["waiting_for"]
+        lacks_memory = lambda name: "coordinator memory" in self.cluster.job(name)["waiting_for"]
         wait_until(lambda: lacks_memory("tiny") != lacks_memory("other"), 30, "one job to wait for memory")
         running, waiting = sorted(("tiny", "other"), key=lacks_memory)
         wait_until(lambda: sorted(self.pools().values()) == ["IDLE", "PARTICIPATING"], 30, "the other's pool to be free")

@@ -53,10 +53,10 @@ class QuorumTest(ClusterTest):
         self.assertGreaterEqual(slow["late_rounds_in_a_row"], 6)
         self.assertGreaterEqual(slow["late_rounds"], late + 6)
         events = [event for event in json.loads(self.cluster.cli("events", "tiny", "-o", "json").stdout)["data"] if event["kind"] == "POOL_LATE"]
-        self.assertEqual((events[-1]["pool"], events[-1]["message"]), ("slow", "6 rounds in a row went on without it: it contributes nothing"))
+        self.assertEqual((events[-1]["pool"], events[-1]["message"]), ("slow", "6 rounds in a row continued without it: it contributes nothing"))
         self.assertIn("in a row: it contributes nothing\n", self.cluster.cli("get", "tiny").stdout)
         signal_all(ranks, signal.SIGCONT)
-        self.cluster.wait_log("slow", "begins again from the outer parameters", 60)
+        self.cluster.wait_log("slow", "restarts from the outer parameters", 60)
         self.assertEqual(self.cluster.ranks_of("slow"), ranks)
         contributed = self.pool(self.cluster.job(), "slow")["contributed_tokens"]
         wait_until(lambda: self.pool(self.cluster.job(), "slow")["contributed_tokens"] > contributed, 60, "the slow pool to contribute")

@@ -40,7 +40,7 @@ class RefusalsTest(ClusterTest):
         for path in ("./nobody", str(self.cluster.folder / "nobody")):
             result = self.cluster.cli("submit", "-f", spec, "--set", "name=other", "--from", path)
             self.assertEqual(result.returncode, 4, result.stderr)
-            self.assertIn("nobody is no folder of this machine", result.stderr)
+            self.assertIn("nobody is not a local folder", result.stderr)
         result = self.cluster.cli("submit", "-f", spec, "--set", "name=other", "--from", "coordinator:/nobody")
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertNotIn("of this machine", result.stderr)

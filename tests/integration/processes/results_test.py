@@ -41,7 +41,7 @@ class ResultsTest(ClusterTest):
         self.assertEqual(full.returncode, 1, full.stderr)
         error = json.loads(full.stdout)["error"]
         self.assertEqual(error["code"], "RESOURCE_EXHAUSTED", error)
-        self.assertIn("the same command goes on", error["hint"])
+        self.assertIn("run the same command again to resume", error["hint"])
         kept = sum(file.stat().st_size for file in (disk / "wide.partial").glob("*.f32"))
         self.assertGreater(kept, 20 << 20)
         subprocess.run(["mount", "-o", "remount,size=100m", disk], check=True)
@@ -118,7 +118,7 @@ class ResultsTest(ClusterTest):
                 self.assertTrue((jobs / old["id"]).exists())
         wait_until(lambda: not (jobs / old["id"]).exists(), 30, "the old job to go")
         self.assertEqual(self.cluster.cli("get", "old").returncode, 1)
-        self.assertIn("is deleted, since it was kept for 1s", self.cluster.tail("coordinator"))
+        self.assertIn("was deleted after it was kept for 1s", self.cluster.tail("coordinator"))
         lines = [json.loads(line) for line in audit.read_text().splitlines()]
         self.assertEqual([(line["who"], line["result"]) for line in lines if line["job"] == old["id"]], [("coordinator", "OK")])
         self.assertTrue((jobs / base["id"] / "checkpoints").exists(), "its time has passed, too, but next begins with it")
@@ -227,7 +227,7 @@ class ResultsTest(ClusterTest):
             self.assertTrue((self.cluster.folder / name / "model.safetensors").exists())
         self.assertEqual((out / "model.safetensors").read_bytes(), (self.cluster.folder / "again/model.safetensors").read_bytes())
         self.assertEqual(list(self.cluster.folder.glob("*.checkpoint*")), [])
-        for arguments, words in ((("tiny@1", "--out", out / "x"), "has no checkpoint of step 1"), (("tiny", "--out", out), "is there, and not empty")):
+        for arguments, words in ((("tiny@1", "--out", out / "x"), "has no checkpoint of step 1"), (("tiny", "--out", out), "exists and is not empty")):
             refused = self.cluster.cli("export", *arguments)
             self.assertEqual(refused.returncode, 4)
             self.assertIn(words, refused.stderr)
@@ -235,7 +235,7 @@ class ResultsTest(ClusterTest):
         target = self.cluster.folder / "kept"
         failed = self.cluster.cli("export", f"tiny@{step}", "--out", target, "--tokenizer", "/nowhere")
         self.assertEqual(failed.returncode, 4)
-        self.assertIn("the same command takes it from there", failed.stderr)
+        self.assertIn("run the same command again to use it", failed.stderr)
         self.assertTrue((self.cluster.folder / "kept.checkpoint/manifest.json").exists())
         self.export(f"tiny@{step}", "--out", target)
         self.assertFalse((self.cluster.folder / "kept.checkpoint").exists())

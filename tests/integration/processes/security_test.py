@@ -261,7 +261,7 @@ class SecurityTest(unittest.TestCase):
         os.chmod(key, 0o644)
         code, error = self.run_coordinator(*shown)
         self.assertEqual(code, 4, error)
-        self.assertIn(f"--tls-key {key} holds a secret that others may read or change: chmod 600 {key}", error)
+        self.assertIn(f"--tls-key {key} holds a secret that other users can read or change: chmod 600 {key}", error)
         worker = subprocess.run([cluster.BIN / "longhaul-worker", "--pool", "site-a", "--coordinator", "localhost:1", *shown], capture_output=True, text=True,
                                 timeout=30, check=False)
         self.assertEqual(worker.returncode, 4, worker.stderr)
@@ -305,7 +305,7 @@ class SecurityTest(unittest.TestCase):
         result = self.cluster.cli("list", *stranger)
         self.assertEqual(result.returncode, 2)
         self.assertIn("--tls-ca", result.stderr)
-        self.assertIn("must have the authority", result.stderr)
+        self.assertIn("must contain the authority", result.stderr)
         unknown = self.cluster.cli("list", "--tls-ca", ours / "ca.pem", *stranger[2:])
         self.assertEqual(unknown.returncode, 2)
         self.assertIn("does not accept --tls-certificate", unknown.stderr)
@@ -313,7 +313,7 @@ class SecurityTest(unittest.TestCase):
         self.assertEqual(plain.returncode, 2)
         self.assertIn("wants TLS", plain.stderr)
         worker = self.cluster.start_worker("site-a", 1, *self.issue("pool", "site-a"))
-        self.cluster.wait_log("site-a", "must have the authority", 30)
+        self.cluster.wait_log("site-a", "must contain the authority", 30)
         worker.kill()
         self.assertEqual(self.cluster.cli("list", *bob).returncode, 0)
 
@@ -338,8 +338,7 @@ class SecurityTest(unittest.TestCase):
             for flag in ("--listen", "--http-listen"):
                 code, error = self.run_coordinator(flag, address)
                 self.assertEqual(code, 1, error)
-                self.assertIn(f"{flag}: cannot listen on {address}: Address already in use (another program listens there; end it, or "
-                              "choose another port)", error)
+                self.assertIn(f"{flag}: cannot listen on {address}: Address already in use (another program listens on that port; stop it or choose another port)", error)
                 # Said once, in these words alone.
                 self.assertEqual(error.count("already in use"), 1, error)
                 self.assertNotIn("grpc", error)
@@ -350,7 +349,7 @@ class SecurityTest(unittest.TestCase):
         code, error = self.run_coordinator("--data-dir", self.cluster.folder / "data")
         self.assertEqual(code, 1, error)
         self.assertIn("another coordinator uses the data folder", error)
-        self.assertIn("stop that one, or give --data-dir another folder", error)
+        self.assertIn("stop it, or give another --data-dir", error)
         # Nobody may write there, not even root.
         code, error = self.run_coordinator("--data-dir", "/proc/longhaul")
         self.assertEqual(code, 1, error)
@@ -369,9 +368,9 @@ class SecurityTest(unittest.TestCase):
             self.assertEqual(result.returncode, 4, result.stderr)
             self.assertIn("not overwritten", result.stderr)
         self.assertEqual(before, {file: file.read_bytes() for file in self.ca.iterdir()})
-        for bad, words in ((["issue", "pool", "Site A"], "is not 1 to 63 of"), (["issue", "coordinator", "a,DNS:b"], "no host name"),
-                           (["issue", "coordinator", "hub", "--host", "10.0.0"], "'10.0.0' is no host name and no numeric address"),
-                           (["issue", "pool", "site-c", "--days", "36500"], "at most --days"), (["issue", "pool"], "NAME")):
+        for bad, words in ((["issue", "pool", "Site A"], "is not 1 to 63 of"), (["issue", "coordinator", "a,DNS:b"], "neither a host name"),
+                           (["issue", "coordinator", "hub", "--host", "10.0.0"], "'10.0.0' is neither a host name nor a numeric address"),
+                           (["issue", "pool", "site-c", "--days", "36500"], "use --days of at most"), (["issue", "pool"], "NAME")):
             result = self.longhaul("certs", "--dir", self.ca, *bad)
             self.assertEqual(result.returncode, 4, result.stderr)
             self.assertIn(words, result.stderr)

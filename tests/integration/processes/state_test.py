@@ -7,7 +7,7 @@ import urllib.request
 
 from cluster import ClusterTest, alive, kill, main, wait_until
 
-TAKEN_UP = re.compile(r"takes up its inner state of step (\d+), and begins behind step (\d+) \(([^)]*)\)")
+TAKEN_UP = re.compile(r"resumes from its inner state of step (\d+) and starts after step (\d+) \(([^)]*)\)")
 ONEBIT = ("inner={onebit_adam: {lr: 0.005, freeze_step: 40}, schedule: {warmup_steps: 20}}",)
 FEEDBACK = ("sync.up={codec: int4, error_feedback: true}",)
 
@@ -113,7 +113,7 @@ class StateTest(ClusterTest):
                 file.seek(-20, 2)
                 file.write(bytes([byte[0] ^ 255]))
         self.begin()
-        self.cluster.wait_log("site-b", "its inner optimizer begins at zero", 60)
+        self.cluster.wait_log("site-b", "its inner optimizer starts from zero", 60)
         self.cluster.wait_log("site-b", "is damaged")
         self.assertFalse(TAKEN_UP.search(self.text()))
         self.finish(losses=1)

@@ -121,7 +121,7 @@ class UploadTest(ClusterTest):
         wait_until(lambda: not self.uploads(), 20, "the upload to go")
         # The same job again is found, though the folder is not there any more.
         again = self.submit_from(self.tiny, self.tiny_spec())
-        self.assertIn("exists already", again.stderr)
+        self.assertIn("already exists", again.stderr)
         self.assertNotIn("sent ", again.stderr)
 
     def test_a_model_of_transformers_gives_the_job_its_shape(self):
@@ -232,7 +232,7 @@ class UploadTest(ClusterTest):
         self.assertIn("--upload-gib", error["hint"])
         self.submit_from(self.tiny, self.tiny_spec())
         self.restart("--upload-gib", "0")
-        self.assertIn("takes no folders", self.error(self.wide, self.wide_spec("other"), code=1)["message"])
+        self.assertIn("accepts no uploads", self.error(self.wide, self.wide_spec("other"), code=1)["message"])
 
     def test_what_is_wrong_with_a_folder_is_said_before_it_is_sent(self):
         mine = self.cluster.folder / "mine"
@@ -242,7 +242,7 @@ class UploadTest(ClusterTest):
         fragment.rename(self.cluster.folder / "blob")
         fragment.symlink_to(self.cluster.folder / "blob")
         self.submit_from(mine, self.tiny_spec("linked"))
-        for make, words in ((lambda: fragment.symlink_to("nowhere"), "No such file"), (fragment.mkdir, "is no regular file"), (lambda: None, "No such file")):
+        for make, words in ((lambda: fragment.symlink_to("nowhere"), "No such file"), (fragment.mkdir, "is not a regular file"), (lambda: None, "No such file")):
             if fragment.is_dir() and not fragment.is_symlink():
                 fragment.rmdir()
             fragment.unlink(missing_ok=True)
@@ -261,10 +261,10 @@ class UploadTest(ClusterTest):
         self.assertIn("does not fit the model", self.error(self.wide, self.tiny_spec(), code=4)["fields"][0]["description"])
         # Likewise what is wrong with the spec: the coordinator refuses it first.
         self.error(self.wide, self.wide_spec(), "--set", "sync.tau=9", code=4)
-        self.assertIn("is no folder of this machine", self.error("here:/nowhere", self.tiny_spec(), code=4)["message"])
+        self.assertIn("is not a local folder", self.error("here:/nowhere", self.tiny_spec(), code=4)["message"])
         self.assertEqual(len(self.uploads()), 1)
         dry = self.submit_from(self.wide, self.wide_spec(), "--dry-run")
-        self.assertIn("has not got the folder yet", dry.stderr)
+        self.assertIn("does not have the folder yet", dry.stderr)
         self.assertEqual(len(self.uploads()), 1)
 
     def test_a_folder_in_the_import_folder_is_used_where_it_is(self):

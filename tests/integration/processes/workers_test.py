@@ -109,12 +109,12 @@ class WorkersTest(ClusterTest):
         self.addCleanup(http1.wait)
         self.addCleanup(http1.kill)
         worker = self.cluster.start_worker("site-a")
-        self.cluster.wait_log("site-a", "speaks no gRPC (a status page or metrics?); trying again")
+        self.cluster.wait_log("site-a", "does not use gRPC (a status page or metrics?); trying again")
         http1.kill()
         http1.wait()
         http2 = Http2Server(self.cluster.address)
         self.addCleanup(http2.close)
-        self.cluster.wait_log("site-a", "a web server or proxy answers (HTTP status 404)")
+        self.cluster.wait_log("site-a", "a web server or proxy answered (HTTP status 404)")
         self.assertEqual(self.cluster.cli("list").returncode, 2)
         self.assertIsNone(worker.poll(), self.cluster.tail("site-a"))
         http2.close()
@@ -323,18 +323,18 @@ class WorkersTest(ClusterTest):
         address, self.cluster.address = self.cluster.address, "localhost"
         self.refused("is not HOST:PORT")
         self.cluster.address = address
-        self.refused("is no time from", "--state-every", "often")
-        self.refused("is no time from", "--return-within", "soon")
+        self.refused("is not a duration from", "--state-every", "often")
+        self.refused("is not a duration from", "--return-within", "soon")
 
     def test_what_may_pass_has_a_code_after_which_the_unit_starts_it_again(self):
         """A mount that comes late, a driver that is not loaded yet."""
         unit = (pathlib.Path(__file__).resolve().parents[3] / "deploy/systemd/longhaul-worker.service").read_text(encoding="utf-8")
         self.assertEqual(re.search(r"^RestartPreventExitStatus=(.*)", unit, re.MULTILINE)[1].split(), ["2", "4"])
-        self.refused("is no folder", "--data-dir", "/nowhere/at/all", code=1)
-        self.refused("is no program", "--rank-program", "/nowhere/longhaul-rank", code=1)
-        self.refused("is no folder that can be written", "--track-dir", "/etc/hostname/at/all", code=1)
-        self.refused("is no folder that can be written", "--state-dir", "/etc/hostname/at/all", code=1)
-        self.refused("--trace: /nowhere/at is no folder that can be written", "--trace", "/nowhere/at/all", code=1)
+        self.refused("is not a folder", "--data-dir", "/nowhere/at/all", code=1)
+        self.refused("is not an executable program", "--rank-program", "/nowhere/longhaul-rank", code=1)
+        self.refused("is not a writable folder", "--track-dir", "/etc/hostname/at/all", code=1)
+        self.refused("is not a writable folder", "--state-dir", "/etc/hostname/at/all", code=1)
+        self.refused("--trace: /nowhere/at is not a writable folder", "--trace", "/nowhere/at/all", code=1)
         if not os.path.exists("/dev/nvidiactl"):
             self.refused("no CUDA device", "--device", "cuda", code=1)
 

@@ -30,12 +30,12 @@ TEST(HostPortTest, SaysWhatIsWrong) {
                {"localhost:+1", "0 to 65535"},
                {"localhost: 1", "0 to 65535"},
                {"localhost:http", "0 to 65535"},
-               {":7070", "no host"},
-               {"[]:7070", "no host"},
+               {":7070", "the host is missing"},
+               {"[]:7070", "the host is missing"},
                {"::1:7070", "[address]:port"},
                {"http://localhost:7070", "without http://"},
-               {"local host:7070", "no host's name"},
-               {"a/b:7070", "no host's name"}};
+               {"local host:7070", "the host name is invalid"},
+               {"a/b:7070", "the host name is invalid"}};
   for (const auto& test : cases) {
     const auto parsed = ParseHostPort(test.text);
     ASSERT_TRUE(absl::IsInvalidArgument(parsed.status())) << test.text;

@@ -26,11 +26,11 @@ TEST(ListenFaultTest, SaysWhyAndWhatToDo) {
   const int port = ntohs(address.sin_port);
   EXPECT_EQ(Fault({"127.0.0.1", port}),
             absl::StrCat("cannot listen on 127.0.0.1:", port,
-                         ": Address already in use (another program listens there; end it, or "
-                         "choose another port)"));
+                         ": Address already in use (another program listens on that port; stop it "
+                         "or choose another port)"));
   close(taken);
   EXPECT_EQ(Fault({"127.0.0.1", port}), absl::StrCat("cannot listen on 127.0.0.1:", port,
-                                                     ": nothing prevents it now; try again"));
+                                                     ": the address is free now; try again"));
   EXPECT_EQ(Fault({"192.0.2.1", 7070}),
             "cannot listen on 192.0.2.1:7070: Cannot assign requested address (this machine does "
             "not have that address; choose one of its own, or 0.0.0.0 for all)");

@@ -137,7 +137,7 @@ TEST_F(CheckpointFolderTest, RefusesValuesThatAreNotFinite) {
 TEST_F(CheckpointFolderTest, RefusesAManifestWithoutItsModel) {
   Write([](v1::CheckpointManifest& manifest) { manifest.clear_model(); });
   EXPECT_TRUE(absl::IsFailedPrecondition(ErrorOf()));
-  EXPECT_THAT(ErrorOf().message(), HasSubstr("does not say the model"));
+  EXPECT_THAT(ErrorOf().message(), HasSubstr("does not name the model"));
 }
 
 TEST_F(CheckpointFolderTest, RefusesAnImpossibleModel) {

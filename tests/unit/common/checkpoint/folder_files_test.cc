@@ -36,7 +36,7 @@ TEST(FolderFilesTest, RefusesWhatIsNoFolder) {
   EXPECT_EQ(FaultOf({FileOf("manifest.json"), FileOf("x")}), "");
   EXPECT_EQ(FaultOf({}), "names no files");
   EXPECT_NE(FaultOf({FileOf("model.safetensors")}), "");
-  EXPECT_EQ(FaultOf({config, config}), "'config.json' comes twice");
+  EXPECT_EQ(FaultOf({config, config}), "'config.json' is listed twice");
   for (const char* name :
        {"", ".", "..", "../x", "/etc/passwd", "a/b", "a\\b", ".files", "a\nb", "a\tb", "a\x7f"})
     EXPECT_NE(FaultOf({config, FileOf(name)}), "") << name;

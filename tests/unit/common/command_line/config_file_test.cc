@@ -123,10 +123,11 @@ TEST_F(ConfigFileTest, AMistakeIsNamedWithItsLine) {
   EXPECT_EQ(FaultOf("config: x\n"), "line 1: no such setting: config");
   EXPECT_EQ(FaultOf("old-insecure: true\n"),
             "line 1: no such setting: old-insecure (did you mean 'insecure'?)");
-  EXPECT_EQ(FaultOf("\nranks: many\n"), "line 2: ranks: 'many' is no whole number from 1 to 256");
-  EXPECT_EQ(FaultOf("ranks: 1.5\n"), "line 1: ranks: '1.5' is no whole number from 1 to 256");
+  EXPECT_EQ(FaultOf("\nranks: many\n"),
+            "line 2: ranks: 'many' is not a whole number from 1 to 256");
+  EXPECT_EQ(FaultOf("ranks: 1.5\n"), "line 1: ranks: '1.5' is not a whole number from 1 to 256");
   EXPECT_EQ(FaultOf("lease: soon\n"),
-            "line 1: lease: 'soon' is no time from 1s to 1h, as 90s or 10m");
+            "line 1: lease: 'soon' is not a duration from 1s to 1h, for example 90s or 10m");
   EXPECT_EQ(FaultOf("insecure: yes\n"), "line 1: insecure: 'yes' is neither true nor false");
   EXPECT_EQ(FaultOf("ranks: [1, 2]\n"), "line 1: ranks: found a list, expected one value");
   EXPECT_EQ(FaultOf("ranks: {a: 1}\n"), "line 1: ranks: found a mapping, expected one value");
@@ -136,7 +137,8 @@ TEST_F(ConfigFileTest, AMistakeIsNamedWithItsLine) {
             "line 3: ranks is given twice, first in line 1");
   // All of them.
   EXPECT_EQ(FaultOf("ranks: 1\nlease: 0s\nrank: 2\n"),
-            "line 2: lease: '0s' is no time from 1s to 1h, as 90s or 10m; line 3: no such setting: "
+            "line 2: lease: '0s' is not a duration from 1s to 1h, for example 90s or 10m; line 3: "
+            "no such setting: "
             "rank (did you mean 'ranks'?)");
 }
 

@@ -35,11 +35,11 @@ class StopDeadlineTest : public ::testing::Test {
 
 TEST_F(StopDeadlineTest, WhatStandsStillEndsTheProgramAndIsNamed) {
   EXPECT_EXIT(RunStuck(kNever, kNow, kNever, "a disk"), testing::ExitedWithCode(kExitStuck),
-              "asked\n.*error +was asked to stop .* ago and ends now, unfinished: a disk");
+              "asked\n.*error +was asked to stop .* ago and exits now without finishing: a disk");
 }
 
 TEST_F(StopDeadlineTest, AnEndThatTakesTooLongIsCutOff) {
-  const char* const words = "unfinished: something that it waits for stands still";
+  const char* const words = "finishing: an operation that it waits for hangs";
   EXPECT_EXIT(RunStuck(kNow, kNow, kNever, ""), testing::ExitedWithCode(kExitStuck), words);
   EXPECT_EXIT(RunStuck(kNever, kNever, kNow, ""), testing::ExitedWithCode(kExitStuck), words);
 }

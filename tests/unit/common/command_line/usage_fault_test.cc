@@ -66,7 +66,7 @@ TEST(UsageFaultTest, AnUnknownWordIsNamedWithTheNearestOne) {
   // Before the command, it may be any command's.
   EXPECT_EQ(FaultOf({"--fiel", "x"}).hint, "did you mean '--file'?");
   // Another command's options are no hint.
-  EXPECT_EQ(FaultOf({"get", "job", "--fiel"}).hint, "`sample get --help` shows what it takes");
+  EXPECT_EQ(FaultOf({"get", "job", "--fiel"}).hint, "`sample get --help` shows its arguments");
   EXPECT_EQ(FaultOf({"get", "job", "-Z"}).message, "no such option: -Z");
   EXPECT_EQ(FaultOf({"get", "job", "more", "most"}).message, "unexpected argument: more");
 }
@@ -76,7 +76,7 @@ TEST(UsageFaultTest, WhatIsMissingIsNamedWithWhatWasGivenInstead) {
   EXPECT_EQ(FaultOf({"spec"}).message, "`sample spec` needs one more word: explain or init");
   EXPECT_EQ(FaultOf({"get"}).message, "JOB is required");
   EXPECT_EQ(FaultOf({"submit"}).message, "--file is required");
-  EXPECT_EQ(FaultOf({"submit"}).hint, "`sample submit --help` shows what it takes");
+  EXPECT_EQ(FaultOf({"submit"}).hint, "`sample submit --help` shows its arguments");
   EXPECT_EQ(FaultOf({"submit", "job.yaml"}).hint, "did you mean '--file job.yaml'?");
   EXPECT_EQ(FaultOf({"submit", "--file"}).message, "--file: its value is missing");
 }
@@ -90,19 +90,19 @@ TEST(UsageFaultTest, WhatIsGivenTwiceIsNamed) {
 
 TEST(UsageFaultTest, AWrongValueIsQuotedWithWhatIsPossible) {
   EXPECT_EQ(FaultOf({"get", "j", "--form", "jsom"}).message,
-            "--form: 'jsom' is none of table, json (did you mean 'json'?)");
-  EXPECT_EQ(FaultOf({"get", "j", "--share=2"}).message, "--share: '2' is no number from 0 to 1");
+            "--form: 'jsom' is not one of table, json (did you mean 'json'?)");
+  EXPECT_EQ(FaultOf({"get", "j", "--share=2"}).message, "--share: '2' is not a number from 0 to 1");
   EXPECT_EQ(FaultOf({"--ranks", "1.5", "get", "j"}).message,
-            "--ranks: '1.5' is no whole number from 1 to 256");
+            "--ranks: '1.5' is not a whole number from 1 to 256");
   // CLI11 reads numbers that begin with 0 in base 8.
   for (const char* const octal : {"010", "08", "+8", " 8"}) {
     EXPECT_EQ(FaultOf({"--ranks", octal, "get", "j"}).message,
-              absl::StrCat("--ranks: '", octal, "' is no whole number from 1 to 256; write ",
+              absl::StrCat("--ranks: '", octal, "' is not a whole number from 1 to 256; write ",
                            octal[1] == '1' ? "10" : "8"));
   }
   setenv("LONGHAUL_TEST_RANKS", "0", 1);
   EXPECT_EQ(FaultOf({"get", "j"}).message,
-            "--ranks: '0' is no whole number from 1 to 256 (from LONGHAUL_TEST_RANKS)");
+            "--ranks: '0' is not a whole number from 1 to 256 (from LONGHAUL_TEST_RANKS)");
   unsetenv("LONGHAUL_TEST_RANKS");
   EXPECT_EQ(FaultOf({"get", "j"}).message, "accepted");
   setenv("LONGHAUL_TEST_OPEN", "maybe", 1);
@@ -114,12 +114,12 @@ TEST(UsageFaultTest, AWrongValueIsQuotedWithWhatIsPossible) {
   EXPECT_EQ(FaultOf({"get", "j", "--share=0", "--part=0"}).message,
             "--share is also given by an earlier name");
   EXPECT_EQ(FaultOf({"submit"}).Text(),
-            "error: --file is required\nhint: `sample submit --help` shows what it takes");
+            "error: --file is required\nhint: `sample submit --help` shows its arguments");
 }
 
 TEST(UsageFaultTest, AWordCannotDriveTheTerminal) {
   EXPECT_EQ(FaultOf({"get", "j", "--\x1b[2J"}).Text(),
-            "error: no such option: --\\x1b[2J\nhint: `sample get --help` shows what it takes");
+            "error: no such option: --\\x1b[2J\nhint: `sample get --help` shows its arguments");
 }
 
 TEST(UsageFaultTest, AnEmptyValueIsGivenInEitherForm) {
@@ -137,8 +137,8 @@ TEST(UsageFaultTest, AnEmptyValueIsGivenInEitherForm) {
     }
   }
   EXPECT_EQ(FaultOf({"--ranks=", "get", "j"}).message,
-            "--ranks: '' is no whole number from 1 to 256");
-  EXPECT_EQ(FaultOf({"get", "j", "--form="}).message, "--form: '' is none of table, json");
+            "--ranks: '' is not a whole number from 1 to 256");
+  EXPECT_EQ(FaultOf({"get", "j", "--form="}).message, "--form: '' is not one of table, json");
   EXPECT_EQ(FaultOf({"get", "j", "--fomr="}).message, "no such option: --fomr");
   EXPECT_EQ(FaultOf({"get", "j", "--server"}).message, "--server: its value is missing");
   // A value, and a word after all options, may have any form.
@@ -153,9 +153,10 @@ TEST(UsageFaultTest, AMisspeltVariableIsNamed) {
   Sample sample;
   const char* const environment[] = {"LONGHAUL_TEST_RANK=2", "LONGHAUL_TEST_OPEN=1",
                                      "LONGHAUL_SERVER=hub:7070", "TEST_RANKS=2", nullptr};
-  EXPECT_EQ(MisspeltVariables(sample.app, environment),
-            std::vector<std::string>{"LONGHAUL_TEST_RANK is no variable of this program; did you "
-                                     "mean LONGHAUL_TEST_RANKS?"});
+  EXPECT_EQ(
+      MisspeltVariables(sample.app, environment),
+      std::vector<std::string>{"LONGHAUL_TEST_RANK is not a variable of this program; did you "
+                               "mean LONGHAUL_TEST_RANKS?"});
   // The right one is set, too: the other is somebody else's.
   setenv("LONGHAUL_TEST_RANKS", "2", 1);
   EXPECT_TRUE(MisspeltVariables(sample.app, environment).empty());

@@ -543,7 +543,7 @@ TEST(JobSpecTest, WarnsOfSettingsThatCannotCount) {
   EXPECT_THAT(warnings({"train.steps=29"}),
               ElementsAre(AllOf(HasSubstr("train.steps: 29"), Not(HasSubstr("checkpoint")))));
   EXPECT_THAT(warnings({"train.steps=29", "sync.final_round=false"}),
-              ElementsAre(HasSubstr("so that it ends without a checkpoint")));
+              ElementsAre(HasSubstr("so the job ends without a checkpoint")));
   EXPECT_THAT(warnings({"sync.up={codec: sign1, error_feedback: false}"}),
               ElementsAre(HasSubstr("lost for good")));
   EXPECT_THAT(warnings({"sync.up={codec: fp32, error_feedback: true}"}),
@@ -552,7 +552,7 @@ TEST(JobSpecTest, WarnsOfSettingsThatCannotCount) {
   EXPECT_THAT(warnings({"sync.fragments={balanced: 2, order: strided}"}),
               ElementsAre(HasSubstr("sync.fragments.order")));
   EXPECT_THAT(warnings({"inner.schedule.warmup_steps=600"}),
-              ElementsAre(HasSubstr("inner.schedule.warmup_steps: takes all of train.steps")));
+              ElementsAre(HasSubstr("inner.schedule.warmup_steps: covers all of train.steps")));
   EXPECT_THAT(warnings({"inner.schedule.warmup_steps=599"}), IsEmpty());
 }
 

@@ -70,7 +70,7 @@ TEST(HttpServerTest, WhoAsksForAnUnknownPageIsToldWhichThereAre) {
     const std::string answer = HttpGet(server->port(), unknown);
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 404 ")) << unknown;
     EXPECT_THAT(answer,
-                EndsWith("\r\nthere is no such page; there are /healthz /metrics /readyz\n"))
+                EndsWith("\r\nthere is no such page; the pages are /healthz /metrics /readyz\n"))
         << unknown;
   }
 }
@@ -213,7 +213,7 @@ TEST(HttpServerTest, ToManyWhoWaitForPagesItSaysSo) {
     others.Send("GET /slow HTTP/1.1\r\n\r\n");
     EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 "));
   }
-  EXPECT_THAT(HttpGet(server->port(), "/slow"), HasSubstr("too many pages are being made"));
+  EXPECT_THAT(HttpGet(server->port(), "/slow"), HasSubstr("too many pages are being rendered"));
   slow.Go();
 }
 

@@ -73,8 +73,7 @@ TEST_F(SlowOperationsTest, AnOperationThatDoesNotReturnIsNamedWithItsFile) {
   clock_.Advance(absl::Seconds(3));
   operations_.Look();
   operations_.Look();
-  EXPECT_THAT(told_,
-              ElementsAre("sync of data/a.log has not returned for 12s: its disk stands still"));
+  EXPECT_THAT(told_, ElementsAre("sync of data/a.log has not returned for 12s: its disk hangs"));
   EXPECT_EQ(operations_.Longest(), absl::Seconds(12));
   EXPECT_EQ(operations_.OldestBelow("data"), "sync of data/a.log has not returned for 12s");
   EXPECT_EQ(operations_.OldestBelow("data/a.log"), "sync of data/a.log has not returned for 12s");

@@ -120,7 +120,7 @@ TEST(LoggingTest, StandardErrorThatNobodyReadsHoldsUpNobody) {
     const auto json = nlohmann::json::parse(line);
     EXPECT_EQ(json["program"], "worker");
     told += json["message"].get<std::string>() ==
-            "1 log line was dropped here, since nobody read standard error for a while";
+            "1 log line was dropped here because nobody read standard error";
   }
   EXPECT_EQ(told, 1);
   EXPECT_THAT(text, HasSubstr("the last one"));

@@ -80,7 +80,7 @@ TEST(TopologyTest, SaysWhichLevelsAPoolDoesNotHave) {
               HasSubstr("node 0 has 2 ranks, node 1 has 3"));
   EXPECT_THAT(uneven->CheckEven(Level::kPair).message(), HasSubstr("node 1 has 3 ranks"));
   EXPECT_EQ(Topology::Make({1})->CheckEven(Level::kPair).message(),
-            "node 0 has 1 rank, which is no pair");
+            "node 0 has 1 rank, which is not a pair");
   EXPECT_THAT(Topology::Make({1, 2})->CheckEven(Level::kNode).message(),
               HasSubstr("node 0 has 1 rank, node 1 has 2"));
   EXPECT_TRUE(absl::IsInvalidArgument(Topology::Make({}).status()));

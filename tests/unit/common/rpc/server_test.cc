@@ -115,7 +115,7 @@ TEST(ServerTest, WhoCallsAnUnknownMethodIsToldSo) {
     const absl::Status status = CallRaw(channel, method).status();
     EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
     EXPECT_EQ(status.message(), "this server has no method " + method +
-                                    ": bring client and server to the same version");
+                                    ": use the same version of client and server");
     EXPECT_EQ(ErrorInfoOf(status)->reason, "METHOD_UNKNOWN");
   }
 }

@@ -49,8 +49,8 @@ TEST(StatusConversionTest, GrpcsMessagesAboutConnectionsBecomePlainWords) {
       "cannot connect to [::1]:7070: Socket closed");
   EXPECT_EQ(words("failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:7071: "
                   "Failed parsing HTTP/2"),
-            "cannot connect to 127.0.0.1:7071: what answers there speaks no gRPC (a status page or "
-            "metrics?)");
+            "cannot connect to 127.0.0.1:7071: the server there does not use gRPC (a status page "
+            "or metrics?)");
   EXPECT_EQ(words("failed to connect to all addresses"), "cannot connect");
   EXPECT_EQ(words("DNS resolution failed for hub:7070: C-ares status is not ARES_SUCCESS qtype=A "
                   "name=hub is_balancer=0: Domain name not found"),
@@ -61,7 +61,7 @@ TEST(StatusConversionTest, GrpcsMessagesAboutConnectionsBecomePlainWords) {
   EXPECT_EQ(words("failed to connect to all addresses; last error: UNAVAILABLE: ipv4:10.0.0.7:1: "
                   "recvmsg:Connection reset by peer"),
             "cannot connect to 10.0.0.7:1: Connection reset by peer");
-  EXPECT_EQ(words("the coordinator is going down"), "the coordinator is going down");
+  EXPECT_EQ(words("the coordinator is shutting down"), "the coordinator is shutting down");
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::INTERNAL, "Socket closed")).message(),
             "Socket closed");
   const auto late = [](const char* message) {
@@ -87,8 +87,8 @@ TEST(StatusConversionTest, TellsASilentConnectionFromOneThatBroke) {
 TEST(StatusConversionTest, APageOfAWebServerIsNoAnswerOfTheServer) {
   EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
                                         "Received http2 header with status: 404")),
-            absl::UnavailableError("a web server or proxy answers (HTTP status 404), which does "
-                                   "not pass gRPC on"));
+            absl::UnavailableError(
+                "a web server or proxy answered (HTTP status 404), which does not forward gRPC"));
 }
 
 TEST(StatusConversionTest, AnUnknownCodeBecomesUnknown) {

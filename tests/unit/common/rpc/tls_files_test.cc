@@ -79,10 +79,10 @@ TEST_F(TlsFilesTest, RefusesAKeyThatOthersMayReadAndNamesTheRemedy) {
     ASSERT_EQ(chmod(files_.key.c_str(), mode), 0);
     const absl::Status status = ReadTlsFiles(files_).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << mode << status;
-    EXPECT_THAT(status.message(), HasSubstr("--tls-key " + files_.key +
-                                            " holds a secret that others may read or "
-                                            "change: chmod 600 " +
-                                            files_.key));
+    EXPECT_THAT(
+        status.message(),
+        HasSubstr("--tls-key " + files_.key +
+                  " holds a secret that other users can read or change: chmod 600 " + files_.key));
   }
   ASSERT_EQ(chmod(files_.key.c_str(), 0400), 0);
   EXPECT_EQ(ReadTlsFiles(files_).status(), absl::OkStatus());
@@ -111,7 +111,7 @@ TEST_F(TlsFilesTest, RefusesTheKeyOfAnotherCertificate) {
   const absl::Status status = ReadTlsFiles(files_).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(status.message(), HasSubstr("is not the key of"));
-  EXPECT_THAT(status.message(), HasSubstr("give the key that was made with this certificate"));
+  EXPECT_THAT(status.message(), HasSubstr("give the key that belongs to this certificate"));
 }
 
 }  // namespace

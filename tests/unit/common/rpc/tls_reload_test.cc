@@ -87,7 +87,7 @@ TEST_F(TlsReloadTest, TakesFilesThatBelongTogether) {
   AwaitIdentity(second);
   EXPECT_THAT(TlsCopy(reload_->identity_path()), HasSubstr(second.key));
   Await(/*refused=*/false);
-  EXPECT_THAT(Said(), HasSubstr("files of TLS that were replaced"));
+  EXPECT_THAT(Said(), HasSubstr("new connections use the new TLS files"));
 }
 
 TEST_F(TlsReloadTest, KeepsTheLastGoodFiles) {
@@ -118,7 +118,7 @@ TEST_F(TlsReloadTest, SaysOnceWhyItRefusesFiles) {
   // Some more looks.
   absl::SleepFor(absl::Milliseconds(20));
   const std::string said = Said();
-  const size_t at = said.find("No such file or directory; the files of TLS that were read before");
+  const size_t at = said.find("No such file or directory; the TLS files that were read before");
   EXPECT_NE(at, std::string::npos) << said;
   EXPECT_EQ(said.find("No such file", at + 1), std::string::npos) << said;
 }

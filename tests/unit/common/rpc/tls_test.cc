@@ -125,11 +125,11 @@ TEST_F(TlsTest, AConnectionThatIsNotMadeIsExplained) {
   Serve(Load(ours_, ours_.Issue("elsewhere", "DNS:elsewhere.example.org")));
   Load(ours_, ours_.Issue("client", "DNS:client"));
   const TlsFiles ours = files_;
-  EXPECT_THAT(explain(ours), HasSubstr("dial a name that it is for"));
+  EXPECT_THAT(explain(ours), HasSubstr("connect with a name of the certificate"));
   Serve(Load(ours_, ours_.Issue("server", kLocal)));
   EXPECT_EQ(explain(ours), "");
   Load(theirs_, ours_.Issue("client", "DNS:client"));
-  EXPECT_THAT(explain(files_), HasSubstr("must have the authority that it comes from"));
+  EXPECT_THAT(explain(files_), HasSubstr("must contain the authority that signed it"));
   Load(ours_, theirs_.Issue("client", "DNS:client"));
   EXPECT_THAT(explain(files_), HasSubstr("does not accept --tls-certificate"));
   EXPECT_THAT(explain({.ca = ours.ca}), HasSubstr("a client without a certificate"));

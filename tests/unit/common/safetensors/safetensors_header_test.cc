@@ -56,7 +56,7 @@ TEST(SafetensorsHeaderTest, BytesThatDoNotFitAreNamed) {
   EXPECT_THAT(ErrorOf("{" + tensor("a", 0, 4) + "}", 3), HasSubstr("cut off"));
   EXPECT_THAT(ErrorOf("{" + tensor("a", 0, 4) + "}", 5), HasSubstr("more than its header says"));
   EXPECT_THAT(ErrorOf("{" + tensor("a", 0, 2) + "," + tensor("a", 2, 4) + "}", 4),
-              HasSubstr("'a' is there twice"));
+              HasSubstr("'a' occurs twice"));
 }
 
 TEST(SafetensorsHeaderTest, MalformedTensorsAreNamed) {

@@ -203,12 +203,12 @@ TEST_F(CliTest, GetNamesThePoolsWithoutWhichRoundsWentOn) {
   };
   fake_.Start();
   EXPECT_THAT(RunCli({"get", "quickstart"}).out,
-              AllOf(HasSubstr("west: 3 rounds went on without it\n"), Not(HasSubstr("east: "))));
+              AllOf(HasSubstr("west: 3 rounds continued without it\n"), Not(HasSubstr("east: "))));
   EXPECT_EQ(
       RunCli({"get", "quickstart", "-o", "json"}).envelope()["data"]["pools"][1]["late_rounds"], 3);
   in_a_row = 2 * SampleJob().fragments_size();
   EXPECT_THAT(RunCli({"get", "quickstart"}).out,
-              HasSubstr(absl::StrCat("west: 3 rounds went on without it, the last ", in_a_row,
+              HasSubstr(absl::StrCat("west: 3 rounds continued without it, the last ", in_a_row,
                                      " in a row: it contributes nothing\n")));
 }
 
@@ -384,7 +384,7 @@ TEST_F(CliTest, SubmitReadsStandardInputAndSaysThatAJobExists) {
   run_.input = "name: from-stdin\n";
   const CliResult result = RunCli({"submit", "-f", "-"});
   EXPECT_EQ(result.exit, 0);
-  EXPECT_THAT(result.err, HasSubstr("job from-stdin exists already"));
+  EXPECT_THAT(result.err, HasSubstr("job from-stdin already exists"));
 }
 
 TEST_F(CliTest, ASpecWithTyposNeverReachesTheServer) {
@@ -537,7 +537,7 @@ TEST_F(CliTest, BadArgumentsAreUsageErrorsWithAHint) {
   // Nor does a folder without an authority get one by itself.
   const CliResult none = run_({"certs", "issue", "pool", "a", "--dir", "/does/not/exist"});
   EXPECT_EQ(none.exit, 4);
-  EXPECT_THAT(none.err, HasSubstr("/does/not/exist has no authority"));
+  EXPECT_THAT(none.err, HasSubstr("/does/not/exist contains no authority"));
   EXPECT_THAT(run_({"sumbit"}).err,
               AllOf(HasSubstr("no such command: sumbit"), HasSubstr("did you mean 'submit'?")));
   EXPECT_THAT(run_({"get", "a", "--tiemout=3s"}).err, HasSubstr("did you mean '--timeout'?"));

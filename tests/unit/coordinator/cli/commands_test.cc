@@ -92,7 +92,7 @@ TEST_F(CommandsTest, AWrongCommandLineIsExplained) {
   EXPECT_EQ(stray.exit, 4);
   EXPECT_THAT(stray.err, HasSubstr("did you mean '--file job.yaml'?"));
   EXPECT_THAT(run_({"get", "j", "-o", "jsn"}).err,
-              HasSubstr("'jsn' is none of table, json, jsonl, yaml (did you mean 'json'?)"));
+              HasSubstr("'jsn' is not one of table, json, jsonl, yaml (did you mean 'json'?)"));
   EXPECT_THAT(run_({"list", "--server", "http://hub:7070"}).err, HasSubstr("without http://"));
   EXPECT_EQ(run_({"get", "-o", "json"}).envelope()["error"]["message"], "JOB is required");
   EXPECT_THAT(run_({"list", "--limt", "3"}).err, HasSubstr("did you mean '--limit'?"));
@@ -114,7 +114,7 @@ TEST_F(CommandsTest, SpecExplainShowsTheCommentsOfTheContract) {
   const CliResult typo = run_({"spec", "explain", "sync.tua"});
   EXPECT_EQ(typo.exit, 4);
   EXPECT_THAT(typo.err, AllOf(HasSubstr("sync has no field tua"), HasSubstr("'tau'")));
-  EXPECT_THAT(run_({"spec", "explain", "name.first"}).err, HasSubstr("has no fields: it is text"));
+  EXPECT_THAT(run_({"spec", "explain", "name.first"}).err, HasSubstr("has no fields; it is text"));
   EXPECT_THAT(run_({"spec", "explian"}).err, HasSubstr("did you mean 'explain'?"));
 }
 
@@ -134,7 +134,7 @@ TEST_F(CommandsTest, ADryRunNeedsNoCoordinator) {
   const CliResult good = run_({"submit", "-f", "deploy/examples/quickstart.yaml", "--dry-run",
                                "--server", nobody, "-o", "json"});
   EXPECT_EQ(good.exit, 0);
-  EXPECT_THAT(good.err, HasSubstr("checked by this program alone"));
+  EXPECT_THAT(good.err, HasSubstr("checked by this program only"));
   EXPECT_EQ(good.envelope()["data"]["parameters"], 492384);
   EXPECT_EQ(good.envelope()["data"]["spec"]["sync"]["final_round"], true);
   const CliResult bad = run_({"submit", "-f", "deploy/examples/quickstart.yaml", "--dry-run",
@@ -388,7 +388,7 @@ TEST_F(CommandsTest, ContextsNameCoordinators) {
   EXPECT_EQ(RunCli({"list"}).exit, 4);  // The flag names the server; TLS files are the context's.
   write(absl::StrCat("server: '", fake_.address(), "'\ntoken_file: token\n"));
   run_.variables.erase("LONGHAUL_CONTEXT");
-  EXPECT_THAT(run_({"list"}).err, HasSubstr("a token is not sent in plaintext"));
+  EXPECT_THAT(run_({"list"}).err, HasSubstr("a token is never sent in plaintext"));
   write("contexts: {lab: {sevrer: x}}\n");
   EXPECT_THAT(run_({"list"}).err, AllOf(HasSubstr("contexts.lab.sevrer"), HasSubstr("'server'"),
                                         HasSubstr("contexts.lab.server: is required")));

@@ -55,7 +55,8 @@ TEST_F(ModelsTest, SubmitRefusesAShapeThatIsNotTheFolders) {
   EXPECT_EQ(result.exit, 4);
   EXPECT_THAT(result.err, HasSubstr("model.transformer.layers"));
   EXPECT_THAT(result.err, HasSubstr("found 3, num_hidden_layers in config.json is 2"));
-  EXPECT_THAT(Submit({"model.hf.path=/nowhere"}).err, HasSubstr("write model.transformer out"));
+  EXPECT_THAT(Submit({"model.hf.path=/nowhere"}).err,
+              HasSubstr("write model.transformer in the spec"));
 }
 
 TEST_F(ModelsTest, ExportRefusesWhatIsNoCheckpoint) {

@@ -154,7 +154,7 @@ TEST_F(CoordinatorTest, RefusalsNameTheJobAsItsUserDoes) {
   Do(ContributionComplete{"j", "b", "1", 0, 1, RoundKind::kOuter});
   Do(RoundApplied{"j", 0, 1});
   Do(JoinPool{"a", "2", 1});
-  EXPECT_EQ(answer(RankReady{"j", "a", "1", 0}), "another incarnation holds the name a");
+  EXPECT_EQ(answer(RankReady{"j", "a", "1", 0}), "another worker already holds the name a");
   EXPECT_EQ(message(core_.CheckReader("j", "a", "1")), "job train continued without pool a");
   Do(CancelJob{"j"});
   EXPECT_EQ(answer(PauseJob{"j"}), "job train has ended: CANCELLED");

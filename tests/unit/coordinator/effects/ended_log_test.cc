@@ -174,7 +174,7 @@ TEST_F(EndedLogTest, AJobThatEndedLongAgoIsDeleted) {
   EXPECT_EQ(*meta_->FindDeleted("pair"), id);
   EXPECT_EQ(expired_, std::vector<std::string>{id});
   EXPECT_EQ(performer_->jobs_by_state().at(JobState::kCancelled), 0);
-  EXPECT_NE(log_text_.str().find("is deleted, since it was kept for 1h"), std::string::npos);
+  EXPECT_NE(log_text_.str().find("was deleted after it was kept for 1h"), std::string::npos);
   EXPECT_NE(registry_.Text().find("longhaul_coordinator_deleted_jobs_total{by=\"age\"} 1"),
             std::string::npos);
   // It ends here, before its files are removed.

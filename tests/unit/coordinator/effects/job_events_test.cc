@@ -85,7 +85,7 @@ TEST(JobEventsTest, SaysWhatHappenedToAPool) {
   const v1::JobEvent behind = EventOf(PoolFellBehind{"j", "west", 6});
   EXPECT_EQ(behind.kind(), v1::POOL_LATE);
   EXPECT_EQ(behind.severity(), v1::WARNING);
-  EXPECT_EQ(behind.message(), "6 rounds in a row went on without it: it contributes nothing");
+  EXPECT_EQ(behind.message(), "6 rounds in a row continued without it: it contributes nothing");
   EXPECT_THAT(behind.hint(), HasSubstr("sync.quorum.grace_seconds"));
   EXPECT_EQ(behind.pool(), "west");
 }

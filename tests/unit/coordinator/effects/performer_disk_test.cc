@@ -197,7 +197,7 @@ TEST_F(PerformerTest, OnAFullDiskJobsCanBeCancelledPausedAndDeleted) {
   Step(CancelJob{other});
   EXPECT_EQ(meta_->GetJob(other)->state, JobState::kCancelled);
   EXPECT_FALSE(has_ballast());
-  EXPECT_THAT(log_text_.str(), testing::HasSubstr("the ballast is given up"));
+  EXPECT_THAT(log_text_.str(), testing::HasSubstr("the reserved space is released"));
   for (const Event& command :
        {Event(DeleteJob{other, JobState::kCancelled}), Event(PauseJob{pair})}) {
     records_.RefuseWhile(nullptr);

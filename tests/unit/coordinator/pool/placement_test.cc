@@ -217,8 +217,9 @@ TEST(PlacementTest, AJobThatWaitsForLongKeepsPoolsInTurns) {
       EXPECT_THAT(Kept(p), ElementsAre("large:a", "large:b")) << c.waited_s;
       ASSERT_EQ(p.lacks.size(), 2);
       EXPECT_EQ(Sentence(p.lacks[0]),
-                "3 pools: 2 idle are kept for this job; 1 is busy with other");
-      EXPECT_EQ(Sentence(p.lacks[1]), "2 pools: 2 idle are kept for large; 1 is busy with other");
+                "3 pools: 2 idle are reserved for this job; 1 is busy with other");
+      EXPECT_EQ(Sentence(p.lacks[1]),
+                "2 pools: 2 idle are reserved for large; 1 is busy with other");
       EXPECT_EQ(p.lacks[0].reason, LackReason::kBusy);
       EXPECT_EQ(p.lacks[1].reason, LackReason::kKept);
     } else {
@@ -306,19 +307,18 @@ TEST(PlacementTest, SaysThatNoPoolHasTheDevice) {
   EXPECT_EQ(SentenceOf(Place({Busy(Cpu("a"), "quickstart"), Busy(Cpu("b"), "quickstart")}, {job})),
             "2 cuda pools: 0 connected; 2 cpu pools are busy with quickstart");
   EXPECT_EQ(SentenceOf(Place({Cpu("a"), Cuda("b")}, {job})),
-            "2 cuda pools: 1 idle is not enough and is left to other jobs; 1 cpu pool is idle");
+            "2 cuda pools: 1 idle, too few: other jobs may use it; 1 cpu pool is idle");
 }
 
 TEST(PlacementTest, SaysThatTooFewAreIdle) {
   EXPECT_EQ(SentenceOf(Place({Cpu("a"), Cpu("b")}, {Waits("j", 3)})),
-            "3 pools: 2 idle are not enough and are left to other jobs");
+            "3 pools: 2 idle, too few: other jobs may use them");
   const Placement p = Place({Cpu("a"), Busy(Cpu("b"), "x"), Busy(Cpu("c"), "y"),
                              Busy(Cpu("d"), "y"), Busy(Cpu("e"), "z"), Busy(Cpu("f"), "w")},
                             {Waits("j", 3)});
-  EXPECT_EQ(
-      SentenceOf(p),
-      "3 pools: 1 idle is not enough and is left to other jobs; 5 are busy with y, w, x and 1 "
-      "more");
+  EXPECT_EQ(SentenceOf(p),
+            "3 pools: 1 idle, too few: other jobs may use it; 5 are busy with y, w, x and 1 "
+            "more");
   EXPECT_EQ(p.lacks[0].reason, LackReason::kBusy);
   EXPECT_EQ(SentenceOf(Place({}, {Waits("j", 1)})), "1 pool: 0 connected");
 }
@@ -332,8 +332,8 @@ TEST(PlacementTest, SaysWhichNamedPoolsAreAbsent) {
   job = Waits("j", 2);
   job.names = {"a", "s1", "s2", "s3", "s4"};
   EXPECT_EQ(SentenceOf(Place({Cpu("a")}, {job})),
-            "2 pools out of a, s1, s2 and 2 more (named by the job): 1 idle is not enough and is "
-            "left to other jobs; not connected: s1, s2, s3 and 1 more");
+            "2 pools out of a, s1, s2 and 2 more (named by the job): 1 idle, too few: other jobs "
+            "may use it; not connected: s1, s2, s3 and 1 more");
 }
 
 TEST(PlacementTest, SaysWhichCapabilitiesPoolsLack) {
@@ -353,7 +353,7 @@ TEST(PlacementTest, SaysWhichPoolsAreSetAsideAndWhy) {
   job.excluded = {{"site-b", "data.text.path: no such file, again in 40 s"}, {"gone", "why"}};
   const Placement p = Place({Cpu("site-a"), Cpu("site-b")}, {job});
   EXPECT_EQ(SentenceOf(p),
-            "2 pools: 1 idle is not enough and is left to other jobs; site-b set aside: "
+            "2 pools: 1 idle, too few: other jobs may use it; site-b set aside: "
             "data.text.path: no such file, again in 40 s");
   EXPECT_EQ(p.lacks[0].reason, LackReason::kSetAside);
 }

@@ -194,7 +194,7 @@ TEST_F(JobReportTest, APoolWithOtherDataIsAWarningOfTheJob) {
   EXPECT_EQ(job_->progress.BeginWithData("a", now), "source 0 had 2000 tokens and has 100");
   ASSERT_EQ(Report().warnings_size(), 1);
   EXPECT_EQ(Report().warnings(0),
-            "data: pool a began again with other data: source 0 had 2000 tokens and has 100");
+            "data: pool a restarted with other data: source 0 had 2000 tokens and has 100");
 }
 
 TEST_F(JobReportTest, AShortWaitOfARunningJobIsNoWait) {

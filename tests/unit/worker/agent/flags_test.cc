@@ -113,8 +113,8 @@ TEST(FlagsTest, AMistakeIsNamedWithItsFlag) {
   EXPECT_TRUE(Refuses({"--log-level", "loud"}));
   EXPECT_TRUE(Refuses({"--rank", "2"}));
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "error: --log-level: 'loud' is none of debug, info, warning, error\n"
-            "hint: `longhaul-worker --help` shows what it takes\n"
+            "error: --log-level: 'loud' is not one of debug, info, warning, error\n"
+            "hint: `longhaul-worker --help` shows its arguments\n"
             "error: no such option: --rank\nhint: did you mean '--ranks'?\n");
 }
 

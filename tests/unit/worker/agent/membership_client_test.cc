@@ -484,7 +484,7 @@ TEST_F(MembershipClientTest, RanksOfSeveralNodesWorkUnderTheirGroup) {
   }
   client_.reset();
   EXPECT_THAT(log_.str(), HasSubstr("this is node 1; the pool waits for node 0 of 2"));
-  EXPECT_THAT(log_.str(), HasSubstr("all nodes of the pool are here"));
+  EXPECT_THAT(log_.str(), HasSubstr("all nodes of the pool have joined"));
 }
 
 // The lease was lost while the agent was stopped. Its ranks have ended, too, and the agent hears of
@@ -573,7 +573,7 @@ TEST_F(MembershipClientTest, ANewIncarnationOfANodeDoesNotReportACompleteGroup) 
   client_->Rejoin(Now(), "a rank was lost", absl::ZeroDuration());
   server_.Until([&] { return server_.joins.size() == 2; });
   client_.reset();
-  EXPECT_EQ(log_.str().find("all nodes of the pool are here"), std::string::npos);
+  EXPECT_EQ(log_.str().find("all nodes of the pool have joined"), std::string::npos);
 }
 
 }  // namespace

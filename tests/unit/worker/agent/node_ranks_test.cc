@@ -111,7 +111,7 @@ TEST_F(NodeRanksTest, RanksWithoutFilesOfTlsAreNotStarted) {
   options_.tls_files = {dir_.Join("ca.pem"), dir_.Join("a.pem"), dir_.Join("a.key")};
   const absl::Status status = ranks_->Start(Work("job-1"));
   EXPECT_THAT(std::string(status.message()),
-              testing::StartsWith("the ranks cannot begin: --tls-ca " + dir_.Join("ca.pem")));
+              testing::StartsWith("the ranks cannot start: --tls-ca " + dir_.Join("ca.pem")));
   EXPECT_FALSE(std::filesystem::exists(dir_.Join("said-0")));
   options_.tls_files = {};
   EXPECT_TRUE(ranks_->Start(Work("job-1")).ok());

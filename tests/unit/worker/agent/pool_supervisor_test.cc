@@ -131,7 +131,7 @@ TEST_F(PoolSupervisorTest, RanksStopWhenTheirJobIsPausedAndTheAgentStays) {
   EXPECT_FALSE(supervisor_.stopped());
   EXPECT_EQ(Assign("other"), "start");
   EXPECT_EQ(Assign(""), "");
-  EXPECT_EQ(Assign("job"), "kill, rejoin in 0: its ranks begin again");
+  EXPECT_EQ(Assign("job"), "kill, rejoin in 0: its ranks restart");
 }
 
 TEST_F(PoolSupervisorTest, RanksThatDoNotStopInTimeAreEnded) {
@@ -150,7 +150,7 @@ TEST_F(PoolSupervisorTest, APauseThatIsTakenBackBeginsTheRanksAgain) {
   Exit(0, kRankStopped);
   Exit(1, kRankStopped);
   EXPECT_FALSE(supervisor_.stopped());
-  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks begin again");
+  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks restart");
 }
 
 TEST_F(PoolSupervisorTest, RanksThatHadDoneNothingMayBeginAgain) {
@@ -202,7 +202,7 @@ TEST_F(PoolSupervisorTest, RanksThatCompletedTheirWorkAreNotStartedAgain) {
 // The coordinator was killed between two jobs. The ranks took an answer of the old state for the
 // end, but the coordinator still counts on this pool.
 TEST_F(PoolSupervisorTest, RanksThatEndedAreStartedAgainWhileTheirJobIsAssigned) {
-  const std::string again = "rejoin in 0: its ranks begin again";
+  const std::string again = "rejoin in 0: its ranks restart";
   EXPECT_EQ(Assign("job"), "start");
   EXPECT_EQ(Exit(0, kRankStopped), "");
   EXPECT_EQ(Exit(1, kRankStopped), "");
@@ -226,7 +226,7 @@ TEST_F(PoolSupervisorTest, RanksAreStartedAgainMoreSlowlyEachTime) {
     EXPECT_EQ(Text(supervisor_.Assigned(supervisor_.work(), now_)), "");
     now_ += absl::Seconds(1);
     EXPECT_EQ(Text(supervisor_.Assigned(supervisor_.work(), now_)),
-              "rejoin in 0: its ranks begin again");
+              "rejoin in 0: its ranks restart");
     EXPECT_EQ(Assign("", absl::StrCat("after ", seconds)), "") << "it left";
     EXPECT_EQ(Assign("job", absl::StrCat("after ", seconds)), "start");
   }
@@ -237,7 +237,7 @@ TEST_F(PoolSupervisorTest, AnIncarnationThatDidStepsOfAJobDoesNotBeginItAgain) {
   EXPECT_EQ(Assign("a"), "start");
   Exit(0, kRankStopped), Exit(1, kRankFinished);
   EXPECT_EQ(Assign("b"), "start");
-  EXPECT_EQ(Assign("a"), "kill, rejoin in 0: its ranks begin again");
+  EXPECT_EQ(Assign("a"), "kill, rejoin in 0: its ranks restart");
   EXPECT_EQ(Assign("a", "two"), "start");
 }
 
@@ -246,7 +246,7 @@ TEST_F(PoolSupervisorTest, RanksThatWereKilledMayHaveDoneSteps) {
   EXPECT_EQ(Assign("job"), "start");
   supervisor_.Failed();
   EXPECT_EQ(Assign(""), "") << "set aside";
-  EXPECT_EQ(Assign("job"), "kill, rejoin in 0: its ranks begin again");
+  EXPECT_EQ(Assign("job"), "kill, rejoin in 0: its ranks restart");
 }
 
 // The job waited for its other pools, and this pool was free meanwhile. No place is given up for
@@ -311,7 +311,7 @@ TEST_F(PoolSupervisorTest, AReportedFailureIsNotALoss) {
   EXPECT_EQ(supervisor_.state(), Supervisor::State::kEnded);
   EXPECT_EQ(Assign("job"), "");
   EXPECT_EQ(Assign(""), "") << "set aside";
-  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks begin again");
+  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks restart");
   EXPECT_EQ(Assign("job", "two"), "start") << "and tried again";
   supervisor_.Failed();
   EXPECT_EQ(Exit(0, kRankFailed), "kill");
@@ -419,7 +419,7 @@ TEST_F(NodeSupervisorTest, AGroupBeginsAJobOnce) {
   EXPECT_EQ(Assign("job"), "start");
   Exit(0, kRankFinished), Exit(1, kRankFinished);
   now_ += absl::Seconds(2);
-  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks begin again");
+  EXPECT_EQ(Assign("job"), "rejoin in 0: its ranks restart");
   EXPECT_EQ(Assign("", "two"), "");
   EXPECT_EQ(Assign("job", "two"), "start");
   EXPECT_EQ(Assign("other", "two"), "kill, start");
@@ -441,7 +441,7 @@ TEST_F(NodeSupervisorTest, AGroupThatDidNothingMakesRoomForTheNextAtOnce) {
     const std::string group = absl::StrCat("group ", i);
     EXPECT_EQ(Assign("job", group), "start");
     Exit(0, kRankFinished), Exit(1, kRankFinished);
-    EXPECT_EQ(Assign("job", group), "rejoin in 0: its ranks begin again");
+    EXPECT_EQ(Assign("job", group), "rejoin in 0: its ranks restart");
     EXPECT_EQ(Assign("", ""), "");
   }
   EXPECT_EQ(Assign("job", "last"), "start");

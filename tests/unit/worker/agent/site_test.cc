@@ -50,9 +50,8 @@ TEST(SiteTest, WhyAFolderOrAProgramCannotBeUsedIsNamed) {
   const absl::Status work = Prepared(folder.Join("file/work"));
   EXPECT_THAT(std::string(work.message()), testing::HasSubstr("/work cannot be made: Not a dir"));
   const absl::Status program = Prepared(folder.Join("work"));
-  EXPECT_THAT(
-      std::string(program.message()),
-      testing::HasSubstr("--rank-program: /nowhere is no program that can be run: No such"));
+  EXPECT_THAT(std::string(program.message()),
+              testing::HasSubstr("--rank-program: /nowhere is not an executable program: No such"));
 }
 
 TEST(SiteTest, ACurrentFolderThatIsNotThereIsNamed) {

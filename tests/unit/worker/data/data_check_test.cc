@@ -150,7 +150,7 @@ TEST_F(DataCheckTest, CountsTokensOfATokenizer) {
 TEST_F(DataCheckTest, RefusesWhatIsNotThere) {
   // Without words about a job: `data check` and `eval` read files, too.
   EXPECT_EQ(CheckData(dir_.Join("none"), {}).status(),
-            absl::NotFoundError(dir_.Join("none") + ": no such file or folder here"));
+            absl::NotFoundError(dir_.Join("none") + ": no such file or folder on this machine"));
   EXPECT_FALSE(CheckData(dir_.path(), {}).ok());
 }
 

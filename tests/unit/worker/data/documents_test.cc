@@ -68,11 +68,11 @@ TEST_F(DocumentsTest, NamesTheLineThatIsBroken) {
   EXPECT_THAT(error("{\"text\": \"\xFF\"}"), HasSubstr("line 3: syntax error"));
   EXPECT_THAT(error("{\"id\": 1, \"body\": \"b\"}"),
               HasSubstr("line 3: has no text field 'text'; it has id, body"));
-  EXPECT_THAT(error("{\"text\": 4}"), HasSubstr("line 3: its field 'text' is no text"));
-  EXPECT_THAT(error("{\"text\": null}"), HasSubstr("is no text"));
-  EXPECT_THAT(error("{\"text\": {\"text\": \"a\"}}"), HasSubstr("is no text"));
-  EXPECT_THAT(error("[\"text\"]"), HasSubstr("line 3: is no JSON object"));
-  EXPECT_THAT(error("3"), HasSubstr("is no JSON object"));
+  EXPECT_THAT(error("{\"text\": 4}"), HasSubstr("line 3: its field 'text' is not text"));
+  EXPECT_THAT(error("{\"text\": null}"), HasSubstr("is not text"));
+  EXPECT_THAT(error("{\"text\": {\"text\": \"a\"}}"), HasSubstr("is not text"));
+  EXPECT_THAT(error("[\"text\"]"), HasSubstr("line 3: is not a JSON object"));
+  EXPECT_THAT(error("3"), HasSubstr("is not a JSON object"));
   EXPECT_THAT(error(good.substr(0, good.size() - 1) + " {}"), HasSubstr("line 3: syntax error"));
   EXPECT_THAT(error("{\"a\": " + std::string(600, '[') + std::string(600, ']') + "}"),
               HasSubstr("nested too deep"));
@@ -150,9 +150,9 @@ TEST_F(DocumentsTest, TextForATokenizerIsUtf8) {
     };
     const std::string whole = "caf\xC3\xA9\n\xF0\x9F\x98\x80";
     EXPECT_THAT(read(whole), ElementsAre(whole));
-    EXPECT_THAT(read("caf\xC3\xA9\ncaf\xE9\n").back(), HasSubstr("is no UTF-8 text at byte 9"));
+    EXPECT_THAT(read("caf\xC3\xA9\ncaf\xE9\n").back(), HasSubstr("is not UTF-8 text at byte 9"));
     // Cut off inside a character.
-    EXPECT_THAT(read("caf\xC3").back(), HasSubstr("is no UTF-8 text at byte 3"));
+    EXPECT_THAT(read("caf\xC3").back(), HasSubstr("is not UTF-8 text at byte 3"));
     EXPECT_THAT(read(std::string(3 << 20, 'x') + "\xFF").back(), HasSubstr("at byte 3145728"));
   }
 }

@@ -328,7 +328,7 @@ TEST_F(SourceTest, RefusesWhatIsNoTokenizer) {
   Write("wrong.model", "not a model");
   SourceOptions source = Source(SourceKind::kText, "a.txt");
   source.tokenizer = dir_.Join("data/wrong.model");
-  EXPECT_THAT(MessageOf(source), HasSubstr("wrong.model: is no SentencePiece model"));
+  EXPECT_THAT(MessageOf(source), HasSubstr("wrong.model: is not a SentencePiece model"));
   source.tokenizer = dir_.Join("data/none.model");
   EXPECT_TRUE(absl::IsNotFound(Open(source).status()));
   EXPECT_TRUE(IsOfTokenizer(Open(source).status()));
@@ -424,7 +424,7 @@ TEST_F(SourceTest, DocumentsThatNothingTellsAreRefused) {
   Write("a.bin", WordsOf<uint16_t>({1, 2, 3}));
   SourceOptions source = Source(SourceKind::kNanoGpt, "a.bin");
   source.documents = true;
-  EXPECT_THAT(MessageOf(source), HasSubstr("nothing tells them"));
+  EXPECT_THAT(MessageOf(source), HasSubstr("nothing marks them"));
   source.eos = 9;
   EXPECT_THAT(MessageOf(source),
               HasSubstr("a.bin: documents are to be separate, but token 9 (eos)"));
@@ -436,7 +436,7 @@ TEST_F(SourceTest, DocumentsThatNothingTellsAreRefused) {
   SourceOptions megatron = Source(SourceKind::kMegatron, "m");
   EXPECT_TRUE(Open(megatron).ok());
   megatron.documents = true;
-  EXPECT_THAT(MessageOf(megatron), HasSubstr("m.bin: its index tells no documents"));
+  EXPECT_THAT(MessageOf(megatron), HasSubstr("m.bin: its index lists no documents"));
 }
 
 TEST_F(SourceTest, MegatronByPrefixNameFolderOrPattern) {

@@ -371,7 +371,7 @@ TEST_F(ManyStreamsTest, SmallSegmentsPassWhereLargePacketsVanish) {
       EXPECT_EQ(*pulled, server_.values);
     }
     EXPECT_EQ(proxy.cuts(), Transfers::kStandsMax);
-    EXPECT_THAT(log_.str(), HasSubstr("large packets seem to vanish on the way"));
+    EXPECT_THAT(log_.str(), HasSubstr("large packets seem to be lost on the network"));
     log_.str("");
     // Later ones begin so.
     EXPECT_TRUE(up ? PushMany(transfers, 2).ok() : PullMany(transfers).ok());

@@ -122,8 +122,9 @@ TEST_F(StateKeeperTest, ANewLifeTakesUpTheNewestSave) {
   const Lived second = Live({.ranks = 2, .number = 2, .start = 22, .folder = here_},
                             [](const FakeRank& rank) { rank.ExpectPut(19); });
   EXPECT_EQ(second.reports[0], (StateReport{.taken_up_step = 19, .saved_step = 19}));
-  EXPECT_THAT(second.log, HasSubstr("takes up its inner state of step 19, and begins behind step "
-                                    "22 (updates 19)"));
+  EXPECT_THAT(
+      second.log,
+      HasSubstr("resumes from its inner state of step 19 and starts after step 22 (updates 19)"));
 }
 
 TEST_F(StateKeeperTest, ADrainSavesTheLastStep) {
@@ -188,8 +189,8 @@ TEST_F(StateKeeperTest, WithoutAnythingSavedItBeginsAtZeroWhichIsNoLoss) {
   const Lived life = Live({.start = 50, .folder = here_},
                           [](const FakeRank& rank) { EXPECT_TRUE(rank.began_at_zero()); });
   EXPECT_EQ(life.reports[0].losses, 0);
-  EXPECT_THAT(life.log, HasSubstr("its inner optimizer begins at zero behind step 50: of its inner "
-                                  "state none was saved here"));
+  EXPECT_THAT(life.log, HasSubstr("its inner optimizer starts from zero after step 50: inner "
+                                  "state: none was saved on this machine"));
 }
 
 TEST_F(StateKeeperTest, ADamagedFileGivesWayToTheSaveBefore) {
@@ -202,7 +203,7 @@ TEST_F(StateKeeperTest, ADamagedFileGivesWayToTheSaveBefore) {
       const Lived second = Live({.ranks = 2, .number = 2, .start = 20, .folder = here_},
                                 [](const FakeRank& of) { of.ExpectPut(13); });
       EXPECT_EQ(second.reports[0].losses, 0);
-      EXPECT_THAT(second.log, HasSubstr("inner state that is of no use: " + Path(19, rank, 2)));
+      EXPECT_THAT(second.log, HasSubstr("unusable inner state: " + Path(19, rank, 2)));
     }
     std::filesystem::resize_file(Path(13, rank, 2), 100);
     const Lived third = Live({.ranks = 2, .number = 3, .start = 20, .folder = here_},
@@ -278,7 +279,7 @@ TEST_F(StateKeeperTest, SavesOfTwoLivesAreNotMixed) {
   std::filesystem::copy_file(kept, Path(7, 1, 2));
   const Lived third = Live({.ranks = 2, .number = 3, .start = 10, .folder = here_},
                            [](const FakeRank& rank) { EXPECT_TRUE(rank.began_at_zero()); });
-  EXPECT_THAT(third.log, HasSubstr("no save is here whole on every rank of the pool"));
+  EXPECT_THAT(third.log, HasSubstr("no save is complete on every rank of the pool"));
 }
 
 TEST_F(StateKeeperTest, NodesKeepTheirOwnRanksAndASwapOfNodesIsALoss) {
@@ -295,8 +296,8 @@ TEST_F(StateKeeperTest, NodesKeepTheirOwnRanksAndASwapOfNodesIsALoss) {
   const Lived third = Live({.ranks = 2, .number = 3, .start = 10, .folder = swapped},
                            [](const FakeRank& rank) { EXPECT_TRUE(rank.began_at_zero()); });
   EXPECT_EQ(third.reports[0].losses, 1);
-  EXPECT_THAT(third.log, HasSubstr("begins at zero behind step 10: of its inner state no save is "
-                                   "here whole on every rank of the pool; this node has of step 7 "
+  EXPECT_THAT(third.log, HasSubstr("starts from zero after step 10: inner state: no save is "
+                                   "complete on every rank of the pool; this node has of step 7 "
                                    "the files of rank 1 (the pool had 2 ranks, it has 2); give "
                                    "each node its number again (--node)"));
   // Nothing was removed: with their numbers again, the nodes go on.
@@ -324,9 +325,9 @@ TEST_F(StateKeeperTest, AnotherNumberOfNodesWithoutASharedFolderIsALoss) {
 TEST_F(StateKeeperTest, WhatAnotherNumberOfRanksCannotTakeUpIsTold) {
   Live({.ranks = 2, .steps = 10, .folder = here_});
   const Lived same = Live({.ranks = 2, .number = 2, .start = 10, .folder = here_});
-  EXPECT_THAT(same.log, Not(HasSubstr("is taken up without")));
+  EXPECT_THAT(same.log, Not(HasSubstr("is loaded without")));
   const Lived other = Live({.ranks = 3, .number = 3, .start = 10, .folder = here_});
-  EXPECT_THAT(other.log, HasSubstr("inner state of step 7 is taken up without worker_error"));
+  EXPECT_THAT(other.log, HasSubstr("inner state of step 7 is loaded without worker_error"));
 }
 
 TEST_F(StateKeeperTest, ARankWithoutAFolderStopsThePool) {

@@ -130,7 +130,8 @@ TEST(EvaluationThreadTest, WhoWaitsForAnEvaluationGivesUpAndSaysForWhat) {
   });
   const absl::Status late = evaluating.Take().status();
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(late.message(), HasSubstr("an evaluation beside training has not ended after 20ms"));
+  EXPECT_THAT(late.message(),
+              HasSubstr("an evaluation alongside training has not ended after 20ms"));
   goes_on.Notify();
   while (!evaluating.Done()) absl::SleepFor(absl::Milliseconds(1));
   EXPECT_THAT(*evaluating.Take(), testing::ElementsAre(1.5));
@@ -140,7 +141,7 @@ TEST(EvaluationBesideTest, SaysWhatItTakesAndIsRefusedWithoutThatMemory) {
   TorchReplica::Options options = BesideOptions({});
   options.evaluation_beside = {.evaluations = 2};
   EXPECT_THAT(TorchReplica::Create(options).value()->Describe(),
-              HasSubstr("evaluates beside training, with 0 MiB of each rank at most"));
+              HasSubstr("evaluates alongside training, with 0 MiB of each rank at most"));
   options.evaluation_beside.host_bytes = 1 << 16;
   const absl::Status refused = TorchReplica::Create(options).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);

@@ -204,7 +204,7 @@ TEST(TorchReplicaTest, DocumentsAreTheSameForBothWaysOfComputing) {
   options.sources[0].source.eos = 7;
   const absl::Status status = TorchReplica::Create(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("token 7 (eos) is nowhere in it"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("token 7 (eos) does not occur in it"));
 }
 
 TEST(TorchReplicaTest, TrainsInEachPrecisionAndWayOfComputing) {
