@@ -15,6 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/capabilities.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/effects/evaluation_reports.h"
 #include "coordinator/service/job_report.h"
 #include "coordinator/service/message_size.h"
 #include "coordinator/service/messages.h"
@@ -183,17 +184,14 @@ void PoolService::Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatReq
                        v1::PoolProgress progress) {
   const absl::StatusOr<int64_t> taken = TakeReport(request, event, std::move(progress));
   if (!taken.ok()) return reactor->Finish(ToGrpcStatus(taken.status()));
-  std::vector<int64_t> evaluated;
-  for (const coordinator::Evaluation& e : event.evaluations)
-    if (!e.of_pool && !e.final) evaluated.push_back(e.version);
+  std::vector<coordinator::Evaluation> evaluations = event.evaluations;
   service_.control->Do(std::move(event), [this, &request, response, reactor, taken = *taken,
-                                          evaluated](const std::optional<Answer>& answer) {
+                                          evaluations = std::move(evaluations)](
+                                             const std::optional<Answer>& answer) {
     if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
       return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
-    // They are durable.
-    const std::shared_ptr<LiveJob> job = service_.control->Find(request.job_id());
-    for (const int64_t version : evaluated)
-      if (job != nullptr) job->progress.Answered(request.pool(), version);
+    if (const std::shared_ptr<LiveJob> job = service_.control->Find(request.job_id()))
+      EvaluationsStored(*job, request.pool(), evaluations);
     const auto& grant = std::get<GrantLease>(*answer);
     *response->mutable_lease() = ToProto(grant.lease);
     std::shared_ptr<const v1::JobSpec> spec =
@@ -240,39 +238,12 @@ absl::StatusOr<int64_t> PoolService::TakeReport(const v1::HeartbeatRequest& requ
 absl::Status PoolService::TakeEvaluations(const LiveJob& job, const v1::HeartbeatRequest& request,
                                           coordinator::Heartbeat& event) {
   LH_RETURN_IF_ERROR(CheckEvaluations(request, job.resolved->spec.train().steps()));
-  // Until the job's store is open its versions are not known. The pool repeats its report.
-  if (!job.progress.HasCommits()) {
-    event.evaluations.clear();
-    return absl::OkStatus();
-  }
-  const int64_t whole = job.progress.WholeVersion();
-  for (const coordinator::Evaluation& e : event.evaluations) {
-    const bool last = e.final && !e.of_pool;
-    if (last ? job.state() == JobState::kFinishing : e.version >= 1 && e.version <= whole) continue;
-    evaluations_refused_.With().Increment();
-    return BadRequestError(
-        {{"evaluations",
-          absl::StrCat(
-              last ? std::string("the final one") : absl::StrCat("one of version ", e.version),
-              " at step ", e.step, " came before its commits: every fragment has version ", whole,
-              "; report a version after it was merged")}});
-  }
-  std::set<std::pair<bool, int64_t>> seen;
-  std::erase_if(event.evaluations, [&](const coordinator::Evaluation& e) {
-    if (e.final && !e.of_pool) return false;  // The core takes the first.
-    if (!seen.emplace(e.of_pool, e.version).second ||
-        job.progress.WasEvaluated(e.of_pool ? request.pool() : "", e.version)) {
-      return true;
-    }
-    if (e.of_pool || job.progress.MayEvaluate(request.pool(), e.version)) return false;
-    evaluations_refused_.With().Increment();
-    return true;
-  });
-  // Evaluations of the outer parameters are kept by step. The step follows from the version, so a
-  // report cannot take the place of another version's.
-  for (coordinator::Evaluation& e : event.evaluations) {
-    if (!e.of_pool) e.step = StepOfEvaluation(*job.resolved, e.version, e.final);
-  }
+  absl::StatusOr<EvaluationReports> reports =
+      coordinator::TakeEvaluations(job, request.pool(), std::move(event.evaluations));
+  if (!reports.ok()) evaluations_refused_.With().Increment();
+  LH_RETURN_IF_ERROR(reports.status());
+  evaluations_refused_.With().Increment(reports->refused);
+  event.evaluations = std::move(reports->taken);
   for (const coordinator::Evaluation& e : event.evaluations) {
     if (std::isfinite(e.loss)) continue;
     service_.control->log()

@@ -110,7 +110,9 @@ absl::Status JobStore::ReplayAll(const ScannedLog& log) {
     LH_RETURN_IF_ERROR(ReplayCommit(frame, *commit, replay));
     replay.Forget(commit->record.fragment, commit->record.version);
   }
-  const uint64_t begin = frames.empty() ? log_->next_sequence() : frames.front().sequence;
+  uint64_t begin = frames.empty() ? log_->next_sequence() : frames.front().sequence;
+  // A part that is left out is there all the same.
+  if (!log.damaged.empty()) begin = std::min(begin, log.damaged.front().sequence);
   for (size_t i = 0; i < fragments_.size(); ++i) {
     const Fragment& fragment = *fragments_[i];
     if (fragment.committed.version != fragment.state.version) {

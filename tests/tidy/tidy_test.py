@@ -43,7 +43,7 @@ ALLOWED = {
                             "coordinator/sync", "proto"],
     "coordinator/access": ["common/base", "common/logging", "common/rpc", "proto"],
     # Core, jobs and places are seen through effects alone; of the store only the values that reports show.
-    "coordinator/service": ["common/", "coordinator/access", "coordinator/effects/control_plane.h", "coordinator/effects/job_events.h",
+    "coordinator/service": ["common/", "coordinator/access", "coordinator/effects/control_plane.h", "coordinator/effects/evaluation_reports.h", "coordinator/effects/job_events.h",
                             "coordinator/effects/live_job.h", "coordinator/effects/owner_thread.h", "coordinator/effects/publisher.h",
                             "coordinator/effects/recovery.h", "coordinator/effects/refusal.h", "coordinator/store/checkpoint.h", "coordinator/store/round_records.h", "coordinator/store/uploads.h",
                             "proto"],

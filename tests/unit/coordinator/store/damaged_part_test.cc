@@ -23,7 +23,7 @@ class DamagedPartTest : public testing::Test {
   DamagedPartTest() {
     JobStoreOptions options = SmallOptions();
     options.snapshot_every = 100;
-    store_ = *JobStore::Create(&fs_, "jobs/j", ManifestWith(options));
+    store_ = *JobStore::Create(&fs_, dir_, ManifestWith(options));
     for (const int fragment : {0, 1}) {
       const int64_t elements = options.fragment_elements[fragment];
       EXPECT_TRUE(Round(*store_, fragment, RoundKind::kSeed, {NoiseOf(elements, 1)}).ok());
@@ -35,7 +35,7 @@ class DamagedPartTest : public testing::Test {
   }
   // Changes a byte of the part on the disk.
   void Damage(const StoredPart& part, int64_t byte) {
-    const auto file = *fs_.Open(JoinPath(LogFolder("jobs/j"), LogFileName(part.payload.file)));
+    const auto file = *fs_.Open(JoinPath(LogFolder(dir_), LogFileName(part.payload.file)));
     char value = 0;
     ASSERT_TRUE(file->ReadExactly(part.body().offset + byte, {&value, 1}).ok());
     value ^= 4;
@@ -43,12 +43,13 @@ class DamagedPartTest : public testing::Test {
   }
   void Reopen() {
     store_.reset();
-    auto recovered = JobStore::Recover(&fs_, "jobs/j");
+    auto recovered = JobStore::Recover(&fs_, dir_);
     ASSERT_TRUE(recovered.ok()) << recovered.status();
     store_ = *std::move(recovered);
   }
 
   MemoryFileSystem fs_;
+  std::string dir_ = "jobs/j";
   std::unique_ptr<JobStore> store_;
 };
 
@@ -105,6 +106,25 @@ TEST_F(DamagedPartTest, IsLeftOutByRecovery) {
   const auto commit = store_->Apply(
       {0, 1, RoundKind::kOuter, {{.pool = "b", .parts = {pending[1], pending[2]}}}, ""});
   EXPECT_TRUE(commit.ok()) << commit.status();
+}
+
+// A fragment that is not seeded needs the log from its first frame on. A part there that is left out
+// is no frame that is missing.
+TEST_F(DamagedPartTest, MayBeTheFirstFrameOfTheLog) {
+  dir_ = "jobs/first";
+  store_ = *JobStore::Create(&fs_, dir_, ManifestWith(SmallOptions()));
+  const auto damaged =
+      Push(*store_, {0, 0, RoundKind::kSeed, "a", CodecKind::kFp32, {}, "1"}, NoiseOf(1000, 1));
+  ASSERT_TRUE(damaged.ok()) << damaged.status();
+  ASSERT_EQ(damaged->parts[0].sequence, 1u);
+  ASSERT_TRUE(Round(*store_, 1, RoundKind::kSeed, {NoiseOf(384, 5)}).ok());
+  ASSERT_TRUE(
+      Push(*store_, {1, 1, RoundKind::kOuter, "b", CodecKind::kFp32, {}}, NoiseOf(384, 6)).ok());
+  Damage(damaged->parts[0], damaged->parts[0].head_bytes);
+  Reopen();
+  EXPECT_EQ(store_->recovery().parts_rejected, 1);
+  EXPECT_EQ(*store_->Version(0), -1);
+  EXPECT_EQ(*store_->Version(1), 0);
 }
 
 TEST_F(DamagedPartTest, IsALossOnceItIsCommitted) {
