@@ -20,8 +20,8 @@ class AlignedBuffer {
   // KiB would cost as much time as that. The process ends if there is no memory. The caller must
   // bound sizes that come from a peer.
   explicit AlignedBuffer(size_t bytes);
-  // With pages of its own, which go back to the system at once. For many buffers of some hundred KiB
-  // that live while they are sent: among the small objects of the heap they would leave holes.
+  // With pages of its own, which go back to the system at once. For many buffers of 100 KiB and
+  // more that live while they are sent: among the small objects of the heap they would leave holes.
   static AlignedBuffer Mapped(size_t bytes);
   // `memory` holds so many bytes, with the same alignment, for example pinned memory that a device
   // writes.
