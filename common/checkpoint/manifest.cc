@@ -40,7 +40,7 @@ absl::Status CheckFragments(const v1::CheckpointManifest& manifest) {
         !files.insert(fragment.file()).second)
       return absl::DataLossError(absl::StrCat(
           "fragment ", f,
-          " names a file outside of its folder: ", fragment.file().substr(0, kFileNameBytesMax)));
+          " has an invalid or repeated file name: ", fragment.file().substr(0, kFileNameBytesMax)));
   }
   return absl::OkStatus();
 }

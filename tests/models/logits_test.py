@@ -105,7 +105,7 @@ class DocumentsTest(ModelTest):
         folder = self.save(make_model())
         data = self.folder / "tokens.bin"
         numpy.array(self.tokens, "<u2").tofile(data)
-        for arguments, word in (((data, "--separate-documents"), "nothing tells them"), ((data, "--separate-documents", "--eos", "4"), "token 4 (eos) is nowhere"),
+        for arguments, word in (((data, "--separate-documents"), "nothing marks them"), ((data, "--separate-documents", "--eos", "4"), "token 4 (eos) does not occur"),
                                 ((data, "--eos", "5"), "--separate-documents only"), ((data, "--separate-documents", "--eos", "5", "--bos", "6"), "for text and JSONL only")):
             result = run_lm("eval", folder, "--context", "20", "--data", *arguments, check=False)
             self.assertEqual(result.returncode, 4, result.stderr)

@@ -263,7 +263,7 @@ class CliTest(ClusterTest):
                 ("longhaul-worker --pool a --http-listen 7072", "--http-listen", "expected host:port"),
                 ("longhaul-coordinator --data_dir x", "no such option: --data_dir", "did you mean '--data-dir'?"),
                 ("longhaul-coordinator --listen 7070 --data-dir new", "--listen", "expected host:port"),
-                ("longhaul-coordinator --ready-file notes --data-dir new", "--ready-file: notes holds something else", "a file of its own"),
+                ("longhaul-coordinator --ready-file notes --data-dir new", "--ready-file: notes has other content", "a file used for nothing else"),
                 ("longhaul-coordinator --ready-file pipe --data-dir new", "--ready-file: pipe is not a file"),
                 ("longhaul-worker --pool a --update-rates pipe", "--update-rates: pipe is not a file"),
                 ("longhaul-rank", "--coordinator is required"),

@@ -209,7 +209,7 @@ class SecurityTest(unittest.TestCase):
         tokens = ["--tokens", str(self.cluster.folder / "tokens")]
         code, error = self.run_coordinator(*self.shown("localhost"), *tokens, "--http-listen", "0.0.0.0:0")
         self.assertEqual(code, 4, error)
-        for word in ("--http-listen 0.0.0.0:0: tokens can be read on the way", "--http-tls", "--insecure"):
+        for word in ("--http-listen 0.0.0.0:0: tokens can be read on the network", "--http-tls", "--insecure"):
             self.assertIn(word, error)
         code, error = self.run_coordinator("--http-tls")
         self.assertEqual(code, 4, error)
@@ -311,7 +311,7 @@ class SecurityTest(unittest.TestCase):
         self.assertIn("does not accept --tls-certificate", unknown.stderr)
         plain = self.cluster.cli("list")
         self.assertEqual(plain.returncode, 2)
-        self.assertIn("wants TLS", plain.stderr)
+        self.assertIn("requires TLS", plain.stderr)
         worker = self.cluster.start_worker("site-a", 1, *self.issue("pool", "site-a"))
         self.cluster.wait_log("site-a", "must contain the authority", 30)
         worker.kill()

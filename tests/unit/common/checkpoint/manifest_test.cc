@@ -65,15 +65,17 @@ TEST(ManifestTest, RefusesImpossibleManifests) {
       {"fragment 1 is missing", [](auto& m) { m.mutable_fragments(1)->set_fragment(2); }},
       {"impossible size", [](auto& m) { m.mutable_fragments(0)->set_elements(0); }},
       {"impossible size", [](auto& m) { m.mutable_fragments(0)->set_elements(INT64_MAX); }},
-      {"elsewhere", [](auto& m) { m.mutable_fragments(0)->set_file("../a"); }},
-      {"elsewhere", [](auto& m) { m.mutable_fragments(0)->set_file(".hidden"); }},
-      {"elsewhere", [](auto& m) { m.mutable_fragments(0)->set_file("manifest.json"); }},
-      {"elsewhere", [](auto& m) { m.mutable_fragments(0)->set_file("b.f32"); }},
+      {"invalid or repeated file name", [](auto& m) { m.mutable_fragments(0)->set_file("../a"); }},
+      {"invalid or repeated file name",
+       [](auto& m) { m.mutable_fragments(0)->set_file(".hidden"); }},
+      {"invalid or repeated file name",
+       [](auto& m) { m.mutable_fragments(0)->set_file("manifest.json"); }},
+      {"invalid or repeated file name", [](auto& m) { m.mutable_fragments(0)->set_file("b.f32"); }},
       {"lies in no fragment", [](auto& m) { m.mutable_tensors(0)->set_fragment(2); }},
       {"outside", [](auto& m) { m.mutable_tensors(0)->set_offset(11); }},
       {"outside", [](auto& m) { m.mutable_tensors(0)->set_offset(-1); }},
       {"outside", [](auto& m) { m.mutable_tensors(0)->set_shape(0, INT64_MAX); }},
-      {"twice", [](auto& m) { *m.add_tensors() = m.tensors(0); }},
+      {"has no name or a repeated one", [](auto& m) { *m.add_tensors() = m.tensors(0); }},
   };
   for (const auto& [words, change] : cases) {
     v1::CheckpointManifest manifest = Sound();

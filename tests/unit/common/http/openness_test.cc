@@ -36,7 +36,7 @@ TEST(OpennessTest, TokensDoNotTravelInPlaintextUnlessTheInsecureFlagSaysSo) {
   http.tokens = true;
   const absl::Status refused = CheckHttpOpenness(http).status();
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
-  for (const char* word : {"tokens can be read on the way", "--http-tls", "--insecure"})
+  for (const char* word : {"tokens can be read on the network", "--http-tls", "--insecure"})
     EXPECT_THAT(std::string(refused.message()), HasSubstr(word));
   http.insecure = true;
   EXPECT_THAT(*CheckHttpOpenness(http), StartsWith("INSECURE: "));

@@ -135,9 +135,9 @@ TEST_F(TlsTest, AConnectionThatIsNotMadeIsExplained) {
   EXPECT_THAT(explain({.ca = ours.ca}), HasSubstr("a client without a certificate"));
   EXPECT_THAT(explain({.ca = ours.ca}), HasSubstr("give --tls-certificate and --tls-key"));
   EXPECT_THAT(explain({.ca = ours.ca}), HasSubstr("longhaul certs issue user"));
-  EXPECT_THAT(explain({}), HasSubstr("wants TLS"));
+  EXPECT_THAT(explain({}), HasSubstr("requires TLS"));
   Serve(nullptr);
-  EXPECT_THAT(explain(ours), HasSubstr("speaks plaintext"));
+  EXPECT_THAT(explain(ours), HasSubstr("uses plaintext"));
   server_->Shutdown(absl::ZeroDuration());
   EXPECT_EQ(explain(ours), "");
 }

@@ -341,7 +341,7 @@ TEST_F(MembershipClientTest, SaysThatOnlyOneSideSpeaksTls) {
         });
     ASSERT_TRUE(ended.WaitForNotificationWithTimeout(absl::Seconds(60)));
     EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
-    EXPECT_NE(refused.message().find(server_has_tls ? "wants TLS" : "speaks plaintext"),
+    EXPECT_NE(refused.message().find(server_has_tls ? "requires TLS" : "uses plaintext"),
               std::string::npos)
         << refused;
   }

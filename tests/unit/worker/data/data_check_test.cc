@@ -87,12 +87,12 @@ TEST_F(DataCheckTest, FindsDamage) {
   EXPECT_THAT(problem("a.jsonl", "{\"text\": \"a\"}\n{\n{\"text\": \"b\"}\n"), HasSubstr("line 2"));
   EXPECT_THAT(problem("b.bin", WordsOf<uint16_t>({1, 700}), {.vocab = 700}),
               HasSubstr("token 1 (at byte 2) is 700"));
-  EXPECT_THAT(problem("c.bin", LlmcHeader(20240520, 1, 2) + "ab"), HasSubstr("promises 2"));
+  EXPECT_THAT(problem("c.bin", LlmcHeader(20240520, 1, 2) + "ab"), HasSubstr("announces 2"));
   const std::string gzip = Gzip(std::string(10000, 'a') + "b");
   EXPECT_THAT(problem("t.txt.gz", gzip.substr(0, gzip.size() - 5)), HasSubstr("truncated"));
   EXPECT_THAT(problem("empty", ""), HasSubstr("empty: holds no text"));
   WriteBytes(dir_.Join("m.idx"), MegatronIndexBytes({2, 1}, 8, 2));
-  EXPECT_THAT(problem("m.bin", "abcd"), HasSubstr("promises 3 tokens"));
+  EXPECT_THAT(problem("m.bin", "abcd"), HasSubstr("announces 3 tokens"));
   EXPECT_THAT(problem("byte.txt", "ab\xFF", {.vocab = 200}), HasSubstr("255 is not below"));
 }
 

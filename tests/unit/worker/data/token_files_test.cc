@@ -70,8 +70,8 @@ TEST_F(TokenFilesTest, RefusesDamagedLlmc) {
   EXPECT_THAT(open("short"), HasSubstr("shorter than the header"));
   EXPECT_THAT(open(LlmcHeader(7, 1, 1) + "ab"), HasSubstr("magic 7"));
   EXPECT_THAT(open(LlmcHeader(20240520, 2, 1) + "ab"), HasSubstr("version 2"));
-  EXPECT_THAT(open(LlmcHeader(20240520, 1, 3) + "abcd"), HasSubstr("promises 3 tokens"));
-  EXPECT_THAT(open(LlmcHeader(20240520, 1, -1) + "ab"), HasSubstr("promises -1 tokens"));
+  EXPECT_THAT(open(LlmcHeader(20240520, 1, 3) + "abcd"), HasSubstr("announces 3 tokens"));
+  EXPECT_THAT(open(LlmcHeader(20240520, 1, -1) + "ab"), HasSubstr("announces -1 tokens"));
 }
 
 TEST_F(TokenFilesTest, ReadsMegatronOfEachType) {
@@ -118,7 +118,7 @@ TEST_F(TokenFilesTest, RefusesDamagedMegatron) {
   EXPECT_THAT(open(changed(37, '\x80')), HasSubstr("negative size"));
   EXPECT_THAT(open(changed(50, 9)), HasSubstr("one after another"));
   EXPECT_THAT(open(changed(66, 9)), HasSubstr("out of order"));
-  EXPECT_THAT(open(MegatronIndexBytes({2, 2}, 8, 2)), HasSubstr("promises 4 tokens"));
+  EXPECT_THAT(open(MegatronIndexBytes({2, 2}, 8, 2)), HasSubstr("announces 4 tokens"));
   std::filesystem::remove(dir_.Join("m.bin"));
   Write("m.idx", good);
   EXPECT_TRUE(absl::IsNotFound(OpenMegatronFile(dir_.Join("m")).status()));
