@@ -109,8 +109,8 @@ TEST_F(DamagedPartTest, IsLeftOutByRecovery) {
   EXPECT_TRUE(commit.ok()) << commit.status();
 }
 
-// A fragment that is not seeded needs the log from its first frame on. A part there that is left out
-// is no frame that is missing.
+// A fragment that is not seeded needs the log from its first frame on. A part there that is left
+// out is no frame that is missing.
 TEST_F(DamagedPartTest, MayBeTheFirstFrameOfTheLog) {
   dir_ = "data/jobs/first";
   store_ = *JobStore::Create(&fs_, dir_, ManifestWith(SmallOptions()));
