@@ -16,9 +16,10 @@ constexpr absl::Duration kRemoveDelay = absl::Seconds(10);
 // The same for a last checkpoint, which may need memory, disk space, and its store to be opened.
 constexpr absl::Duration kCheckpointDelay = absl::Minutes(1);
 
-// Reports once why the last checkpoint is not written yet.
+// Reports once why the last checkpoint is not written yet. A job that was deleted meanwhile needs
+// none, and nobody knows it any more.
 void Report(const std::string& id, EndedJob& job, const std::string& trouble, Decision& out) {
-  if (job.trouble == trouble) return;
+  if (job.deleted || job.trouble == trouble) return;
   job.trouble = trouble;
   out.notices.push_back(LastCheckpointMissing{id, trouble});
 }

@@ -151,7 +151,8 @@ class JobCheck {
       replay.Forget((*commit)->record.fragment, (*commit)->record.version);
     }
     for (const auto& [sequence, status] : uncommitted) Find(status);
-    const bool begins_later = !scanned.frames.empty() && scanned.frames.front().sequence > 1;
+    const bool begins_later = !scanned.frames.empty() && scanned.frames.front().sequence > 1 &&
+                              (scanned.damaged.empty() || scanned.damaged.front().sequence > 1);
     for (size_t i = 0; i < fragments_.size(); ++i) {
       const Fragment& fragment = fragments_[i];
       if (fragment.broken) continue;

@@ -181,7 +181,7 @@ void AgentNode::On(const RankGroup::AllMerged&) { membership_->SetMerged(Subject
 void AgentNode::On(const RankGroup::Evaluation& event) {
   membership_->AddEvaluation(Subject(), {.step = event.what.step,
                                          .version = event.what.version,
-                                         .loss = 1,
+                                         .loss = world_->checker.Reports(options_.pool),
                                          .final = event.what.final,
                                          .of_pool = event.what.of_pool});
 }

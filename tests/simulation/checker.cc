@@ -118,16 +118,20 @@ std::optional<Checker::Version> Checker::Explain(const FragmentKey& key, const C
 }
 
 void Checker::Begins(const std::string& job, const v1::CheckpointManifest& checkpoint) {
-  beginnings_[job] = checkpoint;
+  beginnings_[job] = [this, checkpoint](int fragment) {
+    const int64_t version = checkpoint.fragments(fragment).version();
+    return history_.at({checkpoint.job_id(), fragment})[version].outer.parameters;
+  };
+}
+
+void Checker::Begins(const std::string& job, std::vector<Words> parameters) {
+  beginnings_[job] = [parameters = std::move(parameters)](int f) { return parameters[f]; };
 }
 
 std::optional<Checker::Version> Checker::Beginning(const FragmentKey& key,
                                                    const Commit& commit) const {
-  const v1::CheckpointManifest& checkpoint = beginnings_.at(key.first);
-  const auto history = history_.find({checkpoint.job_id(), key.second});
-  const int64_t version = checkpoint.fragments(key.second).version();
   if (commit.pools != std::vector<std::string>{coordinator::kCheckpointPool}) return std::nullopt;
-  Version seed{.outer = {.parameters = history->second[version].outer.parameters}};
+  Version seed{.outer = {.parameters = beginnings_.at(key.first)(key.second)}};
   if (seed.outer.parameters != commit.parameters) return std::nullopt;
   return seed;
 }
@@ -227,7 +231,65 @@ void Checker::Deletes(const std::string& job, MetaStore& meta, absl::Time now,
   Deleted(job);
 }
 
+double Checker::Reports(const std::string& pool) {
+  reports_.push_back(pool);
+  return static_cast<double>(reports_.size());
+}
+
+void Checker::Asks(const std::string& job, int64_t version, const std::string& pool) {
+  asked_[{job, version}].insert(pool);
+}
+
+void Checker::Evaluated(const EvaluationRecord& evaluation, int64_t step) {
+  if (!evaluation.pool.empty() || evaluation.final) return;
+  const auto& [job, version] = std::pair(evaluation.job_id, evaluation.version);
+  const std::string& pool = reports_[static_cast<size_t>(evaluation.loss) - 1];
+  const std::string what =
+      absl::StrFormat("evaluations: that of pool %s of %s version %d", pool, job, version);
+  if (evaluation.step != step)
+    Violation(absl::StrFormat("%s has step %d instead of %d", what, evaluation.step, step));
+  if (!evaluated_.emplace(std::pair(job, version), evaluation.loss).second)
+    Violation(absl::StrCat(what, " is not the first"));
+  int64_t& answered = answered_[{job, pool}];
+  answered = std::max(answered, version);
+  const auto unknown = asked_unknown_until_.find(job);
+  if (unknown != asked_unknown_until_.end() && version <= unknown->second) return;
+  const auto exact = asked_.find({job, version});
+  if (exact != asked_.end()) {
+    const bool may =
+        std::any_of(exact->second.begin(), exact->second.end(), [&](const auto& asked) {
+          // It answered for a later version first: it will not come back to this one.
+          return asked == pool || answered_[{job, asked}] > version;
+        });
+    if (!may) Violation(absl::StrFormat("%s: %s was asked", what, *exact->second.begin()));
+    return;
+  }
+  // A pool that began again may hold a later version than the one that it was asked for.
+  for (auto asked = asked_.lower_bound({job, 0});
+       asked != asked_.end() && asked->first.first == job && asked->first.second < version;
+       ++asked) {
+    if (asked->second.contains(pool)) return;
+  }
+  Violation(absl::StrCat(what, ": it was not asked"));
+}
+
+void Checker::CheckEvaluations(const std::string& job,
+                               const std::vector<EvaluationRecord>& stored) {
+  for (const EvaluationRecord& evaluation : stored) {
+    if (!evaluation.pool.empty() || evaluation.final) continue;
+    const auto first = evaluated_.find({job, evaluation.version});
+    if (first != evaluated_.end() && first->second == evaluation.loss) continue;
+    Violation(absl::StrFormat("evaluations: that of %s version %d was replaced", job,
+                              evaluation.version));
+  }
+}
+
 void Checker::Restarted(MetaStore& meta) {
+  // A version that became durable at the crash is not in the history yet.
+  for (const auto& [key, history] : history_) {
+    int64_t& until = asked_unknown_until_[key.first];
+    until = std::max(until, static_cast<int64_t>(history.size()));
+  }
   std::set<std::string> gone;
   for (const std::string& job : acknowledged_) {
     if (meta.GetJob(job).ok()) continue;
@@ -350,6 +412,7 @@ void Checker::Completed(const JobRecord& job, MetaStore& meta, FileSystem& disk,
   }
   const auto evaluations = meta.ListEvaluations(job.id);
   for (const EvaluationRecord& evaluation : *evaluations) evaluated |= evaluation.final;
+  CheckEvaluations(job.id, *evaluations);
   // Pools that stop do not evaluate.
   if (!faulty && rounds && !evaluated && !may_be_paused_.contains(job.id))
     Violation(absl::StrCat("liveness: no final evaluation of ", job.id));

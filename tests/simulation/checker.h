@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -53,8 +54,9 @@ class Checker {
   void Committed(const std::string& job, int fragment, const Commit& commit, const OuterRule& rule);
   bool Knows(const std::string& job, int fragment, int64_t version) const;
 
-  // The submitted job begins with this checkpoint.
+  // The submitted job begins with this checkpoint, or with these parameters of its fragments.
   void Begins(const std::string& job, const v1::CheckpointManifest& checkpoint);
+  void Begins(const std::string& job, std::vector<Words> parameters);
 
   // Invariant 3: what a caller was told.
   void Acknowledged(const std::string& job) { acknowledged_.insert(job); }
@@ -91,6 +93,15 @@ class Checker {
   // round began.
   void Applies(const coordinator::JobView& view, int fragment, int64_t version, RoundKind kind,
                const std::vector<std::string>& pools, int64_t push_step, int quorum);
+  // Evaluations of the outer parameters. A pool reports one; the result is its loss, which no other
+  // report has.
+  double Reports(const std::string& pool);
+  // A commit asks the pool to evaluate this version.
+  void Asks(const std::string& job, int64_t version, const std::string& pool);
+  // One is durable. `step`: that of its version. It is the first of its version, and of a pool that
+  // was asked for it; see JobProgress::MayEvaluate for the exceptions.
+  void Evaluated(const EvaluationRecord& evaluation, int64_t step);
+
   // Liveness: every job has ended as it should. Without faults, every job was also evaluated.
   // Invariant 5: promised checkpoints exist, and each has what was committed. A deleted job has no
   // files.
@@ -128,6 +139,8 @@ class Checker {
   // What a job that begins with a checkpoint is seeded with.
   std::optional<Version> Beginning(const FragmentKey& key, const Commit& commit) const;
   void Completed(const JobRecord& job, MetaStore& meta, FileSystem& disk, bool faulty);
+  // What is stored are the evaluations that became durable first.
+  void CheckEvaluations(const std::string& job, const std::vector<EvaluationRecord>& stored);
   void CheckCheckpoint(const v1::CheckpointManifest& checkpoint, FileSystem& disk,
                        const std::string& folder);
 
@@ -148,7 +161,16 @@ class Checker {
   std::set<std::string> owed_last_;
   // Inner steps, by job.
   std::map<std::string, std::set<int64_t>> promised_;
-  std::map<std::string, v1::CheckpointManifest> beginnings_;
+  std::map<std::string, std::function<Words(int fragment)>> beginnings_;
+  // The pool of each report of an evaluation. The loss is its place here, from 1.
+  std::vector<std::string> reports_;
+  // By job and version: the pools that commits asked; the loss that became durable.
+  std::map<std::pair<std::string, int64_t>, std::set<std::string>> asked_;
+  std::map<std::pair<std::string, int64_t>, double> evaluated_;
+  // By job and pool: the newest version of which its report became durable.
+  std::map<std::pair<std::string, std::string>, int64_t> answered_;
+  // By job: a restart may have forgotten who was asked for versions until this one.
+  std::map<std::string, int64_t> asked_unknown_until_;
   std::optional<std::string> violation_;
   int64_t commits_ = 0;
 };

@@ -31,6 +31,7 @@ class Cluster {
     // No random number, so that other seeds stay what they were.
     if (options.seed % 16 == 5) world_.ended_job_keep = absl::Seconds(15);
     damages_ = options.seed % 8 == 3;
+    world_.uploads = options.seed % 3 == 1;
     // Any job fits alone, two only if both are small.
     if (options.seed % 4 == 2) world_.memory = world_.memory_later = 2 * kBytesOfOneUnit;
     // All fit before a restart.
@@ -91,6 +92,9 @@ void Cluster::Build() {
   faulty_ = !world_.Chance(0.1);
   world_.faulty = world_.faults = faulty_;
   if (faulty_ && world_.Chance(0.5)) world_.coordinator_crash_chance = 0.003;
+  world_.bad_reads = faulty_ && world_.Chance(damages_ ? 0.6 : 0.3);
+  if (world_.bad_reads && world_.Chance(0.5)) world_.folders_away_until = Sometime();
+  const bool lies = faulty_ && world_.Chance(0.3);
   const int64_t count = Pick(2, 5);
   for (int i = 0; i < count; ++i) {
     PoolOptions pool{.name = std::string(1, static_cast<char>('a' + i))};
@@ -100,6 +104,7 @@ void Cluster::Build() {
     pool.first_machine = machines_ + 1;
     pool.misconfigured = faulty_ && i > 0 && world_.Chance(0.15);
     if (pool.misconfigured) world_.misconfigured.insert(pool.name);
+    if (lies && i == 1) world_.liars.insert(pool.name);
     pool.earlier = world_.Chance(0.15);
     pool.step_takes = world_.Between(absl::Milliseconds(40), absl::Milliseconds(200));
     sim::LinkOptions link{.delay_min = absl::Milliseconds(Pick(1, 40))};
@@ -157,7 +162,17 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
 void Cluster::PlanUsers() {
   const int64_t jobs = world_.Chance(0.3) ? 2 : 1;
   for (int64_t i = 0; i < jobs; ++i) {
-    const v1::JobSpec job = MakeJob(absl::StrCat("job", i));
+    v1::JobSpec job = MakeJob(absl::StrCat("job", i));
+    // Damage may find such a job before it is seeded.
+    if (world_.Chance(damages_ ? 0.6 : 0.2)) {
+      // The coordinator's node makes the folder.
+      absl::StrAppend(&shape_, "| ", job.name(), " begins with a folder ");
+      if (world_.uploads) {
+        job.mutable_init()->set_upload(std::string(64, '0'));
+      } else {
+        job.mutable_init()->set_folder("made-at-submit");
+      }
+    }
     const absl::Time when =
         i == 0 ? world_.loop.now() + absl::Milliseconds(Pick(0, 2000)) : Sometime();
     world_.loop.At(when, [this, job] { users_.Submit(job); });
@@ -348,6 +363,7 @@ void Cluster::Summarize(RunResult& result) const {
   result.messages = world_.network.messages_sent();
   result.crashes = crashes_;
   result.quarantined = world_.quarantined;
+  result.struck = world_.struck;
   result.summary = shape_;
   const auto keys = coordinator_.meta().ListKeys();
   for (const JobKey& key : *keys) {

@@ -20,6 +20,8 @@ struct RunResult {
   std::optional<std::string> violation;
   int64_t events = 0, messages = 0, commits = 0;
   int crashes = 0, quarantined = 0, jobs_completed = 0;
+  // Contributions of which the disk changed a byte.
+  int struck = 0;
   std::string summary;  // The cluster's shape, and the state of its parts at the end.
 };
 

@@ -2,20 +2,22 @@
 
 #include <algorithm>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/io/file_util.h"
 #include "common/wire/proto_values.h"
+#include "coordinator/effects/evaluation_reports.h"
 #include "coordinator/effects/owner_arbiter.h"
 #include "coordinator/effects/refusal.h"
 #include "coordinator/service/messages.h"
 #include "coordinator/service/plan_message.h"
 #include "coordinator/store/data_folder.h"
+#include "coordinator/store/job_manifest.h"
+#include "coordinator/store/log_recovery.h"
 #include "coordinator/sync/round_plan.h"
 #include "tests/scenarios/core_text.h"
-#include "tests/simulation/faulty_disk.h"
+#include "tests/simulation/coordinator_life.h"
 #include "worker/session/plan_conversion.h"
 
 namespace longhaul::simulation {
@@ -23,124 +25,10 @@ namespace {
 
 // After so long a stream that makes no progress is ended.
 constexpr absl::Duration kSlowReader = absl::Seconds(90);
+// A folder that was sent and that no job needs is removed so long after its last use.
+constexpr absl::Duration kUploadKeep = absl::Seconds(5);
 
 }  // namespace
-
-// Runs tasks in virtual time, each a while later, one after another as a thread would.
-class CoordinatorNode::Runner : public TaskRunner {
- public:
-  // `applies`: its tasks are rounds.
-  Runner(CoordinatorNode* node, absl::Duration at_most, bool applies = false)
-      : node_(node), at_most_(at_most), applies_(applies) {}
-  bool Submit(Task task) override;
-
- private:
-  CoordinatorNode* const node_;
-  const absl::Duration at_most_;
-  const bool applies_;
-  absl::Time free_at_ = absl::InfinitePast();
-};
-
-// The database, with a chance to die before and after each transaction.
-class CoordinatorNode::Records : public MetaLog {
- public:
-  explicit Records(CoordinatorNode* node) : node_(node) {}
-  absl::Status Commit(absl::Span<const MetaRecord> records) override {
-    node_->MayDie();
-    if (node_->world_->disk_full) return absl::ResourceExhaustedError("no space left");
-    std::vector<MetaRecord> kept = std::exchange(late_, {});
-    for (const MetaRecord& record : records) {
-      const bool place = std::holds_alternative<ParticipantRecord>(record);
-      if (place && node_->world_->mutation == Mutation::kLostPlace) continue;
-      const bool request = std::holds_alternative<CheckpointRequestRecord>(record);
-      if (request && node_->world_->mutation == Mutation::kLostRequest) continue;
-      const bool pause = std::holds_alternative<PauseRecord>(record);
-      if (pause && node_->world_->mutation == Mutation::kLostPause) continue;
-      const bool deletion = std::holds_alternative<DeletedJob>(record);
-      if (deletion && node_->world_->mutation == Mutation::kLostDeletion) continue;
-      const bool new_job = std::holds_alternative<NewJob>(record);
-      if (node_->world_->mutation == Mutation::kLateRecords && !new_job) {
-        late_.push_back(record);
-      } else {
-        kept.push_back(record);
-      }
-    }
-    for (const MetaRecord& record : kept) {
-      const auto* deleted = std::get_if<DeletedJob>(&record);
-      if (deleted == nullptr) continue;
-      node_->world_->Trace("coordinator", "deletes " + deleted->job_id);
-      node_->world_->checker.Deletes(deleted->job_id, *node_->meta_, node_->world_->loop.now(),
-                                     node_->world_->ended_job_keep);
-    }
-    const absl::Status written = kept.empty() ? absl::OkStatus() : node_->meta_->Commit(kept);
-    node_->MayDie();
-    return written;
-  }
-
- private:
-  CoordinatorNode* const node_;
-  std::vector<MetaRecord> late_;
-};
-
-struct CoordinatorNode::Life {
-  explicit Life(CoordinatorNode* node)
-      : log({.level = LogLevel::kError, .stream = &ignored}),
-        fragment_metrics(registry),
-        effect_metrics(registry),
-        lying(node->disk_.get()),
-        filling(node->disk_.get(), node->world_),
-        owner(node, absl::ZeroDuration()),
-        apply(node, absl::Milliseconds(80), true),
-        opening(node, absl::Milliseconds(300)),
-        background(node, absl::Milliseconds(300)),
-        records(node),
-        fragments(
-            {.data_dir = kDataDir, .tile_threads = 1},
-            {.fs = node->world_->mutation == Mutation::kLyingDisk ? static_cast<FileSystem*>(&lying)
-                                                                  : &filling,
-             .arbiter = node,
-             .apply = &apply,
-             .opening = &opening,
-             .background = &background,
-             .metrics = &fragment_metrics,
-             .log = &log}) {
-    absl::StatusOr<coordinator::RecoveredState> recovered =
-        coordinator::RecoverState(*node->meta_, log);
-    LH_CHECK(recovered.ok(), "the database is whole");
-    performer = std::make_unique<coordinator::Performer>(
-        coordinator::PerformerOptions{
-            .core = {.lease = node->world_->lease,
-                     .finish = absl::Seconds(60),
-                     .memory = node->world_->memory},
-            .ended_job_keep = node->world_->ended_job_keep,
-            .on_fatal =
-                [](const absl::Status& status) { LH_CHECK(false, "no fatal errors here"); }},
-        coordinator::PerformerParts{.meta = node->meta_.get(),
-                                    .records = &records,
-                                    .fragments = &fragments,
-                                    .publisher = node,
-                                    .owner = &owner,
-                                    .now = [node] { return node->world_->loop.now(); },
-                                    .job_id = [node] { return node->submitting_; },
-                                    .metrics = &effect_metrics,
-                                    .log = &log},
-        *std::move(recovered));
-  }
-
-  std::ostringstream ignored;
-  Logger log;
-  MetricRegistry registry;
-  coordinator::FragmentMetrics fragment_metrics;
-  coordinator::EffectMetrics effect_metrics;
-  LyingFileSystem lying;
-  FullFileSystem filling;
-  Runner owner, apply, opening, background;
-  Records records;
-  coordinator::Fragments fragments;
-  std::unique_ptr<coordinator::Performer> performer;
-  // Readers that take long. Each holds a store.
-  std::map<int64_t, PullSource> slow_readers;
-};
 
 bool CoordinatorNode::Runner::Submit(Task task) {
   World& world = *node_->world_;
@@ -154,12 +42,14 @@ bool CoordinatorNode::Runner::Submit(Task task) {
         views.emplace(job->id(), *std::move(view));
     }
   }
-  world.loop.At(free_at_, [node = node_, life = node_->lives_, shared, views] {
+  world.loop.At(free_at_, [node = node_, life = node_->lives_, shared, views, applies = applies_] {
     if (life != node->lives_ || !node->up()) return;
     node->Enter([&] {
       node->MayDie();
       node->views_ = views;
+      node->world_->applies = applies;
       std::move (*shared)();
+      node->world_->applies = false;
       node->Observe();
       node->views_.clear();
       node->MayDie();
@@ -202,6 +92,10 @@ void CoordinatorNode::Crash() {
   world_->Trace("coordinator", "crashes");
   life_.reset();
   ++lives_;
+  world_->applies = false;
+  world_->readable.clear();
+  // What still waits to run in that process keeps its stores here, but not there.
+  resident_.clear();
   streams_.clear();
   world_->network.BreakAll(kCoordinatorNode);
   if (world_->mutation == Mutation::kStaleDisk && earlier_disk_ != nullptr) {
@@ -212,6 +106,7 @@ void CoordinatorNode::Crash() {
                                                     : UnsyncedFate::kRandom;
     disk_ = disk_->CrashCopy(fate, world_->random.Below(1u << 30));
   }
+  RepairEnds();
   world_->loop.After(world_->Between(absl::Milliseconds(100), absl::Seconds(4)),
                      [this] { Start(); });
 }
@@ -282,8 +177,30 @@ void CoordinatorNode::Join(coordinator::JoinPool join, const Answer& answer) {
 
 void CoordinatorNode::Heartbeat(const coordinator::Heartbeat& heartbeat, const Answer& answer) {
   Enter([&] {
-    Step(heartbeat, [this, answer](const coordinator::Answer& given) { answer(Granted(given)); });
+    coordinator::Heartbeat event = heartbeat;
+    if (const absl::Status taken = TakeEvaluations(event); !taken.ok())
+      return answer(coordinator::Refuse{.status = taken});
+    Step(event, [this, event, answer](const coordinator::Answer& given) {
+      const auto job = life_->performer->Find(event.job);
+      if (job != nullptr && std::holds_alternative<coordinator::GrantLease>(given))
+        coordinator::EvaluationsStored(*job, event.pool, event.evaluations);
+      answer(Granted(given));
+    });
   });
+}
+
+absl::Status CoordinatorNode::TakeEvaluations(coordinator::Heartbeat& heartbeat) {
+  const auto job = life_->performer->Find(heartbeat.job);
+  if (job == nullptr || !job->resolved.has_value()) return absl::OkStatus();
+  const auto place = life_->performer->Place(job->id(), heartbeat.pool);
+  const std::string& incarnation =
+      heartbeat.running.empty() ? heartbeat.incarnation : heartbeat.running;
+  if (!place.has_value() || place->incarnation != incarnation || !place->live)
+    return absl::OkStatus();
+  auto reports = coordinator::TakeEvaluations(*job, heartbeat.pool, heartbeat.evaluations);
+  if (!reports.ok()) return reports.status();
+  heartbeat.evaluations = std::move(reports->taken);
+  return absl::OkStatus();
 }
 
 coordinator::Answer CoordinatorNode::Granted(const coordinator::Answer& given) {
@@ -377,9 +294,63 @@ std::optional<absl::Status> CoordinatorNode::Push(const PushRequest& push) {
     if (status.ok()) MayDie();
     if (status.ok()) status = handler.on_complete(header).status();
     handler.on_end(status, {});
+    if (status.ok() && world_->bad_reads && world_->faults) StrikeParts(push);
   });
   if (!alive) return std::nullopt;
   return status;
+}
+
+void CoordinatorNode::StrikeParts(const PushRequest& push) {
+  const auto job = life_->fragments.Find(push.from.job);
+  const auto store = job ? job->store() : nullptr;
+  if (store == nullptr) return;
+  const coordinator::ContributionKey key{push.fragment, push.version, push.from.pool,
+                                         push.from.incarnation};
+  for (const StoredPart& part : store->contributions().Parts(key)) {
+    const LogPosition body = part.body();
+    const std::string path =
+        JoinPath(JoinPath(JobFolder(kDataDir, push.from.job), "log"), LogFileName(body.file));
+    // Another stream of the pool may have repeated the last blocks.
+    if (!world_->readable.try_emplace({path, body.offset}, !world_->Chance(0.02)).second) continue;
+    if (!world_->Chance(0.03)) continue;
+    world_->Trace("coordinator",
+                  absl::StrCat("has another byte of ", push.from.pool, "'s fragment ",
+                               push.fragment, " version ", push.version));
+    ++world_->struck;
+    const auto file = disk_->Open(path);
+    LH_CHECK(file.ok(), "the log is there");
+    const int64_t at = body.offset + static_cast<int64_t>(world_->random.Below(part.body_bytes));
+    char byte = 0;
+    LH_CHECK((*file)->ReadExactly(at, {&byte, 1}).ok(), "the part is there");
+    const char before = byte;
+    byte = static_cast<char>(byte ^ (1 << world_->random.Below(8)));
+    struck_.push_back({push.from.job, path, at, before, byte, part.sequence});
+    LH_CHECK((*file)->WriteAt(at, {&byte, 1}).ok(), "the disk takes it");
+  }
+}
+
+// Damage to the newest frames of a log looks like what a crash leaves (coordinator/store/FORMAT.md,
+// rule 4).
+void CoordinatorNode::RepairEnds() {
+  for (const StruckByte& struck : std::exchange(struck_, {})) {
+    const std::string folder = JobFolder(kDataDir, struck.job);
+    const auto file = disk_->Open(struck.path);
+    const auto manifest = ReadJobManifest(*disk_, folder);
+    char byte = 0;
+    if (!file.ok() || !manifest.ok() || !(*file)->ReadExactly(struck.at, {&byte, 1}).ok() ||
+        byte != struck.after)
+      continue;
+    const auto scan =
+        ScanLog(*disk_, ParentOf(struck.path),
+                {.salt = manifest->options.log_salt, .read_only = true, .leave_out_parts = true});
+    const bool seen = scan.ok() && std::any_of(scan->damaged.begin(), scan->damaged.end(),
+                                               [&](const DamagedFrame& frame) {
+                                                 return frame.sequence == struck.sequence;
+                                               });
+    if (seen) continue;
+    LH_CHECK((*file)->WriteAt(struck.at, {&struck.before, 1}).ok() && (*file)->SyncData().ok(),
+             "the disk takes it");
+  }
 }
 
 std::optional<PullAnswer> CoordinatorNode::Pull(const PullRequest& pull) {
@@ -423,7 +394,8 @@ void CoordinatorNode::Dawdle(const PullSource& source) {
   life_->slow_readers.emplace(reader, source);
   world_->loop.After(world_->Between(absl::ZeroDuration(), kSlowReader),
                      [this, reader, life = lives_] {
-                       if (life == lives_ && up()) Enter([&] { life_->slow_readers.erase(reader); });
+                       if (life == lives_ && up())
+                         Enter([&] { life_->slow_readers.erase(reader); });
                      });
 }
 
@@ -545,11 +517,27 @@ void CoordinatorNode::JobChanged(const coordinator::LiveJob& job) {
   world_->checker.Shown(job.id(), job.state() == JobState::kPaused);
 }
 
+Uploads* CoordinatorNode::FindUploads() {
+  if (life_->uploads == nullptr) {
+    auto opened = Uploads::Open(&life_->filling, &life_->clock,
+                                {.data_dir = kDataDir, .keep = kUploadKeep, .free_min = 0});
+    if (opened.ok()) life_->uploads = *std::move(opened);
+  }
+  return life_->uploads.get();
+}
+
 // --- The clock, and what became durable.
 
 void CoordinatorNode::Tick() {
   if (!up()) return;
-  if (!Enter([this] { life_->performer->Tick(); })) return;
+  const auto tick = [this] {
+    life_->performer->Tick();
+    Uploads* const uploads = world_->uploads ? FindUploads() : nullptr;
+    if (uploads == nullptr) return;
+    uploads->SetNeeded(life_->performer->InitialUploads());
+    uploads->Sweep();
+  };
+  if (!Enter(tick)) return;
   if (world_->mutation == Mutation::kStaleDisk && world_->Chance(0.2))
     earlier_disk_ = disk_->CrashCopy(UnsyncedFate::kDropped);
   world_->loop.After(absl::Milliseconds(500), [this, life = lives_] {

@@ -15,6 +15,7 @@
 
 #include "common/metrics/registry.h"
 #include "coordinator/effects/performer.h"
+#include "coordinator/store/uploads.h"
 #include "tests/simulation/world.h"
 #include "tests/testing/memory_filesystem.h"
 #include "worker/session/core/event.h"
@@ -82,6 +83,7 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
  private:
   class Runner;
   class Records;
+  class LoopClock;
   struct Life;
   // Thrown where the process dies, caught where it was entered.
   struct Died {};
@@ -114,15 +116,28 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   // Called between two effects, where the process may crash.
   void MayDie();
   void Step(const coordinator::Event& event, const Answer& answer);
+  // As the service: what counts of the evaluations in a heartbeat.
+  absl::Status TakeEvaluations(coordinator::Heartbeat& heartbeat);
   // Whether it was answered, other than that it must come again. `accepted`: and not refused.
   bool Ask(const coordinator::Event& event, bool* accepted = nullptr);
   void Tick();
+  // A contribution is whole. The disk may have changed a byte of it, or cannot read a part of it.
+  void StrikeParts(const PushRequest& push);
+  // At a crash: gives those bytes back that recovery would take for the torn end of a log.
+  void RepairEnds();
+  // What users sent. Null: it cannot be opened now.
+  Uploads* FindUploads();
+  // The folder of this job in the import folder, with its initial parameters.
+  std::string MakeFolder(const ResolvedJob& resolved);
+  // Sends that folder.
+  absl::Status Upload(const std::string& folder, v1::InitSpec& init);
+  absl::Status ResolveBeginning(ResolvedJob& resolved);
   // Another stream, which reads the same, takes a while.
   void Dawdle(const PullSource& source);
   // What an agent is told. The checker is told first.
   coordinator::Answer Granted(const coordinator::Answer& given);
   std::vector<NodeView> NodesOf(const std::string& pool) const;
-  // If a submitted job begins with a checkpoint, tells the checker which one.
+  // If a submitted job does not begin with a pool's parameters, tells the checker with which.
   void ObserveBeginning(const ResolvedJob& resolved, const std::string& id);
   // Tells the checker of versions that became durable.
   void Observe();
@@ -145,6 +160,15 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   std::vector<Resident> resident_;
   std::string submitting_;
   int64_t readers_ = 0;
+  // Bytes that the disk changed since the last start.
+  struct StruckByte {
+    std::string job, path;
+    int64_t at = 0;
+    char before = 0, after = 0;
+    // Of the frame.
+    uint64_t sequence = 0;
+  };
+  std::vector<StruckByte> struck_;
   // Names of groups of nodes.
   int64_t groups_ = 0;
   // For a mutation: the first place of each pool and machine.

@@ -1,9 +1,12 @@
 // What the checker is told of the coordinator: versions that became durable, and memory.
 #include <algorithm>
+#include <bit>
 #include <memory>
 
+#include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "coordinator/sync/round_plan.h"
+#include "tests/simulation/coordinator_life.h"
 #include "tests/simulation/coordinator_node.h"
 
 namespace longhaul::simulation {
@@ -19,9 +22,8 @@ void CoordinatorNode::Observe() {
   for (const std::shared_ptr<coordinator::LiveJob>& job : life_->performer->All()) {
     const auto store = job->fragments ? job->fragments->store() : nullptr;
     if (store == nullptr) continue;
-    const bool known = std::any_of(resident_.begin(), resident_.end(), [&](const Resident& r) {
-      return r.store.lock() == store;
-    });
+    const bool known = std::any_of(resident_.begin(), resident_.end(),
+                                   [&](const Resident& r) { return r.store.lock() == store; });
     if (!known) resident_.push_back({store, coordinator::MemoryOf(*job->resolved)});
     for (int f = 0; f < job->fragment_count(); ++f) ObserveFragment(*job->fragments, f);
   }
@@ -43,7 +45,18 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
   LH_CHECK(outer.ok(), "one thread reads and applies");
   const auto* values = reinterpret_cast<const float*>(outer->payload.data());
   Commit commit{.version = record->version, .kind = record->kind, .pools = record->pools};
-  for (int i = 0; i < kWords; ++i) commit.parameters[i] = values[i * kBlockElements];
+  for (int i = 0; i < kWords; ++i) {
+    commit.parameters[i] = values[i * kBlockElements];
+    // A block of one value stays one.
+    for (int64_t at = i * kBlockElements; at < (i + 1) * kBlockElements; ++at) {
+      if (std::bit_cast<uint32_t>(values[at]) == std::bit_cast<uint32_t>(commit.parameters[i]))
+        continue;
+      world_->checker.Violation(absl::StrFormat("2: %s fragment %d version %d has other values",
+                                                job.id(), fragment, record->version));
+    }
+  }
+  if (!record->evaluator.empty())
+    world_->checker.Asks(job.id(), record->version, record->evaluator);
   const auto view = views_.find(job.id());
   if (view != views_.end()) {
     const ResolvedJob& resolved = *life_->performer->Find(job.id())->resolved;

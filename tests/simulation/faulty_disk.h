@@ -6,7 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "coordinator/store/uploads.h"
 #include "tests/simulation/world.h"
 #include "tests/testing/delegating_filesystem.h"
 
@@ -80,6 +84,58 @@ class FullFileSystem : public DelegatingFileSystem {
   }
 
   const World& world_;
+};
+
+// Some reads of a round fail: those of the folder with which a job begins, for the moment; those
+// that verify a contribution, for the moment, or until the next start if the world says that the
+// disk cannot read it. Other reads are left alone: once a round changes the state in place, an
+// error ends this use of the store by design.
+class UnreadableFileSystem : public DelegatingFileSystem {
+ public:
+  UnreadableFileSystem(FileSystem* base, World* world)
+      : DelegatingFileSystem(base), world_(*world) {}
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& path) override {
+    LH_ASSIGN_OR_RETURN(std::unique_ptr<File> file, DelegatingFileSystem::Open(path));
+    return std::make_unique<UnreadableFile>(std::move(file), path, this);
+  }
+  absl::StatusOr<std::unique_ptr<File>> Create(const std::string& path) override {
+    LH_ASSIGN_OR_RETURN(std::unique_ptr<File> file, DelegatingFileSystem::Create(path));
+    return std::make_unique<UnreadableFile>(std::move(file), path, this);
+  }
+
+ private:
+  class UnreadableFile : public DelegatingFile {
+   public:
+    // A file of the log gets its name once it is prepared.
+    UnreadableFile(std::unique_ptr<File> base, const std::string& path,
+                   const UnreadableFileSystem* fs)
+        : DelegatingFile(std::move(base)), path_(absl::StripSuffix(path, ".tmp")), fs_(*fs) {}
+    absl::StatusOr<int64_t> ReadAt(int64_t offset, absl::Span<char> out) const override {
+      LH_RETURN_IF_ERROR(fs_.Try(path_, offset));
+      return DelegatingFile::ReadAt(offset, out);
+    }
+
+   private:
+    const std::string path_;
+    const UnreadableFileSystem& fs_;
+  };
+  absl::Status Try(const std::string& path, int64_t offset) const {
+    if (!world_.bad_reads || !world_.applies || !world_.faults) return absl::OkStatus();
+    // Reads that verify begin with the head of a part, others behind it.
+    const auto part = world_.readable.find({path, offset});
+    const bool begins =
+        absl::StartsWith(path, kImportDir) || absl::StartsWith(path, UploadsFolder(kDataDir));
+    if (part == world_.readable.end() && !begins) return absl::OkStatus();
+    if (part != world_.readable.end() && !part->second)
+      return absl::DataLossError(absl::StrCat(path, ": the device failed"));
+    if (begins && world_.loop.now() < world_.folders_away_until)
+      return absl::UnavailableError(absl::StrCat(path, ": is not there at the moment"));
+    return world_.Chance(0.05)
+               ? absl::UnavailableError(absl::StrCat(path, ": no descriptor is left"))
+               : absl::OkStatus();
+  }
+
+  World& world_;
 };
 
 }  // namespace longhaul::simulation

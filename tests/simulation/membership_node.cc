@@ -93,9 +93,19 @@ void MembershipNode::Beat() {
   beat.pool = options_.join.pool;
   beat.incarnation = incarnation();
   beat.draining = membership_.draining();
-  Call([coordinator = coordinator_, beat, answer = Back(beat)] {
-    coordinator->Heartbeat(beat, answer);
-  });
+  const CoordinatorNode::Answer answer = Back(beat);
+  if (world_->faults && !beat.job.empty() && world_->liars.contains(beat.pool) &&
+      world_->Chance(0.5))
+    Lie(beat);
+  Call([coordinator = coordinator_, beat, answer] { coordinator->Heartbeat(beat, answer); });
+}
+
+void MembershipNode::Lie(coordinator::Heartbeat& beat) {
+  for (int64_t lies = 1 + world_->random.Below(2); lies > 0; --lies) {
+    beat.evaluations.push_back({.step = static_cast<int64_t>(world_->random.Below(12)),
+                                .version = 1 + static_cast<int64_t>(world_->random.Below(4)),
+                                .loss = world_->checker.Reports(beat.pool)});
+  }
 }
 
 void MembershipNode::Depart(absl::Duration return_within) {

@@ -81,6 +81,8 @@ class MembershipNode {
   bool Connected();
   void Join();
   void Beat();
+  // Adds evaluations of versions that the pool was not asked for.
+  void Lie(coordinator::Heartbeat& beat);
   void Leave(absl::Duration return_within);
   void Broken();
   void Answered(const coordinator::Answer& answer, const coordinator::Heartbeat& sent);

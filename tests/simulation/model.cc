@@ -21,6 +21,12 @@ float NoiseOf(uint64_t hash) {
   return static_cast<float>(static_cast<int64_t>(hash >> 40) - (1 << 23)) / (1 << 23);
 }
 
+Words InitialWords(std::string_view job, int fragment) {
+  Words words;
+  for (int i = 0; i < kWords; ++i) words[i] = NoiseOf(Mix(HashOf(job), fragment * kWords + i));
+  return words;
+}
+
 float Encoded(float value) {
   return std::bit_cast<float>(std::bit_cast<uint32_t>(value) & 0xFFFFF000u);
 }

@@ -13,6 +13,8 @@ namespace longhaul::simulation {
 
 // The coordinator's data folder on its simulated disk.
 inline constexpr char kDataDir[] = "data";
+// A folder there of users' folders.
+inline constexpr char kImportDir[] = "import";
 // At most so many checkpoints of a job are kept. No job here has as many.
 inline constexpr int kKeepAll = 1000;
 
@@ -24,6 +26,9 @@ uint64_t Mix(uint64_t a, uint64_t b);
 uint64_t HashOf(std::string_view text);
 // A value in [-1, 1) that is a function of the hash.
 float NoiseOf(uint64_t hash);
+
+// The initial parameters of a fragment in the folder that a user made for a job of this name.
+Words InitialWords(std::string_view job, int fragment);
 
 // The low bits, which the simulated codec loses.
 float Encoded(float value);

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 #include "common/base/random.h"
@@ -84,8 +86,22 @@ struct World {
   // Files of jobs that are damaged now, and how many jobs were quarantined for that.
   Damage damage;
   int quarantined = 0;
+  // Contributions of which the disk changed a byte.
+  int struck = 0;
   // Pools that may be unable to do a job while faults happen.
   std::set<std::string> misconfigured;
+  // Pools that report evaluations which they were not asked for, while faults happen.
+  std::set<std::string> liars;
+  // Whether reads fail while the coordinator runs, and bytes of contributions change on its disk.
+  bool bad_reads = false;
+  // Until then the folders with which jobs begin cannot be read.
+  absl::Time folders_away_until = absl::InfinitePast();
+  // While a round is applied.
+  bool applies = false;
+  // Where contributions lie in logs (path, byte), and whether the disk can still read them.
+  std::map<std::pair<std::string, int64_t>, bool> readable;
+  // Whether users send folders for their jobs to begin with.
+  bool uploads = false;
   // What the states of all jobs may take. From the coordinator's first restart on: `memory_later`.
   int64_t memory = std::numeric_limits<int64_t>::max();
   int64_t memory_later = std::numeric_limits<int64_t>::max();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/io/file_util.h"
+#include "coordinator/store/check.h"
 #include "coordinator/store/fatal.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_store.h"
@@ -111,7 +112,7 @@ TEST_F(DamagedPartTest, IsLeftOutByRecovery) {
 // A fragment that is not seeded needs the log from its first frame on. A part there that is left
 // out is no frame that is missing.
 TEST_F(DamagedPartTest, MayBeTheFirstFrameOfTheLog) {
-  dir_ = "jobs/first";
+  dir_ = "data/jobs/first";
   store_ = *JobStore::Create(&fs_, dir_, ManifestWith(SmallOptions()));
   const auto damaged =
       Push(*store_, {0, 0, RoundKind::kSeed, "a", CodecKind::kFp32, {}, "1"}, NoiseOf(1000, 1));
@@ -125,6 +126,10 @@ TEST_F(DamagedPartTest, MayBeTheFirstFrameOfTheLog) {
   EXPECT_EQ(store_->recovery().parts_rejected, 1);
   EXPECT_EQ(*store_->Version(0), -1);
   EXPECT_EQ(*store_->Version(1), 0);
+  store_.reset();
+  const std::vector<std::string> findings = CheckDataFolder(fs_, "data", 1).findings;
+  EXPECT_THAT(findings, testing::Contains(testing::HasSubstr("is damaged at byte")));
+  EXPECT_THAT(findings, testing::Each(testing::Not(testing::HasSubstr("begins later"))));
 }
 
 TEST_F(DamagedPartTest, IsALossOnceItIsCommitted) {
