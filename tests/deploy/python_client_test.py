@@ -412,7 +412,7 @@ class PythonClientTest(ClusterTest):
             self.assertIn(f"FAILED_PRECONDITION: FAILED_PRECONDITION: token_file {token} holds a secret", found[name])
             self.assertIn(f"chmod 600 {token}", found[name])
         for name, words in (("page of another machine", "FAILED_PRECONDITION"), ("replaced", "UNAUTHENTICATED"), ("a pool", "a token is needed"), ("another authority", "UNAVAILABLE"),
-                            ("plaintext", "UNAVAILABLE"), ("token in plaintext", "needs tls_ca"), ("nobody", "who you are"), ("half", "all of"), ("short.token", "one token of 16"),
+                            ("plaintext", "UNAVAILABLE"), ("token in plaintext", "needs tls_ca"), ("nobody", "does not identify you"), ("half", "all of"), ("short.token", "one token of 16"),
                             ("lines.token", "one token of 16"), ("folder", "is not a file"), ("none", "NOT_FOUND")):
             self.assertIn(words, found[name], name)
 

@@ -113,9 +113,9 @@ class AccessTest : public CoordinatorFixture {
   // All pages of the server, as it names them to a stranger.
   std::vector<std::string> Paths() {
     const std::string answer = Get("/nowhere");
-    const size_t here = answer.find("there are ");
+    const size_t here = answer.find("the pages are ");
     EXPECT_NE(here, std::string::npos) << answer;
-    return absl::StrSplit(answer.substr(std::min(answer.size(), here + 10)), absl::ByAnyChar(" \n"),
+    return absl::StrSplit(answer.substr(std::min(answer.size(), here + 14)), absl::ByAnyChar(" \n"),
                           absl::SkipEmpty());
   }
   std::string Audited() const {

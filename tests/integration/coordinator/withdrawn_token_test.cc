@@ -46,7 +46,7 @@ TEST_F(AccessTest, AStreamEndsWhenItsTokenIsWithdrawn) {
     }
     const grpc::Status ended = (*reader)->Finish();
     EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNAUTHENTICATED) << ended.error_message();
-    EXPECT_THAT(ended.error_message(), HasSubstr("withdrawn"));
+    EXPECT_THAT(ended.error_message(), HasSubstr("revoked"));
   }
   v1::CancelJobRequest cancel;
   cancel.set_job("watched");
