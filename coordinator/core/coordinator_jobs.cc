@@ -130,16 +130,19 @@ void Coordinator::On(const ApplyFailed& event) {
   Block(*job, event.fault.fault.message, std::move(again));
 }
 
-// The pool believes that it contributed, so it begins again.
+// The pool believes that it contributed, and pools that were refused believe that the round goes on
+// without them. So they restart.
 void Coordinator::Withdraw(Job& job, const ApplyFailed& event) {
   Participants& participants = job.exchange->participants();
+  const auto restart = [&](Participant& pool) {
+    if (pool.live()) membership_.Requeue(pool.pool);
+    Drop(job, pool, Presence::kMissed, absl::AbortedError(event.fault.fault.message));
+  };
   if (const Participant* p = participants.Find(event.damaged->pool); p != nullptr) {
     Participant& pool = participants.at(p->ordinal);
-    job.exchange->Withdraw(event.fragment, pool.ordinal);
-    if (!pool.gone() && pool.incarnation == event.damaged->incarnation) {
-      if (pool.live()) membership_.Requeue(pool.pool);
-      Drop(job, pool, Presence::kMissed, absl::AbortedError(event.fault.fault.message));
-    }
+    const std::vector<int> refused = job.exchange->Withdraw(event.fragment, pool.ordinal);
+    if (!pool.gone() && pool.incarnation == event.damaged->incarnation) restart(pool);
+    for (const int ordinal : refused) restart(participants.at(ordinal));
   }
   Touch(job);
 }

@@ -75,11 +75,15 @@ void Exchange::PoolRestarted(const Participant& pool) {
   PoolsChanged();
 }
 
-void Exchange::Withdraw(int fragment, int ordinal) {
+std::vector<int> Exchange::Withdraw(int fragment, int ordinal) {
   FragmentProgress& progress = fragments_[fragment];
+  const bool quorum = !policy_.lockstep() && progress.round->kind() != RoundKind::kSeed;
+  std::vector<int> refused;
+  if (quorum) refused = progress.round->Owing(participants_, Presence::kLive);
   progress.round->Reopen();
   progress.round->Remove(ordinal);
   progress.changed = true;
+  return refused;
 }
 
 void Exchange::PoolsChanged() {

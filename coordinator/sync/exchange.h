@@ -91,8 +91,9 @@ class Exchange {
   // owes are dropped, since the new one will make its own.
   void PoolRestarted(const Participant& pool);
   // The contribution of this pool is damaged, so the round that was to be applied takes
-  // contributions again. Requires a round of the fragment.
-  void Withdraw(int fragment, int ordinal);
+  // contributions again. Returns the live pools of a quorum that owe it one: they may have been
+  // refused while it was closed, and then go on without it. Requires a round of the fragment.
+  std::vector<int> Withdraw(int fragment, int ordinal);
   // Pools came, left or became ready: Due will look at every round again.
   void PoolsChanged();
   // Closes and returns the rounds that are to be applied. Lost pools that owed one are named; the
