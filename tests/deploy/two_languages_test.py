@@ -51,7 +51,7 @@ class TwoLanguagesTest(unittest.TestCase):
         tool = [sys.executable, "-B", ROOT / "deploy/python/longhaul/tokenize.py"]
         for arguments in ([BIN / "longhaul", "data", "check"], tool):
             page = subprocess.run([*arguments, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
-            self.assertRegex(" ".join(page.split()), rf"longest line, in MiB \({in_cpp['kLineMibDefault']}\)", arguments)
+            self.assertRegex(" ".join(page.split()), rf"longest line, in MiB \(default: {in_cpp['kLineMibDefault']}\)", arguments)
         above = str(in_cpp["kLineMibMax"] + 1)
         for arguments in ([BIN / "longhaul", "data", "check", "x"], [*tool, "--tokenizer", "x", "--out", "x", "x"]):
             result = subprocess.run([*arguments, "--line-mib-max", above], capture_output=True, text=True, timeout=60, check=False)

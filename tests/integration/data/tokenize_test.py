@@ -94,7 +94,7 @@ class TokenizeTest(unittest.TestCase):
             (self.folder / name).write_bytes(content)
             self.assertIn(message, self.run_tool(self.folder / name, code=1))
         self.assertIn("no such file", self.run_tool(self.folder / "none", code=1))
-        self.assertIn("none that it stands for", self.run_tool(self.folder / "no*", code=1))
+        self.assertIn("no file matches it as a pattern", self.run_tool(self.folder / "no*", code=1))
         (self.folder / "empty").mkdir()
         self.assertIn("empty: this folder directly contains no file", self.run_tool(self.folder / "empty", code=1))
         (self.folder / "loops").mkdir()
