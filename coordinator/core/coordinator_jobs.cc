@@ -21,6 +21,12 @@ bool AwaitsRetry(const Job& job) {
   });
 }
 
+// Between two tries the store is not open.
+void StopRetryingToOpen(Job& job) {
+  if (job.store == StoreState::kOpening && AwaitsRetry<OpenStore>(job))
+    job.store = StoreState::kClosed;
+}
+
 }  // namespace
 
 // An owner may have as many as there is room alongside them, so that none can take it all: a single
@@ -165,8 +171,7 @@ void Coordinator::On(const StoreClosed& event) {
 
 void Coordinator::Close(Job& job) {
   // A store that is being opened is closed once it is open.
-  if (job.store == StoreState::kOpening && AwaitsRetry<OpenStore>(job))
-    job.store = StoreState::kClosed;
+  StopRetryingToOpen(job);
   job.retries.clear();
   if (job.store != StoreState::kOpen) return;
   job.store = StoreState::kClosing;
@@ -238,8 +243,7 @@ void Coordinator::Retire() {
   for (const std::string& id : std::exchange(retired_, {})) {
     const auto found = jobs_.find(id);
     Job& job = *found->second;
-    if (job.store == StoreState::kOpening && AwaitsRetry<OpenStore>(job))
-      job.store = StoreState::kClosed;
+    StopRetryingToOpen(job);
     // The final checkpoint is the last one, unless its next try waits.
     const bool writing = job.state() != JobState::kCompleted &&
                          job.final_checkpoint == FinalCheckpoint::kWriting &&

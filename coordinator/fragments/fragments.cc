@@ -24,8 +24,8 @@ template <typename Result, typename Work>
 void RunThen(TaskRunner& runner, absl::AnyInvocable<void(Result)> done, Work work) {
   // Shared, since Submit destroys a task that it refuses, with everything that the task holds.
   auto shared = std::make_shared<absl::AnyInvocable<void(Result)>>(std::move(done));
-  const bool accepted = runner.Submit(
-      [shared, work = std::make_optional(std::move(work))]() mutable { (*shared)((*work)()); });
+  const bool accepted =
+      runner.Submit([shared, work = std::move(work)]() mutable { (*shared)(work()); });
   if (!accepted) (*shared)(absl::UnavailableError("too many tasks wait for the disk"));
 }
 
@@ -132,7 +132,7 @@ absl::Status Fragments::Withdraw(SharedStore& store, const absl::Status& failed)
   const std::optional<DamagedPart> part = DamagedPartOf(failed);
   if (!part.has_value()) return failed;
   store.contributions().Withdraw({part->fragment, part->version, part->pool, part->incarnation},
-                               part->sequence);
+                                 part->sequence);
   // The next attempt reads them from the checkpoint again.
   return part->pool == kCheckpointPool ? absl::UnavailableError(failed.message()) : failed;
 }

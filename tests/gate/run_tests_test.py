@@ -22,7 +22,7 @@ GTEST_SKIP = """cat <<'END'
 [ RUN      ] ATest.Works
 [       OK ] ATest.Works (0 ms)
 [ RUN      ] All/ATest.NeedsSomething/0
-/root/a_test.cc:30: Skipped
+tests/a_test.cc:30: Skipped
 {reason}
 
 [  SKIPPED ] All/ATest.NeedsSomething/0, where GetParam() = 1 (2 ms)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/rpc/channel.h"
 #include "common/rpc/status_conversion.h"
@@ -76,6 +77,24 @@ class CoordinatorFixture : public ::testing::Test {
     spec.mutable_sync()->mutable_down()->set_codec(v1::FP32);
     spec.mutable_pools()->set_min(pools);
     spec.mutable_pools()->set_max(pools);
+    return spec;
+  }
+  // For one pool. It names the data of so many others: 4 KB each.
+  static v1::JobSpec LargeSpec(const std::string& name, int others) {
+    v1::JobSpec spec = Spec(name, 1);
+    v1::TransformerSpec& shape = *spec.mutable_model()->mutable_transformer();
+    shape.set_layers(1);
+    shape.set_dim(32);
+    shape.set_heads(2);
+    shape.set_ff_dim(64);
+    shape.set_context(32);
+    spec.mutable_train()->set_batch(1);
+    spec.mutable_data()->mutable_text()->set_path("x");
+    for (int i = 0; i < others; ++i) {
+      v1::PoolData* const data = spec.mutable_data()->add_pools();
+      data->set_pool(absl::StrCat("p", i));
+      data->mutable_text()->set_path(std::string(4000, 'x'));
+    }
     return spec;
   }
 

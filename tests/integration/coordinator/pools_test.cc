@@ -326,21 +326,7 @@ TEST_F(PoolsTest, ANodeThatAsksForItsKeptJobsAgainAndAgainGetsNoAnswer) {
 }
 
 TEST_F(PoolsTest, ALargeSpecComesWithTheAssignmentUnlessItIsThere) {
-  v1::JobSpec spec = Spec("large", 1);
-  v1::TransformerSpec& shape = *spec.mutable_model()->mutable_transformer();
-  shape.set_layers(1);
-  shape.set_dim(32);
-  shape.set_heads(2);
-  shape.set_ff_dim(64);
-  shape.set_context(32);
-  spec.mutable_train()->set_batch(1);
-  spec.mutable_data()->mutable_text()->set_path("x");
-  for (int i = 0; i < 40; ++i) {
-    v1::PoolData* const data = spec.mutable_data()->add_pools();
-    data->set_pool(absl::StrCat("p", i));
-    data->mutable_text()->set_path(std::string(4000, 'x'));
-  }
-  const auto job = Submit(spec);
+  const auto job = Submit(LargeSpec("large", 40));
   ASSERT_TRUE(job.ok()) << job.status();
   v1::JoinRequest join;
   join.set_pool("site-a");

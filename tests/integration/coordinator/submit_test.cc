@@ -154,20 +154,7 @@ TEST_F(SubmitTest, APageMayHaveManyJobs) {
 // Each spec has almost 1 MiB. A list has what lists show.
 TEST_F(SubmitTest, AListHasNoLargePartsOfSpecs) {
   constexpr int kJobs = 12;
-  v1::JobSpec spec = Spec("job", 1);
-  v1::TransformerSpec& shape = *spec.mutable_model()->mutable_transformer();
-  shape.set_layers(1);
-  shape.set_dim(32);
-  shape.set_heads(2);
-  shape.set_ff_dim(64);
-  shape.set_context(32);
-  spec.mutable_train()->set_batch(1);
-  spec.mutable_data()->mutable_text()->set_path("x");
-  for (int i = 0; i < 240; ++i) {
-    v1::PoolData* const data = spec.mutable_data()->add_pools();
-    data->set_pool(absl::StrCat("p", i));
-    data->mutable_text()->set_path(std::string(4000, 'x'));
-  }
+  v1::JobSpec spec = LargeSpec("job", 240);
   for (int i = 0; i < kJobs; ++i) {
     spec.set_name(absl::StrCat("job-", i));
     ASSERT_TRUE(Submit(spec).ok());

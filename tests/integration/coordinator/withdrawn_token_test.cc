@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -17,13 +18,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
+absl::Status SubmitAsBob(const std::shared_ptr<grpc::Channel>& channel, v1::JobSpec spec) {
+  v1::SubmitJobRequest submit;
+  *submit.mutable_spec() = std::move(spec);
+  return CallAny(channel, "/longhaul.v1.JobService/SubmitJob", submit.SerializeAsString(),
+                 kSubmitterToken);
+}
+
 TEST_F(AccessTest, AStreamEndsWhenItsTokenIsWithdrawn) {
   const auto channel = Anybody();
-  v1::SubmitJobRequest submit;
-  *submit.mutable_spec() = Spec("watched");
-  ASSERT_EQ(CallAny(channel, "/longhaul.v1.JobService/SubmitJob", submit.SerializeAsString(),
-                    kSubmitterToken),
-            absl::OkStatus());
+  ASSERT_EQ(SubmitAsBob(channel, Spec("watched")), absl::OkStatus());
   const auto stub = v1::JobService::NewStub(channel);
   v1::WatchJobRequest request;
   request.set_job("watched");
@@ -90,11 +94,7 @@ class HungDiskTest : public AccessTest {
 
 TEST_F(HungDiskTest, CallsOfAWithdrawnTokenEndBesideADiskThatHangs) {
   const auto channel = Anybody();
-  v1::SubmitJobRequest submit;
-  *submit.mutable_spec() = Spec("watched");
-  ASSERT_EQ(CallAny(channel, "/longhaul.v1.JobService/SubmitJob", submit.SerializeAsString(),
-                    kSubmitterToken),
-            absl::OkStatus());
+  ASSERT_EQ(SubmitAsBob(channel, Spec("watched")), absl::OkStatus());
   const auto stub = v1::JobService::NewStub(channel);
   grpc::ClientContext context;
   context.AddMetadata("authorization", absl::StrCat("Bearer ", kViewerToken));

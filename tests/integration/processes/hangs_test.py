@@ -45,6 +45,15 @@ class HangsTest(ClusterTest):
         self.cluster.environment[name] = {"LD_PRELOAD": str(HANGING_DISK), "HANGING_DISK": str(self.flag),
                                           "ASAN_OPTIONS": "verify_asan_link_order=0"}
 
+    def run_on_hanging_disk(self):
+        """Two pools train, and the coordinator's disk can hang."""
+        self.on_hanging_disk("coordinator")
+        self.cluster.start_coordinator()
+        for pool in ("site-a", "site-b"):
+            self.cluster.start_worker(pool)
+        self.cluster.submit(steps=100_000)
+        self.cluster.wait_step(60)
+
     def hang(self, text):
         self.flag.with_suffix(".new").write_text(text)
         self.flag.with_suffix(".new").rename(self.flag)
@@ -82,12 +91,7 @@ class HangsTest(ClusterTest):
         self.assertEqual(self.asked_to_stop(worker, 30), 0)
 
     def test_the_database_hangs(self):
-        self.on_hanging_disk("coordinator")
-        self.cluster.start_coordinator()
-        for pool in ("site-a", "site-b"):
-            self.cluster.start_worker(pool)
-        self.cluster.submit(steps=100_000)
-        self.cluster.wait_step(60)
+        self.run_on_hanging_disk()
         self.hang("coordinator.db")
         self.not_ready(self.cluster.http, "coordinator.db")
         for call in (["get", "tiny"], ["list"], ["cancel", "tiny"]):
@@ -107,12 +111,7 @@ class HangsTest(ClusterTest):
         self.assertIn("exits now without finishing: nothing has been decided for", self.cluster.log("coordinator"))
 
     def test_a_jobs_log_hangs(self):
-        self.on_hanging_disk("coordinator")
-        self.cluster.start_coordinator()
-        for pool in ("site-a", "site-b"):
-            self.cluster.start_worker(pool)
-        self.cluster.submit(steps=100_000)
-        self.cluster.wait_step(60)
+        self.run_on_hanging_disk()
         self.hang("/log/")
         wait_until(lambda: "/log/" in self.cluster.job()["waiting_for"], 40, "the job to name what it waits for")
         self.assertRegex(self.cluster.job()["waiting_for"], r"^the coordinator's disk: \w+ of .*/log/.* has not returned for \d+s$")
