@@ -218,6 +218,7 @@ LoggedCommit DescribeRound(const RoundInput& round, const Digest128& previous) {
   commit.previous = previous;
   for (const Contribution& contribution : round.contributions) {
     commit.record.pools.push_back(contribution.pool);
+    commit.record.incarnations.push_back(contribution.parts.front().info.incarnation);
     commit.weights.push_back(contribution.weight);
     std::vector<LoggedCommit::Input>& inputs = commit.inputs.emplace_back();
     for (const StoredPart& part : contribution.parts) {
@@ -255,9 +256,14 @@ absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
 
 absl::Status JobStore::VerifyContributions(const RoundInput& round) {
   const absl::Status verified = VerifyParts(*log_, round.contributions, apply_threads_);
-  // Frames after this say that it was durable. So recovery does not take it for the torn end of the
-  // log, and leaves it out alone.
-  if (DamagedPartOf(verified).has_value()) LH_RETURN_IF_ERROR(log_->Sync());
+  if (!DamagedPartOf(verified).has_value()) return verified;
+  // A frame after it must say that it was durable: so recovery does not take it for the torn end of
+  // the log, and leaves it out alone. A downlink part without tiles is that frame.
+  LH_RETURN_IF_ERROR(log_->Sync());
+  const std::string no_tiles =
+      EncodeDownlinkPart({.fragment = round.fragment, .version = round.version});
+  LH_RETURN_IF_ERROR(log_->Append(FrameType::kDownlink, no_tiles, {}).status());
+  LH_RETURN_IF_ERROR(log_->Sync());
   return verified;
 }
 

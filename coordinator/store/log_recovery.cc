@@ -198,13 +198,14 @@ class LogScanner {
     return after;
   }
 
-  // Where the frame after the next one begins, if the next one is a part with a good header, at
-  // `offset` or at the beginning of the next file.
+  // Where the frame after the next one begins, if the next one is a part with a good header, at the
+  // beginning of the next file or at `offset`. If both have its sequence, the log went on in the
+  // next file after the frame at `offset` was torn.
   absl::StatusOr<std::optional<LogPosition>> AfterPart(size_t index, int64_t offset) {
     if (!options_.leave_out_parts) return std::nullopt;
     for (const auto& [at, begin] :
-         {std::pair(index, offset), std::pair(index + 1, kLogFileHeaderBytes)}) {
-      if (at == files_.size()) break;
+         {std::pair(index + 1, kLogFileHeaderBytes), std::pair(index, offset)}) {
+      if (at == files_.size()) continue;
       LH_ASSIGN_OR_RETURN(const std::optional<FrameHeader> header, ReadHeader(files_[at], begin));
       if (!header.has_value() || header->sequence != next_sequence_ ||
           header->type != FrameType::kPart ||

@@ -109,6 +109,37 @@ TEST_F(DamagedPartTest, IsLeftOutByRecovery) {
   EXPECT_TRUE(commit.ok()) << commit.status();
 }
 
+// It was found damaged, and the coordinator ended before it wrote anything else. The part is not
+// the torn end of the log, so the commit after it counts.
+TEST_F(DamagedPartTest, IsNoTornEndOnceItWasFound) {
+  const Contribution damaged = PushOf("a");
+  ASSERT_TRUE(Round(*store_, 1, RoundKind::kOuter, {NoiseOf(384, 5)}).ok());
+  Damage(damaged.parts[0], damaged.parts[0].head_bytes);
+  const absl::Status refused = store_->Apply({0, 1, RoundKind::kOuter, {damaged}, ""}).status();
+  ASSERT_TRUE(DamagedPartOf(refused).has_value()) << refused;
+  Reopen();
+  EXPECT_EQ(store_->recovery().parts_rejected, 1);
+  EXPECT_EQ(*store_->Version(1), 1);
+}
+
+// An interrupted write of a part is left in the file before: the log went on in the next file with
+// a part of the same sequence, which the disk changed later.
+TEST_F(DamagedPartTest, MayFollowATornPartOfItsSequence) {
+  const Contribution torn = PushOf("a");
+  Damage(torn.parts[0], torn.parts[0].head_bytes);
+  Reopen();
+  EXPECT_EQ(store_->recovery().parts_rejected, 0);
+  const Contribution damaged = PushOf("b");
+  EXPECT_EQ(damaged.parts[0].sequence, torn.parts[0].sequence);
+  EXPECT_GT(damaged.parts[0].payload.file, torn.parts[0].payload.file);
+  ASSERT_TRUE(Round(*store_, 1, RoundKind::kOuter, {NoiseOf(384, 5)}).ok());
+  const Contribution last = PushOf("c");
+  Damage(damaged.parts[0], damaged.parts[0].head_bytes);
+  Reopen();
+  EXPECT_EQ(store_->recovery().parts_rejected, 1);
+  EXPECT_EQ(*store_->Version(1), 1);
+}
+
 // A fragment that is not seeded needs the log from its first frame on. A part there that is left
 // out is no frame that is missing.
 TEST_F(DamagedPartTest, MayBeTheFirstFrameOfTheLog) {
