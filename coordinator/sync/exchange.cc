@@ -80,6 +80,8 @@ std::vector<int> Exchange::Withdraw(int fragment, int ordinal) {
   const bool quorum = !policy_.lockstep() && progress.round->kind() != RoundKind::kSeed;
   std::vector<int> refused;
   if (quorum) refused = progress.round->Owing(participants_, Presence::kLive);
+  // Another pool may have been asked meanwhile, and its parameters for this fragment were refused.
+  if (progress.round->kind() == RoundKind::kSeed) seeder_.reset();
   progress.round->Reopen();
   progress.round->Remove(ordinal);
   progress.changed = true;

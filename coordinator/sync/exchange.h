@@ -92,7 +92,8 @@ class Exchange {
   void PoolRestarted(const Participant& pool);
   // The contribution of this pool is damaged, so the round that was to be applied takes
   // contributions again. Returns the live pools of a quorum that owe it one: they may have been
-  // refused while it was closed, and then go on without it. Requires a round of the fragment.
+  // refused while it was closed, and then go on without it. Requires a round of the fragment. For
+  // the initial parameters a pool is asked anew.
   std::vector<int> Withdraw(int fragment, int ordinal);
   // Pools came, left or became ready: Due will look at every round again.
   void PoolsChanged();
