@@ -49,7 +49,7 @@ int TestOneInput(const uint8_t* data, size_t size) {
     progress.Report("oslo", incarnation, start_step, std::move(told));
     CheckSums(progress);
   }
-  v1::Job saved, again;
+  store::v1::JobCounters saved, again;
   progress.Save(&saved);
   coordinator::JobProgress restored(1);
   restored.Restore(saved);

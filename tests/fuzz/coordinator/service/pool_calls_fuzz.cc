@@ -101,6 +101,12 @@ class Coordinating {
   coordinator::Event Done(const coordinator::WriteCheckpoint& work) const {
     return coordinator::CheckpointWritten{work.job, work.final, work.cycle};
   }
+  coordinator::Event Done(const coordinator::CloseStore& work) const {
+    return coordinator::StoreClosed{work.job};
+  }
+  coordinator::Event Done(const coordinator::RemoveLog& work) const {
+    return coordinator::LogRemoved{work.job};
+  }
   coordinator::Event Done(const coordinator::RemoveFiles& work) const {
     return coordinator::FilesRemoved{work.job};
   }
