@@ -142,6 +142,7 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
                           .last_version = rounds.plan().LastVersion(f)};
     if (const auto& round = rounds.fragment(f).round) {
       fragment.called = round->called();
+      fragment.applying = round->applying();
       for (const auto& [ordinal, incarnation] : round->contributors()) {
         if (rounds.participants().at(ordinal).incarnation == incarnation)
           fragment.contributors.push_back(ordinal);

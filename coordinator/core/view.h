@@ -45,6 +45,8 @@ struct FragmentView {
   std::vector<int> contributors;
   // The round that makes version + 1 is called.
   bool called = false;
+  // It is closed, and being applied.
+  bool applying = false;
 };
 
 // A pool that cannot do a job now.

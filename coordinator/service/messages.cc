@@ -19,6 +19,7 @@ v1::Commit ToProto(const CommitRecord& commit, const std::string& job_id) {
   message.set_kind(ToProto(commit.kind));
   *message.mutable_digest() = ToProto(commit.digest);
   message.mutable_pools()->Assign(commit.pools.begin(), commit.pools.end());
+  message.mutable_incarnations()->Assign(commit.incarnations.begin(), commit.incarnations.end());
   message.set_downlink_bytes(commit.downlink_bytes);
   message.set_downlink_nmse(commit.downlink_nmse);
   message.set_evaluator(commit.evaluator);

@@ -30,10 +30,13 @@ void FillFragment(const LiveJob& job, const FragmentView& view, int fragment, co
     *plan->mutable_digest() = ToProto(commit->digest);
     *plan->mutable_commit() = ToProto(*commit, job.id());
     // All names in all fragments may be too many for a message.
-    auto& pools = *plan->mutable_commit()->mutable_pools();
-    pools.erase(std::remove_if(pools.begin(), pools.end(),
-                               [&](const std::string& pool) { return pool != rank.pool; }),
-                pools.end());
+    plan->mutable_commit()->clear_pools();
+    plan->mutable_commit()->clear_incarnations();
+    const auto pool = std::find(commit->pools.begin(), commit->pools.end(), rank.pool);
+    if (pool != commit->pools.end()) {
+      plan->mutable_commit()->add_pools(*pool);
+      plan->mutable_commit()->add_incarnations(commit->incarnations[pool - commit->pools.begin()]);
+    }
   }
 }
 

@@ -105,6 +105,7 @@ std::string EncodeCommit(const LoggedCommit& commit) {
   for (size_t i = 0; i < record.pools.size(); ++i) {
     store::v1::CommitContribution& contribution = *head.add_contributions();
     contribution.set_pool(record.pools[i]);
+    contribution.set_incarnation(record.incarnations[i]);
     contribution.set_weight(commit.weights[i]);
     for (const LoggedCommit::Input& input : commit.inputs[i]) {
       store::v1::FrameRef& part = *contribution.add_parts();
@@ -173,6 +174,7 @@ absl::StatusOr<LoggedCommit> DecodeCommit(absl::string_view bytes) {
   if (head.due_us() != 0) record.due = absl::FromUnixMicros(head.due_us());
   for (const store::v1::CommitContribution& contribution : head.contributions()) {
     record.pools.push_back(contribution.pool());
+    record.incarnations.push_back(contribution.incarnation());
     commit.weights.push_back(contribution.weight());
     std::vector<LoggedCommit::Input>& inputs = commit.inputs.emplace_back();
     for (const store::v1::FrameRef& part : contribution.parts()) {

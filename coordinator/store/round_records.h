@@ -78,6 +78,8 @@ struct CommitRecord {
   Digest128 digest;
   // In the order of the sum.
   std::vector<std::string> pools;
+  // One for each pool, or "": an earlier version wrote the commit.
+  std::vector<std::string> incarnations;
   // As given to the round. The store does not interpret them. `due`: InfinitePast if not known.
   std::string evaluator;
   absl::Time due = absl::InfinitePast();

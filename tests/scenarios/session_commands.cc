@@ -48,7 +48,8 @@ session::Event Plan(const Command& c) {
 session::Event CommitCame(const Command& c) {
   const int64_t version = c.Number("version");
   return session::CommitPublished{
-      FragmentOf(c), {version, KindOf(c, version), c.Has("evaluate"), c.Has("contributed")}};
+      FragmentOf(c),
+      {version, KindOf(c, version), c.Has("evaluate"), c.Has("contributed"), c.Has("earlier")}};
 }
 
 session::Event Called(const Command& c) {

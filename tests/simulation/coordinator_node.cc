@@ -34,14 +34,8 @@ bool CoordinatorNode::Runner::Submit(Task task) {
   World& world = *node_->world_;
   auto shared = std::make_shared<Task>(std::move(task));
   free_at_ = std::max(free_at_, world.loop.now()) + world.Between(absl::ZeroDuration(), at_most_);
-  // What was so when the round was decided.
   Views views;
-  if (applies_) {
-    for (const auto& job : node_->life_->performer->All()) {
-      if (auto view = node_->life_->performer->View(job->id()); view.has_value())
-        views.emplace(job->id(), *std::move(view));
-    }
-  }
+  if (applies_) views = node_->Decided();
   world.loop.At(free_at_, [node = node_, life = node_->lives_, shared, views, applies = applies_] {
     if (life != node->lives_ || !node->up()) return;
     node->Enter([&] {
@@ -56,6 +50,32 @@ bool CoordinatorNode::Runner::Submit(Task task) {
     });
   });
   return true;
+}
+
+// A round whose files could not be read is tried again: pools that became ready meanwhile had no
+// part in the decision.
+CoordinatorNode::Views CoordinatorNode::Decided() {
+  Views views;
+  for (const auto& job : life_->performer->All()) {
+    const auto view = life_->performer->View(job->id());
+    for (int f = 0; view.has_value() && f < static_cast<int>(view->fragments.size()); ++f) {
+      const FragmentKey key{job->id(), f};
+      const coordinator::FragmentView& fragment = view->fragments[f];
+      const auto first = closed_.find(key);
+      if (first != closed_.end() &&
+          (!fragment.applying || first->second.fragments[f].version != fragment.version))
+        closed_.erase(first);
+      if (!fragment.applying) continue;
+      const auto& then = closed_.try_emplace(key, *view).first->second.participants;
+      coordinator::JobView& decided = views.emplace(key, *view).first->second;
+      std::erase_if(decided.participants, [&](const coordinator::ParticipantView& p) {
+        return std::none_of(then.begin(), then.end(), [&](const auto& t) {
+          return t.pool == p.pool && t.incarnation == p.incarnation && t.start_step.has_value();
+        });
+      });
+    }
+  }
+  return views;
 }
 
 CoordinatorNode::CoordinatorNode(World* world)
@@ -252,7 +272,8 @@ void CoordinatorNode::Watch(const RankId& who, Stream stream) {
            world_->checker.Admitted(admitted);
            const v1::PlanEvent event =
                coordinator::MakePlan(*life_->performer->Find(who.job), *view, admitted);
-           absl::StatusOr<session::Plan> plan = session::PlanFromProto(event.plan(), who.pool);
+           absl::StatusOr<session::Plan> plan =
+               session::PlanFromProto(event.plan(), {who.pool, who.incarnation});
            LH_CHECK(plan.ok(), "the coordinator's plans can be read");
            stream(session::PlanReceived{*std::move(plan)});
            streams_[{who.job, who.pool, who.rank}] = {who.incarnation, stream};
@@ -332,7 +353,14 @@ void CoordinatorNode::StrikeParts(const PushRequest& push) {
 // Damage to the newest frames of a log looks like what a crash leaves (coordinator/store/FORMAT.md,
 // rule 4).
 void CoordinatorNode::RepairEnds() {
-  for (const StruckByte& struck : std::exchange(struck_, {})) {
+  const auto open = [&](const StruckByte& struck) {
+    return std::any_of(resident_.begin(), resident_.end(),
+                       [&](const Resident& resident) { return resident.job == struck.job; });
+  };
+  const auto closed = std::stable_partition(struck_.begin(), struck_.end(), open);
+  const std::vector<StruckByte> ended(closed, struck_.end());
+  struck_.erase(closed, struck_.end());
+  for (const StruckByte& struck : ended) {
     const std::string folder = JobFolder(kDataDir, struck.job);
     const auto file = disk_->Open(struck.path);
     const auto manifest = ReadJobManifest(*disk_, folder);
@@ -343,11 +371,7 @@ void CoordinatorNode::RepairEnds() {
     const auto scan =
         ScanLog(*disk_, ParentOf(struck.path),
                 {.salt = manifest->options.log_salt, .read_only = true, .leave_out_parts = true});
-    const bool seen = scan.ok() && std::any_of(scan->damaged.begin(), scan->damaged.end(),
-                                               [&](const DamagedFrame& frame) {
-                                                 return frame.sequence == struck.sequence;
-                                               });
-    if (seen) continue;
+    if (!scan.ok() || scan->start.next_sequence > struck.sequence) continue;
     LH_CHECK((*file)->WriteAt(struck.at, {&struck.before, 1}).ok() && (*file)->SyncData().ok(),
              "the disk takes it");
   }
@@ -453,8 +477,8 @@ void CoordinatorNode::CommitPublished(const coordinator::LiveJob& job,
   for (const auto& [key, watcher] : streams_) {
     const auto& [id, pool, rank] = key;
     if (id != job.id()) continue;
-    watcher.stream(
-        session::CommitPublished{commit.fragment, *session::CommitFromProto(message, pool)});
+    const auto read = session::CommitFromProto(message, {pool, watcher.incarnation});
+    watcher.stream(session::CommitPublished{commit.fragment, *read});
   }
 }
 

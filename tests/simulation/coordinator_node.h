@@ -81,6 +81,9 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   std::optional<PullAnswer> Pull(const PullRequest& pull);
 
  private:
+  using FragmentKey = std::pair<std::string, int>;
+  using Views = std::map<FragmentKey, coordinator::JobView>;
+
   class Runner;
   class Records;
   class LoopClock;
@@ -109,6 +112,9 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   absl::Status Complete(const coordinator::ContributionId& contribution) override;
   void StoreFailed(const std::string& job, const absl::Status& status) override;
 
+  // The view of each fragment's job whose round is being applied, with the pools that had a part in
+  // the decision to close the round.
+  Views Decided();
   // Of the process that runs.
   coordinator::Performer& performer() const;
   // Runs a function in the process. False: the process crashed meanwhile.
@@ -123,7 +129,8 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   void Tick();
   // A contribution is whole. The disk may have changed a byte of it, or cannot read a part of it.
   void StrikeParts(const PushRequest& push);
-  // At a crash: gives those bytes back that recovery would take for the torn end of a log.
+  // Gives those bytes back that recovery would take for the torn end of a log, of jobs whose store
+  // is not in memory.
   void RepairEnds();
   // What users sent. Null: it cannot be opened now.
   Uploads* FindUploads();
@@ -155,6 +162,7 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   // The stores that were open, with what each takes while anything holds it.
   struct Resident {
     std::weak_ptr<coordinator::SharedStore> store;
+    std::string job;
     int64_t memory = 0;
   };
   std::vector<Resident> resident_;
@@ -173,9 +181,10 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   int64_t groups_ = 0;
   // For a mutation: the first place of each pool and machine.
   std::map<std::pair<std::string, std::string>, NodePlace> first_places_;
-  // The pools of each job when the round that is now applied was decided.
-  using Views = std::map<std::string, coordinator::JobView>;
+  // The pools of each fragment's job when the round that is now applied was decided.
   Views views_;
+  // Likewise, for each fragment's newest round.
+  Views closed_;
   std::map<std::string, OuterRule> rules_;
   // For a mutation: the first push of each job, fragment and version.
   std::map<std::tuple<std::string, int, int64_t>, Words> first_words_;

@@ -19,12 +19,13 @@ constexpr absl::Duration kEnoughGrace = absl::Seconds(3);
 
 void CoordinatorNode::Observe() {
   std::erase_if(resident_, [](const Resident& resident) { return resident.store.expired(); });
+  RepairEnds();
   for (const std::shared_ptr<coordinator::LiveJob>& job : life_->performer->All()) {
     const auto store = job->fragments ? job->fragments->store() : nullptr;
     if (store == nullptr) continue;
     const bool known = std::any_of(resident_.begin(), resident_.end(),
                                    [&](const Resident& r) { return r.store.lock() == store; });
-    if (!known) resident_.push_back({store, coordinator::MemoryOf(*job->resolved)});
+    if (!known) resident_.push_back({store, job->id(), coordinator::MemoryOf(*job->resolved)});
     for (int f = 0; f < job->fragment_count(); ++f) ObserveFragment(*job->fragments, f);
   }
   int64_t memory = 0;
@@ -57,7 +58,7 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
   }
   if (!record->evaluator.empty())
     world_->checker.Asks(job.id(), record->version, record->evaluator);
-  const auto view = views_.find(job.id());
+  const auto view = views_.find({job.id(), fragment});
   if (view != views_.end()) {
     const ResolvedJob& resolved = *life_->performer->Find(job.id())->resolved;
     const RoundPlan plan(resolved.schedule, resolved.spec.train().steps(),

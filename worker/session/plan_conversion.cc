@@ -1,6 +1,5 @@
 #include "worker/session/plan_conversion.h"
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
@@ -39,16 +38,24 @@ bool IsSchedule(const v1::FragmentPlan& fragment, const v1::Plan& plan) {
 
 }  // namespace
 
-absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, std::string_view pool) {
+absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, const PoolIdentity& self) {
   const std::optional<RoundKind> kind = RoundKindFromProto(commit.kind());
   if (!kind) return Bad(absl::StrFormat("unknown kind of round %d", commit.kind()));
-  return Commit{.version = commit.version(),
-                .kind = *kind,
-                .evaluate = commit.evaluator() == pool,
-                .contributed = absl::c_linear_search(commit.pools(), pool)};
+  if (!commit.incarnations().empty() && commit.incarnations_size() != commit.pools_size())
+    return Bad("a commit's pools and incarnations differ in number");
+  Commit result{.version = commit.version(), .kind = *kind};
+  result.evaluate = commit.evaluator() == self.pool;
+  for (int i = 0; i < commit.pools_size(); ++i) {
+    if (commit.pools(i) != self.pool) continue;
+    result.contributed = true;
+    // A commit of an earlier version of the coordinator does not say which incarnation's it was.
+    const bool known = !commit.incarnations().empty() && !commit.incarnations(i).empty();
+    result.earlier = known && commit.incarnations(i) != self.incarnation;
+  }
+  return result;
 }
 
-absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) {
+absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, const PoolIdentity& self) {
   Plan result{.steps = plan.steps(),
               .alpha = plan.alpha(),
               .final_round = plan.final_round(),
@@ -78,7 +85,7 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool) 
                       .contributed = fragment.contributed(),
                       .called = fragment.called()};
     if (fragment.version() >= 0) {
-      LH_ASSIGN_OR_RETURN(item.newest, CommitFromProto(fragment.commit(), pool));
+      LH_ASSIGN_OR_RETURN(item.newest, CommitFromProto(fragment.commit(), self));
       if (item.newest.version != fragment.version()) return Bad("a version and its commit differ");
     }
     result.fragments.push_back(item);

@@ -14,11 +14,15 @@
 
 namespace longhaul::session {
 
-// `pool`: the name of this pool.
-absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, std::string_view pool);
+// Who reads the message.
+struct PoolIdentity {
+  std::string_view pool, incarnation;
+};
+
+absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, const PoolIdentity& self);
 // The canonical layouts of the fragments. Every unit of `model` must lie in exactly one of them.
 absl::StatusOr<std::vector<FragmentLayout>> LayoutsFromProto(const v1::Plan& plan,
                                                              const ModelLayout& model);
-absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, std::string_view pool);
+absl::StatusOr<Commit> CommitFromProto(const v1::Commit& commit, const PoolIdentity& self);
 
 }  // namespace longhaul::session

@@ -108,6 +108,7 @@ class RankSession::Impl {
   std::unique_ptr<PlanWatcher> MakeWatcher();
   void OnPlanEvent(const v1::PlanEvent& event);
   absl::Status OnPlan(const v1::Plan& plan);
+  PoolIdentity self() const { return {options_.pool, options_.incarnation}; }
   bool HasFragment(int fragment) const {
     return fragment >= 0 && fragment < static_cast<int>(exchange_.fragments().size());
   }
@@ -369,7 +370,7 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
       Post(Ended{event.ended().reason()});
       break;
     case v1::PlanEvent::kCommit:
-      if (auto commit = CommitFromProto(event.commit(), options_.pool); !commit.ok()) {
+      if (auto commit = CommitFromProto(event.commit(), self()); !commit.ok()) {
         status = commit.status();
       } else if (!HasFragment(event.commit().fragment())) {
         status = absl::InvalidArgumentError("a commit of an unknown fragment");
@@ -387,7 +388,7 @@ void RankSession::Impl::OnPlanEvent(const v1::PlanEvent& event) {
 }
 
 absl::Status RankSession::Impl::OnPlan(const v1::Plan& plan) {
-  LH_ASSIGN_OR_RETURN(Plan core_plan, PlanFromProto(plan, options_.pool));
+  LH_ASSIGN_OR_RETURN(Plan core_plan, PlanFromProto(plan, self()));
   if (exchange_.fragments().empty()) {
     steps_ = core_plan.steps;
     quorum_ = core_plan.quorum;

@@ -22,6 +22,8 @@ struct Commit {
   bool evaluate = false;
   // This pool is among the commit's pools.
   bool contributed = false;
+  // With the contribution of an earlier incarnation.
+  bool earlier = false;
 };
 
 struct FragmentPlan {

@@ -126,9 +126,10 @@ bool Session::MergeNext(int index, Actions& out) {
     // Before the first step there are no local parameters to keep.
     const bool outer_only = commit.kind == RoundKind::kFinal || step_ == begin_step_;
     fragment.merging = plan_.quorum;
+    // This incarnation may have pushed, too, though that of an earlier one was being applied.
+    const bool earlier = commit.earlier || !fragment.pushed;
     out.push_back(Merge{index, version, commit.kind, outer_only ? 0 : plan_.alpha,
-                        fragment.pushed && commit.contributed,
-                        !fragment.pushed && commit.contributed});
+                        commit.contributed && !earlier, commit.contributed && earlier});
   }
   fragment.held = version;
   fragment.pulled = fragment.pull_asked = fragment.pushed = fragment.sent = false;

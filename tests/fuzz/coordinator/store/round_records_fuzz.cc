@@ -76,7 +76,8 @@ std::vector<Seed> Seeds() {
   const std::vector<SegmentRef> segments = {{0, 128, 0}, {1, 172, 0}};
   const std::string payload(1200, '\x01');
   LoggedCommit commit;
-  commit.record = {.version = 4, .pools = {"oslo", "kyoto"}, .evaluator = "oslo"};
+  commit.record = {
+      .version = 4, .pools = {"oslo", "kyoto"}, .incarnations = {"1", ""}, .evaluator = "oslo"};
   commit.arithmetic = 1;
   commit.first_downlink = 7;
   commit.weights = {1, 1};

@@ -52,7 +52,7 @@ std::vector<Seed> Seeds() {
 int TestOneInput(const uint8_t* data, size_t size) {
   v1::Plan proto;
   if (!proto.ParseFromArray(data, static_cast<int>(size))) return 0;
-  const absl::StatusOr<session::Plan> plan = session::PlanFromProto(proto, "oslo");
+  const absl::StatusOr<session::Plan> plan = session::PlanFromProto(proto, {"oslo", "1"});
   CheckDocumented(plan.status(), {absl::StatusCode::kInvalidArgument});
   if (plan.ok()) CheckSchedule(*plan);
   const ModelLayout model = SmallModel();

@@ -98,7 +98,7 @@ class Rank {
     v1::Plan proto;
     const absl::string_view bytes = input_.String();
     if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-    absl::StatusOr<session::Plan> plan = session::PlanFromProto(proto, kPool);
+    absl::StatusOr<session::Plan> plan = session::PlanFromProto(proto, {kPool, "1"});
     if (!plan.ok() || plan->fragments.size() > kFragmentsMax) return;
     if (fragments_ == 0) fragments_ = static_cast<int>(plan->fragments.size());
     if (static_cast<int>(plan->fragments.size()) == fragments_) {
@@ -110,7 +110,7 @@ class Rank {
     v1::Commit proto;
     const absl::string_view bytes = input_.String();
     if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-    const absl::StatusOr<session::Commit> commit = session::CommitFromProto(proto, kPool);
+    const absl::StatusOr<session::Commit> commit = session::CommitFromProto(proto, {kPool, "1"});
     if (!commit.ok() || proto.fragment() < 0 || proto.fragment() >= fragments_) return;
     Post(session::CommitPublished{proto.fragment(), *commit});
   }

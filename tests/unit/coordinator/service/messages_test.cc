@@ -41,6 +41,7 @@ TEST(MessagesTest, ACommitKeepsEveryField) {
   commit.kind = RoundKind::kFinal;
   commit.digest = {1, 2};
   commit.pools = {"b", "a"};
+  commit.incarnations = {"4", "9"};
   commit.evaluator = "a";
   commit.downlink_nmse = 0.5;
   commit.outer_gradient_norm = 2;
@@ -55,6 +56,8 @@ TEST(MessagesTest, ACommitKeepsEveryField) {
   EXPECT_EQ(message.digest().low(), 2u);
   ASSERT_EQ(message.pools_size(), 2);
   EXPECT_EQ(message.pools(0), "b");
+  ASSERT_EQ(message.incarnations_size(), 2);
+  EXPECT_EQ(message.incarnations(1), "9");
   EXPECT_EQ(message.evaluator(), "a");
   EXPECT_EQ(message.downlink_nmse(), 0.5);
   EXPECT_EQ(message.outer_gradient_norm(), 2);

@@ -14,6 +14,7 @@ LoggedCommit SampleCommit() {
                    .kind = RoundKind::kFinal,
                    .digest = {5, 6},
                    .pools = {"east", "west"},
+                   .incarnations = {"3", ""},
                    .evaluator = "west",
                    .due = absl::FromUnixMicros(1700000000123456),
                    .downlink_nmse = 0.03,

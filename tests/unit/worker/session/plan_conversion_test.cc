@@ -37,7 +37,7 @@ TEST(PlanConversionTest, AValidPlanIsTakenOver) {
   commit->add_pools("b");
   proto.set_pool_evaluation_cycles(5);
   proto.set_all_evaluate_last(true);
-  const auto plan = PlanFromProto(proto, "a");
+  const auto plan = PlanFromProto(proto, {"a", "2"});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->fragments[0].newest.version, -1);
   EXPECT_EQ(plan->fragments[1].newest.version, 3);
@@ -48,11 +48,33 @@ TEST(PlanConversionTest, AValidPlanIsTakenOver) {
   EXPECT_TRUE(plan->all_evaluate_last);
 }
 
+// The pool's contribution may be that of an earlier incarnation, which knew its coding error.
+TEST(PlanConversionTest, ACommitSaysWhoseContributionCounted) {
+  v1::Commit proto;
+  proto.set_kind(v1::OUTER);
+  proto.add_pools("b");
+  proto.add_pools("a");
+  // An earlier version of the coordinator does not say which incarnation.
+  Commit commit = *CommitFromProto(proto, {"a", "2"});
+  EXPECT_TRUE(commit.contributed);
+  EXPECT_FALSE(commit.earlier);
+  proto.add_incarnations("9");
+  EXPECT_TRUE(absl::IsInvalidArgument(CommitFromProto(proto, {"a", "2"}).status()));
+  proto.add_incarnations("1");
+  commit = *CommitFromProto(proto, {"a", "2"});
+  EXPECT_TRUE(commit.contributed);
+  EXPECT_TRUE(commit.earlier);
+  commit = *CommitFromProto(proto, {"a", "1"});
+  EXPECT_TRUE(commit.contributed);
+  EXPECT_FALSE(commit.earlier);
+  EXPECT_FALSE(CommitFromProto(proto, {"c", "1"})->contributed);
+}
+
 TEST(PlanConversionTest, ImpossiblePlansAreRefused) {
   const auto refused = [](auto change) {
     v1::Plan plan = ValidPlan();
     change(plan);
-    return PlanFromProto(plan, "a").status().code() == absl::StatusCode::kInvalidArgument;
+    return PlanFromProto(plan, {"a", "2"}).status().code() == absl::StatusCode::kInvalidArgument;
   };
   EXPECT_TRUE(refused([](v1::Plan& p) { p.set_steps(0); }));
   EXPECT_TRUE(refused([](v1::Plan& p) { p.set_alpha(2); }));
