@@ -24,7 +24,7 @@ PARTS=(
   "asan: all tests, and the inputs of the fuzz targets, under AddressSanitizer and UndefinedBehaviorSanitizer"
   "tsan: all tests under ThreadSanitizer"
   "losses: each claim about a loss, with 16 seeds; Muon against AdamW"
-  "simulation: many seeds of the simulated cluster"
+  "simulation: many seeds of the simulated cluster; faults that the product once had, put back into a copy"
   "searches: combinations of options: in the engine, in jobs, over bad links"
   "fuzz: the fuzz targets under libFuzzer"
   "soak: faults for half an hour"
@@ -98,6 +98,8 @@ part_losses() {
 part_simulation() {
   users_build cluster_search
   "$BUILD_DIR/bin/cluster_search" --seeds "${SIMULATION_SEEDS:-20000}"
+  rm -rf "$work/planted"
+  python3 -B tests/simulation/planted_faults.py "$work/planted"
 }
 part_searches() {
   users_build worker_engine_test
