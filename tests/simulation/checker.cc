@@ -242,7 +242,8 @@ void Checker::Asks(const std::string& job, int64_t version, const std::string& p
 
 void Checker::Evaluated(const EvaluationRecord& evaluation, int64_t step) {
   if (!evaluation.pool.empty() || evaluation.final) return;
-  const auto& [job, version] = std::pair(evaluation.job_id, evaluation.version);
+  const std::string& job = evaluation.job_id;
+  const int64_t version = evaluation.version;
   const std::string& pool = reports_[static_cast<size_t>(evaluation.loss) - 1];
   const std::string what =
       absl::StrFormat("evaluations: that of pool %s of %s version %d", pool, job, version);

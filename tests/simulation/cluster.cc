@@ -52,6 +52,7 @@ class Cluster {
   v1::JobSpec MakeJob(const std::string& name);
   void PlanUsers();
   void PlanUsersOf(const v1::JobSpec& job);
+  void PauseFor(const std::string& name, absl::Duration lasts);
   void PlanFaults();
   void PlanFault();
   std::function<void()> NodeFault(Pool* pool, AgentNode* agent, absl::Duration lasts);
@@ -194,11 +195,7 @@ void Cluster::PlanUsersOf(const v1::JobSpec& job) {
   if (world_.Chance(0.3)) {
     for (int64_t pauses = Pick(1, 3); pauses > 0; --pauses) {
       const absl::Duration lasts = world_.Between(absl::ZeroDuration(), absl::Seconds(15));
-      world_.loop.After(sometime(), [this, name, lasts] {
-        users_.Pause(name, [this, name, lasts] {
-          world_.loop.After(lasts, [this, name] { users_.Resume(name); });
-        });
-      });
+      world_.loop.After(sometime(), [this, name, lasts] { PauseFor(name, lasts); });
     }
   }
   if (world_.Chance(0.2)) {
@@ -213,6 +210,18 @@ void Cluster::PlanUsersOf(const v1::JobSpec& job) {
   world_.loop.After(sometime(), [this, job, again] {
     users_.Delete(job.name(), [this, job, again] {
       if (again) users_.Submit(job);
+    });
+  });
+}
+
+void Cluster::PauseFor(const std::string& name, absl::Duration lasts) {
+  users_.Pause(name, [this, name, lasts] {
+    world_.loop.After(lasts, [this, name, lasts] {
+      users_.Resume(name);
+      // Often again, before all its pools are ready.
+      if (!world_.faults || !world_.Chance(0.4)) return;
+      world_.loop.After(world_.Between(absl::ZeroDuration(), absl::Seconds(6)),
+                        [this, name, lasts] { PauseFor(name, lasts); });
     });
   });
 }

@@ -1,5 +1,7 @@
 #include "tests/simulation/group_checker.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -19,6 +21,11 @@ void GroupChecker::Joined(const coordinator::JoinPool& join, const std::vector<N
                               *join.node, place.node));
   }
   if (join.node.has_value()) return;
+  // A pool is forgotten when its last node goes, also if another incarnation replaces that node.
+  const bool known = std::any_of(before.begin(), before.end(), [&](const NodeView& node) {
+    return node.here && node.host != join.host;
+  });
+  if (!known) return;
   // Numbers of that machine which nobody has now.
   std::set<int> earlier;
   for (const NodeView& node : before) {
