@@ -18,6 +18,7 @@
 #include "coordinator/cli/help_examples.h"
 #include "coordinator/cli/pause.h"
 #include "coordinator/cli/results.h"
+#include "coordinator/cli/simulate.h"
 #include "coordinator/cli/spec_init.h"
 
 namespace longhaul::cli {
@@ -281,6 +282,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
     command->set_help_flag();
   }
   AddData(app, arguments.data);
+  AddSimulate(app, arguments.simulate);
   app.add_subcommand("version", "Show the version of this program");
   app.add_subcommand("completion", "Print a completion script: source <(longhaul completion bash)")
       ->add_option("SHELL", arguments.shell, "bash or zsh")

@@ -31,6 +31,24 @@ struct DataArguments {
   int sample = 32;
 };
 
+struct SimulateArguments {
+  // utilization
+  double parameters = 0, step_seconds = 0, bits = 16, gbit_per_second = 0;
+  int layers = 1, h = 100, fragment_layers = 3, tau = 0;
+  std::string method;
+  bool h_given = false, fragment_layers_given = false, tau_given = false, bits_given = false;
+  std::vector<double> targets;
+  // offload
+  std::vector<std::string> points;
+  double host_rate = 0, device_rate = 0, up_rate = 0, down_rate = 0, memory_rate = 0;
+  int ranks = 1;
+  // gather-requests
+  int dim = 0;
+  bool aligned = false;
+  // cores
+  std::string calibrate, counters, predict;
+};
+
 // What the command line says. Text that is empty was not given.
 struct Arguments {
   // "submit", "get", "data check", ...
@@ -80,6 +98,8 @@ struct Arguments {
   bool last_commit = false;
   // --- data check
   DataArguments data;
+  // --- simulate
+  SimulateArguments simulate;
 };
 
 struct Help {

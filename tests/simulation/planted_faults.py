@@ -71,7 +71,9 @@ def copy_tree(to):
         source, target = ROOT / name.decode(), to / name.decode()
         if source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, target)
+            # Not with the time of the original: what was built of an earlier copy must count as outdated.
+            shutil.copyfile(source, target)
+            shutil.copymode(source, target)
 
 
 def build(source, folder):

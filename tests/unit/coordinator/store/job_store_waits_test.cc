@@ -67,8 +67,9 @@ class JobStoreWaitsTest : public testing::Test {
 // After so many rounds the snapshots and the log that the cut needs would be removed without its
 // pin.
 TEST_F(JobStoreWaitsTest, ACheckpointIsOneCutWhileRoundsContinue) {
-  for (const auto& [rounds, writing] :
-       {std::pair(0, false), {1, false}, {20, false}, {1, true}, {20, true}}) {
+  for (const auto& cut : {std::pair(0, false), {1, false}, {20, false}, {1, true}, {20, true}}) {
+    const int rounds = cut.first;
+    const bool writing = cut.second;
     SCOPED_TRACE(absl::StrCat(rounds, writing ? " while a file is written" : " after the cut"));
     std::vector<std::string> expected;
     for (const int fragment : {0, 1}) {

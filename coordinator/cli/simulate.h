@@ -1,0 +1,20 @@
+// `longhaul simulate`: the models behind the planner, with numbers of the user's own. Needs no
+// coordinator.
+#pragma once
+
+#include "coordinator/cli/arguments.h"
+#include "coordinator/cli/outcome.h"
+
+namespace CLI {
+class App;
+}
+
+namespace longhaul::cli {
+
+// The subcommands write to `arguments.simulate`.
+void AddSimulate(CLI::App& app, SimulateArguments& arguments);
+
+// `arguments.command` begins with "simulate ".
+Outcome Simulate(const Arguments& arguments);
+
+}  // namespace longhaul::cli

@@ -1,0 +1,138 @@
+// `longhaul simulate` needs no server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "cli_runner.h"
+#include "tests/testing/temp_dir.h"
+
+namespace longhaul::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class SimulateTest : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& bytes) {
+    std::ofstream(dir_.Join(name)) << bytes;
+    return dir_.Join(name);
+  }
+  Json DataOf(std::vector<std::string> args) {
+    args.insert(args.begin(), "simulate");
+    args.insert(args.end(), {"-o", "json"});
+    const CliResult result = run_(args);
+    EXPECT_EQ(result.exit, 0) << result.err;
+    return result.envelope()["data"];
+  }
+  // The message and the hint of a command line that is refused.
+  std::string RefusalOf(std::vector<std::string> args) {
+    args.insert(args.begin(), "simulate");
+    const CliResult result = run_(args);
+    EXPECT_EQ(result.exit, 4) << result.out;
+    return result.err;
+  }
+  TempDir dir_;
+  CliRunner run_;
+};
+
+constexpr char kTimes[] =
+    "workload,core_ghz,l1_ghz,l2_ghz,l3_ghz,seconds\n"
+    "adamw,2,2,2,2,4.5\n"
+    "adamw,4,2,2,2,2.5\n"
+    "gather,2,2,2,2,3\n"
+    "gather,4,4,4,4,3\n";
+
+TEST_F(SimulateTest, ShowsTheLinkThatAUtilizationNeeds) {
+  const std::vector<std::string> model = {"utilization", "--params", "1e9",      "--layers",   "24",
+                                          "--step-time", "0.1",      "--method", "overlap-fp4"};
+  std::vector<std::string> args = model;
+  args.insert(args.end(), {"--targets", "0.5,0.99"});
+  const Json targets = DataOf(args)["targets"];
+  ASSERT_EQ(targets.size(), 2u);
+  EXPECT_EQ(targets[1]["utilization"], 0.99);
+  EXPECT_NEAR(double{targets[1]["gbit_per_second"]}, 2.95, 0.01);
+  args = model;
+  args.insert(args.end(), {"--bandwidth", "2.95"});
+  EXPECT_GE(double{DataOf(args)["utilization"]}, 0.9895);
+  EXPECT_THAT(RefusalOf(model), HasSubstr("give --targets or --bandwidth"));
+  args.insert(args.end(), {"--h", "4"});
+  EXPECT_THAT(RefusalOf(args), HasSubstr("8 fragments do not fit into h = 4 steps"));
+}
+
+TEST_F(SimulateTest, FindsTheStrideOfAnUpdate) {
+  const Json law = DataOf({"offload", "--point", "2=3.5", "--point", "4=3.75"});
+  EXPECT_NEAR(double{law["host_seconds"]}, 4, 1e-9);
+  EXPECT_NEAR(double{law["device_seconds"]}, 3, 1e-9);
+  EXPECT_EQ(law["best_stride"], 2);
+  EXPECT_EQ(law["strides"][0]["stride"], 2);
+  const Json bound =
+      DataOf({"offload", "--params", "1e9", "--host-rate", "1e9", "--device-rate", "1e11",
+              "--up-rate", "25e9", "--down-rate", "25e9", "--memory-rate", "1e11"});
+  EXPECT_EQ(bound["best_stride"], 2);
+  EXPECT_THAT(RefusalOf({"offload", "--point", "2:3"}), HasSubstr("'2:3' is not K=SECONDS"));
+  EXPECT_THAT(RefusalOf({"offload", "--params", "1e9"}), HasSubstr("all five rates"));
+}
+
+TEST_F(SimulateTest, CountsRequestsOfAGather) {
+  EXPECT_EQ(DataOf({"gather-requests", "--dim", "129", "--aligned"})["requests"], 5);
+  EXPECT_NEAR(double{DataOf({"gather-requests", "--dim", "129"})["requests"]}, 8.875, 1e-9);
+  EXPECT_THAT(RefusalOf({"gather-requests", "--dim", "0"}), HasSubstr("--dim"));
+}
+
+TEST_F(SimulateTest, PredictsOtherClocksFromTimes) {
+  const std::string times = Write("times.csv", kTimes);
+  const std::string clocks = Write("clocks.csv",
+                                   "Workload,core_GHz,l1 ghz,l2_ghz,l3_ghz\r\n"
+                                   "adamw,8,2,2,2\r\ngather,8,8,8,8\r\n");
+  const Json data = DataOf({"cores", "--calibrate", times, "--predict", clocks});
+  ASSERT_EQ(data.size(), 2u);
+  EXPECT_EQ(data[0]["workload"], "adamw");
+  EXPECT_NEAR(double{data[0]["seconds"]}, 1.5, 1e-6);
+  EXPECT_NEAR(double{data[0]["speedup"]}, 3, 1e-6);
+  EXPECT_EQ(data[1]["limit"], "memory");
+  EXPECT_EQ(data[1]["core_stops_paying_ghz"], 0);
+  EXPECT_NEAR(double{data[1]["speedup"]}, 1, 1e-6);
+  EXPECT_EQ(DataOf({"cores", "--calibrate", times}).size(), 4u);
+}
+
+TEST_F(SimulateTest, PredictsOtherClocksFromCounters) {
+  const std::string counters =
+      Write("counters.csv",
+            "workload,core_ghz,instr,L1I,L1D,L1D miss,L2 acc,L2 miss,L3 acc,L3 miss,ms\n"
+            "bt,4,422.74,26.547,193.953,3.151,1.674,0.0088,0.0093,0.0089,48.554\n");
+  const std::string clocks =
+      Write("clocks.csv", "workload,core_ghz,l1_ghz,l2_ghz,l3_ghz\nbt,20,20,20,20\n");
+  const Json data = DataOf({"cores", "--counters", counters, "--predict", clocks});
+  // 4.94 is published.
+  EXPECT_NEAR(double{data[0]["speedup"]}, 4.94, 0.1);
+  EXPECT_NEAR(double{data[0]["fetch_bound_seconds"]}, 3 * 26.547e6 / 20e9, 1e-9);
+}
+
+TEST_F(SimulateTest, NamesLineAndColumnOfAFileThatIsWrong) {
+  const std::string times = Write("times.csv", kTimes);
+  const auto refusal = [&](const std::string& bytes) {
+    return RefusalOf({"cores", "--calibrate", Write("wrong.csv", bytes)});
+  };
+  const std::string heading = "workload,core_ghz,l1_ghz,l2_ghz,l3_ghz,seconds\n";
+  EXPECT_THAT(refusal("workload,ghz\nx,1\n"),
+              AllOf(HasSubstr("line 1"), HasSubstr("the columns must be workload,core_ghz")));
+  EXPECT_THAT(refusal(heading + "x,1,1,1,fast,1\n"),
+              AllOf(HasSubstr("line 2"), HasSubstr("column 5 (l3_ghz)"), HasSubstr("'fast'")));
+  EXPECT_THAT(refusal(heading + "x,1,1,1\n"), HasSubstr("4 columns instead of 6"));
+  EXPECT_THAT(refusal(heading + "x,1,1,1,1,-2\n"), HasSubstr("not a number from 0 on"));
+  EXPECT_THAT(refusal(heading + "x,0,1,1,1,1\n"), HasSubstr("line 2: clocks and times must be"));
+  EXPECT_THAT(refusal(heading + "x,1,1,1,1,1\n"), HasSubstr("has one time"));
+  EXPECT_THAT(refusal(heading), HasSubstr("there are no rows"));
+  EXPECT_THAT(RefusalOf({"cores", "--calibrate", dir_.Join("none.csv")}), HasSubstr("none.csv"));
+  const std::string other =
+      Write("other.csv", "workload,core_ghz,l1_ghz,l2_ghz,l3_ghz\nsort,1,1,1,1\n");
+  EXPECT_THAT(RefusalOf({"cores", "--calibrate", times, "--predict", other}),
+              AllOf(HasSubstr("line 2"), HasSubstr("workload sort is not in")));
+}
+
+}  // namespace
+}  // namespace longhaul::cli
