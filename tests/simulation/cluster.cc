@@ -218,10 +218,12 @@ void Cluster::PauseFor(const std::string& name, absl::Duration lasts) {
   users_.Pause(name, [this, name, lasts] {
     world_.loop.After(lasts, [this, name, lasts] {
       users_.Resume(name);
-      // Often again, before all its pools are ready.
+      // Often again, before all its pools are ready; then perhaps for good.
       if (!world_.faults || !world_.Chance(0.4)) return;
-      world_.loop.After(world_.Between(absl::ZeroDuration(), absl::Seconds(6)),
-                        [this, name, lasts] { PauseFor(name, lasts); });
+      world_.loop.After(world_.Between(absl::ZeroDuration(), absl::Seconds(3)),
+                        [this, name, lasts, stays = world_.Chance(0.5)] {
+                          stays ? users_.Pause(name) : PauseFor(name, lasts);
+                        });
     });
   });
 }
