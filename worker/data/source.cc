@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "common/base/tokenizer_name.h"
+#include "common/hf/hf_tokenizer.h"
 #include "worker/data/byte_stream.h"
 #include "worker/data/file_list.h"
 #include "worker/data/file_tokens.h"
@@ -136,17 +137,30 @@ absl::StatusOr<SourceTokenizer> StartTokenizer(const SourceOptions& options, int
     return result;
   }
   LH_ASSIGN_OR_RETURN(const std::string file, TokenizerFile(options.tokenizer));
-  if (!IsHfTokenizer(file)) {
-    LH_ASSIGN_OR_RETURN(
-        result.tokenizer,
-        StartPieceTokenizer({.model = file, .processes = processes, .program = program}));
-    result.eos = options.eos.value_or(result.tokenizer->eos());
-    return result;
+  DeclaredEnd declared;
+  if (!options.eos.has_value()) {
+    LH_ASSIGN_OR_RETURN(declared, ReadDeclaredEnd(file));
   }
-  LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
+  if (IsHfTokenizer(file)) {
+    LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
+    result.parts = TextParts::kPieces;
+  } else {
+    LH_ASSIGN_OR_RETURN(result.tokenizer, StartPieceTokenizer({.model = file,
+                                                               .processes = processes,
+                                                               .end_token = declared.token,
+                                                               .end_id = declared.id,
+                                                               .program = program}));
+  }
   result.eos = options.eos.value_or(result.tokenizer->eos());
-  result.parts = TextParts::kPieces;
   if (options.eos.has_value() || result.eos != kNoToken) return result;
+  if (declared.any()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": has no token ", declared.Describe(),
+        ", which its folder declares as the end of a text (eos_token of tokenizer_config.json, "
+        "eos_token_id of generation_config.json or config.json); set eos to the token after each "
+        "document, or to -1 for none"));
+  }
+  if (!IsHfTokenizer(file)) return result;
   return absl::InvalidArgumentError(
       absl::StrCat(file,
                    ": has none of the usual tokens for the end of a text; set eos to the token "

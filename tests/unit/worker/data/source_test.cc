@@ -305,6 +305,30 @@ TEST_F(SourceTest, SentencePieceGivesWhatItsLibraryGives) {
   EXPECT_THAT(MessageOf(source, 256), HasSubstr("pieces.model: this tokenizer has"));
 }
 
+TEST_F(SourceTest, TheFolderOfASentencePieceModelDeclaresTheEndOfADocument) {
+  Write("a.jsonl", "{\"text\": \"the river\"}\n");
+  const std::string model = TrainPieceModel(dir_.Join("data/pieces"));
+  SourceOptions source = Source(SourceKind::kJsonl, "a.jsonl");
+  source.tokenizer = model;
+  const auto last = [&] { return All(**Open(source, 1000)).back(); };
+  EXPECT_EQ(last(), 2);
+  Write("config.json", R"({"eos_token_id": 700})");  // A token that was added to the model's.
+  EXPECT_EQ(last(), 700);
+  Write("tokenizer_config.json", R"({"eos_token": "<s>"})");
+  EXPECT_EQ(last(), 1);
+  Write("tokenizer_config.json", R"({"eos_token": "<|added|>"})");
+  EXPECT_EQ(last(), 700);
+  Write("config.json", "{}");
+  EXPECT_THAT(MessageOf(source, 1000),
+              HasSubstr("pieces.model: has no token '<|added|>', which its folder declares"));
+  source.eos = 5;
+  EXPECT_EQ(last(), 5);
+  Write("tokenizer_config.json", "[");
+  EXPECT_EQ(last(), 5);
+  source.eos.reset();
+  EXPECT_THAT(MessageOf(source, 1000), HasSubstr("tokenizer_config.json: is not a JSON object"));
+}
+
 TEST_F(SourceTest, SentencePieceSharesManyDocumentsAmongProcesses) {
   const std::string model = TrainPieceModel(dir_.Join("pieces"));
   std::string text;
