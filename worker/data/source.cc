@@ -38,7 +38,7 @@ absl::StatusOr<TokenPiece> OpenPiece(SourceKind kind, const std::string& path) {
     case SourceKind::kLlmc:
       return OpenLlmcFile(path);
     case SourceKind::kMegatron: {
-      LH_ASSIGN_OR_RETURN(MegatronFile file, OpenMegatronFile(path));
+      LH_ASSIGN_OR_RETURN(MegatronFile file, OpenMegatronFile(path, IndexCheck::kPlaces));
       return std::move(file.tokens);
     }
     default: {
@@ -94,34 +94,21 @@ absl::Status CheckSeparable(const SourceOptions& options, const FileTokens& toke
                       options.path, mark, options.eos.has_value() ? "eos" : "bos"));
 }
 
-// Reads all of it, which takes long if it is large. So it tells that.
-absl::Status CheckPiece(const TokenPiece& piece, int64_t vocab, const TokenWork& work) {
-  bool told = false;
-  const absl::Status checked = CheckTokens(piece, vocab, [&](int64_t tokens) {
-    if (!work.on_wait) return;
-    told = true;
-    work.on_wait(absl::StrFormat("a check of %s: %d of %d MiB read", piece.file->path(),
-                                 tokens * piece.width >> 20, piece.count * piece.width >> 20));
-  });
-  if (told) work.on_wait("");
-  return checked;
-}
-
 absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
                                                    const std::vector<std::string>& files,
-                                                   int64_t vocab, const TokenWork& work) {
+                                                   int64_t vocab) {
   std::vector<TokenPiece> pieces;
   for (const std::string& file : files) {
     LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(options.kind, file));
-    LH_RETURN_IF_ERROR(CheckPiece(piece, vocab, work));
     pieces.push_back(std::move(piece));
   }
   DocumentTokens marks;
   if (options.kind == SourceKind::kNanoGpt || options.kind == SourceKind::kLlmc)
     marks = {options.eos.value_or(kNoToken), options.bos.value_or(kNoToken)};
-  auto tokens = std::make_unique<FileTokens>(std::move(pieces), marks);
+  auto tokens = std::make_unique<FileTokens>(std::move(pieces), marks, vocab);
   if (tokens->tokens() == 0)
     return absl::InvalidArgumentError(absl::StrCat(options.path, ": holds no tokens"));
+  LH_RETURN_IF_ERROR(tokens->Check());
   if (options.documents) LH_RETURN_IF_ERROR(CheckSeparable(options, *tokens));
   return tokens;
 }
@@ -221,21 +208,21 @@ absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int pr
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work) {
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options));
-  if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab, work);
+  if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab);
   const bool plain = options.kind == SourceKind::kText && options.tokenizer.empty() &&
                      options.eos.value_or(kNoToken) == kNoToken &&
                      options.bos.value_or(kNoToken) == kNoToken;
   if (plain) {
     LH_ASSIGN_OR_RETURN(const bool compressed, AnyCompressed(files));
-    if (!compressed) return OpenFiles(options, files, vocab, work);
+    if (!compressed) return OpenFiles(options, files, vocab);
   }
   LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
                       TokenizerOf(options, 1, work.tokenizer_program));
   LH_RETURN_IF_ERROR(CheckVocab(options, tokenizer, vocab));
-  LH_ASSIGN_OR_RETURN(const std::string prefix, MakeTokens(options, files, work));
+  LH_ASSIGN_OR_RETURN(const std::string prefix, MakeTokens(options, tokenizer, files, work));
   SourceOptions made = options;
   made.kind = SourceKind::kMegatron;
-  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab, work);
+  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab);
   if (dataset.ok()) return dataset;
   return WithMessage(dataset.status(), absl::StrCat("the tokens of ", options.path, " in ",
                                                     dataset.status().message()));
