@@ -11,6 +11,10 @@ namespace longhaul {
 inline constexpr char kHfTokenizerFile[] = "tokenizer.json",
                       kPieceTokenizerFile[] = "tokenizer.model";
 
+// What a source's `tokenizer` may be in place of a path: one token for each byte, or the tokenizer
+// of the job's model.
+inline constexpr char kByteTokenizer[] = "bytes", kModelTokenizer[] = "model";
+
 // Of a file: it is a Hugging Face tokenizer.json. Otherwise it is a SentencePiece model.
 bool IsHfTokenizer(absl::string_view file);
 

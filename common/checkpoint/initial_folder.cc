@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/checkpoint/reader.h"
+#include "common/config/data_sources.h"
 #include "common/config/hugging_face_spec.h"
 #include "common/config/transformer_spec.h"
 #include "common/hf/hf_model.h"
@@ -16,7 +17,8 @@ using Violations = std::vector<SpecViolation>;
 
 // Reads the headers of its files; their values are read when the job begins.
 Violations CheckHfFolder(const std::string& folder, const std::string& field,
-                         const v1::ModelSpec& spec) {
+                         const v1::JobSpec& job) {
+  const v1::ModelSpec& spec = job.model();
   if (spec.has_hf()) {
     return {{"model.hf", "every pool would need that folder as well",
              absl::StrCat("leave it out: ", field, " gives the model its shape and parameters")}};
@@ -28,6 +30,15 @@ Violations CheckHfFolder(const std::string& folder, const std::string& field,
   }
   const std::vector<std::string> differences =
       DifferencesFrom(model->config, ShapeOf(spec.transformer()));
+  if (const std::vector<std::string> unnamed = SourcesWithTokenizer(job.data(), "");
+      differences.empty() && !unnamed.empty()) {
+    return {{unnamed.front(),
+             absl::StrCat("is required with a Hugging Face model (", field,
+                          "): pools do not have that folder and its tokenizer"),
+             "set the path that the model's tokenizer.json or tokenizer.model has at each site, or "
+             "'bytes' for a model whose tokens are bytes; or use model.hf with the folder at each "
+             "site, and text is read by its tokenizer"}};
+  }
   if (differences.empty()) return {};
   return {{field,
            absl::StrCat("the folder does not fit the model: ", absl::StrJoin(differences, "; ")),
@@ -65,7 +76,7 @@ Violations TakeShapeOf(const std::string& folder, const std::string& field, v1::
 Violations CheckInitialFolder(FileSystem& fs, const std::string& folder, const std::string& field,
                               const ResolvedJob& resolved) {
   if (resolved.spec.model().has_transformer() && IsHfFolder(folder))
-    return CheckHfFolder(folder, field, resolved.spec.model());
+    return CheckHfFolder(folder, field, resolved.spec);
   const absl::StatusOr<v1::CheckpointManifest> manifest = ReadManifest(fs, folder);
   if (!manifest.ok()) {
     return {{field, std::string(manifest.status().message()),

@@ -23,8 +23,9 @@ std::vector<SpecViolation> TakeShapeOf(const std::string& folder, const std::str
                                        v1::JobSpec& spec);
 
 // Whether the folder has the parameters of the job's model; reads manifests, headers and sizes of
-// files, since their digests are compared when the job begins. At most one
-// violation, of `field` or of model.hf. Blocks.
+// files, since their digests are compared when the job begins. At most one violation: of `field`,
+// of model.hf, or of a source of text that names no tokenizer while the folder is a Hugging Face
+// model's. Blocks.
 std::vector<SpecViolation> CheckInitialFolder(FileSystem& fs, const std::string& folder,
                                               const std::string& field,
                                               const ResolvedJob& resolved);

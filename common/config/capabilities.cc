@@ -32,6 +32,9 @@ void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
       needs.insert(capability::kDataLlmc);
     for (const std::string& tokenizer : {source.text().tokenizer(), source.jsonl().tokenizer()}) {
       if (tokenizer.empty()) continue;
+      const bool model = tokenizer == kModelTokenizer, bytes = tokenizer == kByteTokenizer;
+      if (model || bytes) needs.insert(capability::kDataNamedTokenizer);
+      if (bytes) continue;
       needs.insert(capability::kDataSentencepiece);
       if (MayBeHfTokenizer(tokenizer)) needs.insert(capability::kDataHfTokenizer);
     }

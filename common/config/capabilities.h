@@ -19,6 +19,8 @@ inline constexpr char kDataLlmc[] = "data:llmc";
 inline constexpr char kDataSentencepiece[] = "data:sentencepiece";
 // Also of a tokenizer's folder.
 inline constexpr char kDataHfTokenizer[] = "data:hf-tokenizer";
+// Sources that name bytes or the model's tokenizer by a word.
+inline constexpr char kDataNamedTokenizer[] = "data:named-tokenizer";
 inline constexpr char kDataEos[] = "data:eos";
 // Of data.text and data.jsonl.
 inline constexpr char kDataBos[] = "data:bos";

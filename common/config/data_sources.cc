@@ -1,6 +1,7 @@
 #include "common/config/data_sources.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/base/tokenizer_name.h"
 
 namespace longhaul {
 namespace {
@@ -49,6 +50,22 @@ void FillSource(Holder& holder) {
 }
 
 template <typename Holder>
+void FillTokenizer(Holder& holder) {
+  if (holder.has_text() && holder.text().tokenizer().empty())
+    holder.mutable_text()->set_tokenizer(kModelTokenizer);
+  if (holder.has_jsonl() && holder.jsonl().tokenizer().empty())
+    holder.mutable_jsonl()->set_tokenizer(kModelTokenizer);
+}
+
+template <typename Holder>
+void FillTokenizersOf(Holder& holder) {
+  FillTokenizer(holder);
+  if (!holder.has_mixture()) return;
+  for (v1::WeightedSource& source : *holder.mutable_mixture()->mutable_sources())
+    FillTokenizer(source);
+}
+
+template <typename Holder>
 void FillSources(Holder& holder) {
   FillSource(holder);
   if (!holder.has_mixture()) return;
@@ -81,6 +98,24 @@ std::vector<DataSource> DataSourcesOf(const v1::DataSpec& data, absl::string_vie
 void FillDataSources(v1::DataSpec& data) {
   FillSources(data);
   for (v1::PoolData& pool : *data.mutable_pools()) FillSources(pool);
+}
+
+std::vector<std::string> SourcesWithTokenizer(const v1::DataSpec& data,
+                                              absl::string_view tokenizer) {
+  std::vector<std::string> fields;
+  for (const DataSource& of : AllDataSources(data)) {
+    const v1::WeightedSource& source = of.source;
+    if ((source.has_text() && source.text().tokenizer() == tokenizer) ||
+        (source.has_jsonl() && source.jsonl().tokenizer() == tokenizer))
+      fields.push_back(of.field + ".tokenizer");
+  }
+  return fields;
+}
+
+void FillTokenizers(v1::JobSpec& spec) {
+  if (!spec.model().has_hf() || !spec.has_data()) return;
+  FillTokenizersOf(*spec.mutable_data());
+  for (v1::PoolData& pool : *spec.mutable_data()->mutable_pools()) FillTokenizersOf(pool);
 }
 
 }  // namespace longhaul

@@ -8,9 +8,11 @@
 #include "absl/strings/str_format.h"
 #include "common/base/jsonl_line.h"
 #include "common/base/nearest_name.h"
+#include "common/base/tokenizer_name.h"
 #include "common/config/checks.h"
 #include "common/config/data_sources.h"
 #include "common/config/validate.h"
+#include "common/io/sha256.h"
 
 namespace longhaul {
 namespace {
@@ -39,7 +41,8 @@ void ValidateDocuments(const std::string& field, const Source& source, int vocab
   if (!source.tokenizer().empty())
     RequirePath(violations, field + ".tokenizer", source.tokenizer());
   if (vocab == 0) return;
-  if (source.tokenizer().empty() && vocab < kBytesVocab) {
+  const bool bytes = source.tokenizer().empty() || source.tokenizer() == kByteTokenizer;
+  if (bytes && vocab < kBytesVocab) {
     violations.Invalid(
         "model.transformer.vocab",
         absl::StrFormat("found %d, expected at least 256 for bytes (%s)", vocab, field));
@@ -148,6 +151,21 @@ bool EachPoolHasData(const v1::JobSpec& spec) {
       });
 }
 
+// What sources with the model's tokenizer need.
+void ValidateModelTokenizer(const v1::JobSpec& spec, ViolationList& violations) {
+  const std::string& digest = spec.data().model_tokenizer();
+  const std::vector<std::string> fields = SourcesWithTokenizer(spec.data(), kModelTokenizer);
+  if (!digest.empty() && !IsSha256Hex(digest)) {
+    violations.Invalid("data.model_tokenizer",
+                       "expected a SHA-256 in 64 lower-case hexadecimal digits",
+                       "omit it: `longhaul submit` fills it in");
+  }
+  if (fields.empty() || spec.model().has_hf()) return;
+  violations.Invalid(fields.front(), "found 'model', but the job has no model.hf",
+                     "pools read that tokenizer in the folder of model.hf; without one, set the "
+                     "path that the tokenizer has at each site, or 'bytes'");
+}
+
 }  // namespace
 
 void ValidateData(const v1::JobSpec& spec, ViolationList& violations) {
@@ -169,6 +187,7 @@ void ValidateData(const v1::JobSpec& spec, ViolationList& violations) {
   for (const DataSource& source : AllDataSources(data))
     ValidateSource(source, vocab, data.separate_documents(), violations);
   ValidatePoolData(spec, violations);
+  ValidateModelTokenizer(spec, violations);
   if (!synthetic || spec.has_data()) {
     RequireNumber(violations, "data.eval_fraction", data.eval_fraction(),
                   {.low = 0, .high = 0.5, .open_low = true});

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/checked_math.h"
 #include "common/base/nearest_name.h"
+#include "common/base/tokenizer_name.h"
 #include "common/config/data_sources.h"
 #include "common/config/job_spec.h"
 #include "common/config/validate.h"
@@ -71,6 +72,25 @@ void WarnOfDocuments(const v1::DataSpec& data, std::vector<std::string>& warning
     warnings.push_back(absl::StrFormat("%s.%s: counts with data.separate_documents only", of.field,
                                        tokens.has_eos() ? "eos" : "bos"));
   }
+}
+
+// Bytes are 256 tokens. A larger vocabulary is that of a tokenizer, most likely.
+void WarnOfTokenizers(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
+  constexpr int kByteVocab = 256;
+  const int vocab = spec.model().transformer().vocab();
+  const std::vector<std::string> unnamed = SourcesWithTokenizer(spec.data(), "");
+  if (spec.model().has_transformer() && vocab > kByteVocab && !unnamed.empty()) {
+    warnings.push_back(absl::StrFormat(
+        "%s: none is named, so tokens are bytes, 256 of the %d of model.transformer.vocab; name "
+        "the tokenizer, or set 'bytes' if that is meant",
+        unnamed.front(), vocab));
+  }
+  const std::vector<std::string> of_model = SourcesWithTokenizer(spec.data(), kModelTokenizer);
+  if (of_model.empty() || !spec.data().model_tokenizer().empty()) return;
+  warnings.push_back(absl::StrCat(
+      of_model.front(),
+      ": is that of each site's own folder of model.hf; the sites' tokenizers are not compared, "
+      "since the folder does not exist on the machine that submitted the job"));
 }
 
 // Each fragment is pushed once in h steps, evenly distributed, and there the ranks synchronise.
@@ -157,6 +177,7 @@ std::vector<std::string> WarningsOf(const v1::JobSpec& spec, int fragments) {
   }
   WarnOfSchedule(spec, warnings);
   WarnOfDocuments(spec.data(), warnings);
+  WarnOfTokenizers(spec, warnings);
   if (spec.inner().has_onebit_adam()) {
     WarnOfFreeze(spec, warnings);
     WarnOfLocalSteps(spec, fragments, warnings);

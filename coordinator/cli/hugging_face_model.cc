@@ -3,13 +3,36 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/tokenizer_name.h"
+#include "common/config/data_sources.h"
 #include "common/config/hugging_face_spec.h"
 #include "common/hf/hf_config.h"
+#include "common/hf/hf_tokenizer.h"
 
 namespace longhaul::cli {
 namespace {
 
 constexpr char kField[] = "model.hf.path";
+
+// Which tokenizer the folder has: each pool compares it with its own.
+std::vector<SpecViolation> TakeTokenizer(const std::string& folder, v1::JobSpec& spec) {
+  const std::vector<std::string> fields = SourcesWithTokenizer(spec.data(), kModelTokenizer);
+  if (fields.empty()) return {};
+  const absl::StatusOr<std::string> digest = DigestOfTokenizer(folder);
+  if (!digest.ok()) {
+    return {{fields.front(), std::string(digest.status().message()),
+             "text and JSONL are read by the model's tokenizer: add it to the folder, or name "
+             "another one here, or 'bytes' for a model whose tokens are bytes"}};
+  }
+  std::string& known = *spec.mutable_data()->mutable_model_tokenizer();
+  if (!known.empty() && known != *digest) {
+    return {{"data.model_tokenizer",
+             absl::StrCat("the tokenizer in ", folder, " is another one: ", *digest),
+             "omit it: `longhaul submit` fills it in"}};
+  }
+  known = *digest;
+  return {};
+}
 
 }  // namespace
 
@@ -19,6 +42,7 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
       (model.kind_case() != v1::ModelSpec::KIND_NOT_SET && !model.has_transformer())) {
     return {};  // ResolveJobSpec refuses it.
   }
+  FillTokenizers(spec);
   const absl::StatusOr<HfConfig> config = ReadHfConfig(model.hf().path());
   if (absl::IsNotFound(config.status())) {
     // ResolveJobSpec names what else is missing.
@@ -27,7 +51,8 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
              "submit from a machine that has the folder, or write model.transformer in the spec"}};
   }
   if (!config.ok()) return {{kField, std::string(config.status().message()), ""}};
-  return TakeShape(*config, *model.mutable_transformer());
+  std::vector<SpecViolation> violations = TakeShape(*config, *model.mutable_transformer());
+  return violations.empty() ? TakeTokenizer(model.hf().path(), spec) : violations;
 }
 
 }  // namespace longhaul::cli

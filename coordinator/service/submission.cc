@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/config/data_sources.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/effects/live_job.h"
 
@@ -51,8 +52,10 @@ absl::StatusOr<ResolvedJob> ResolveSubmission(const v1::SubmitJobRequest& reques
     return BadRequestError(
         {{"spec", absl::StrFormat("has %d bytes, expected at most %d", bytes, kSpecBytesMax)}});
   }
+  v1::JobSpec spec = request.spec();
+  FillTokenizers(spec);
   std::vector<SpecViolation> violations;
-  absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(request.spec(), &violations);
+  absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec, &violations);
   if (!resolved.ok()) return WithFieldViolations(resolved.status(), ToFieldViolations(violations));
   LH_RETURN_IF_ERROR(CheckMemory(*resolved, memory));
   return resolved;

@@ -44,6 +44,7 @@ BENCHMARKS = {
     "cli": [sys.executable, "-B", "tests/benchmark/cli/commands.py", "{build}/bin"],
     "logs": [sys.executable, "-B", "tests/benchmark/logs/logs.py", "{build}/bin"],
     "quorum": [sys.executable, "-B", "tests/benchmark/quorum/quorum.py", "{build}/bin"],
+    "restart": [sys.executable, "-B", "tests/benchmark/restart/restart.py", "{build}/bin"],
     "faults": [sys.executable, "-B", "tests/benchmark/faults/faults.py", "{build}/bin"],
     "tls": ["{build}/benchmark/tls_benchmark"],
     "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],

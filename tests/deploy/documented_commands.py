@@ -84,11 +84,12 @@ CHANGES = "it changes the tree"
 NIGHTLY = "the nightly run has it"
 NOT_HERE = "it needs what a test machine lacks"
 NO_PROGRAM = "it is a file that the text speaks of"
-GUIDE_LINES = (BY_TEST, "tests/models/guide_test.py", "The commands of the block that begins with the tokenizer")
+GUIDE_LINES = (BY_TEST, "tests/models/guide_test.py", "The commands of the block from the submission to the sample")
 ELSEWHERE = {
     "PYTHONPATH=deploy/python python3 -m longhaul.tokenize --tokenizer /models/base --out /data/corpus '/data/*.jsonl'": GUIDE_LINES,
     "build/bin/longhaul submit -f deploy/examples/continue.yaml --set model.hf.path=/models/base --set 'data={megatron: {prefix: /data/corpus}}' --wait":
         GUIDE_LINES,
+    "build/bin/longhaul submit -f deploy/examples/continue.yaml --set model.hf.path=/models/base --set data.jsonl.path='/data/*.jsonl' --wait": GUIDE_LINES,
     "build/bin/longhaul export continue --out trained": GUIDE_LINES,
     "python3 -c 'import transformers; transformers.AutoModelForCausalLM.from_pretrained(\"trained\")'": GUIDE_LINES,
     "PYTHONPATH=deploy/python build/bin/longhaul sample trained --prompt \"Once\"": GUIDE_LINES,

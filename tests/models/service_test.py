@@ -36,7 +36,7 @@ class ServiceTest(ModelTest):
         return folder
 
     def submit(self, model, *sets, flags=()):
-        sets = [f"model.hf.path={model}", f"data.text.path={self.text}", *SETS, *sets]
+        sets = [f"model.hf.path={model}", f"data={{text: {{path: {self.text}, tokenizer: bytes}}}}", *SETS, *sets]
         return self.cluster.cli("submit", "-f", EXAMPLE, *(word for item in sets for word in ("--set", item)), *flags)
 
     def test_a_model_goes_on_training_and_goes_back(self):
@@ -88,7 +88,7 @@ class ServiceTest(ModelTest):
         imports.mkdir()
         folder.rename(imports / "base")
         spec = self.folder / "job.yaml"
-        spec.write_text(f"name: continue\nmodel: {{transformer: {{context: 32}}}}\ndata: {{text: {{path: {self.text}}}}}\n"
+        spec.write_text(f"name: continue\nmodel: {{transformer: {{context: 32}}}}\ndata: {{text: {{path: {self.text}, tokenizer: bytes}}}}\n"
                         "train: {steps: 20, batch: 4}\ninner: {adamw: {lr: 1e-9, weight_decay: 1e-9}}\npools: {min: 2}\n"
                         "sync: {h: 10, up: {codec: fp32}, down: {codec: fp32}}\nevaluation: {batches: 2}\n")
         self.cluster.start_coordinator("--import-dir", imports)
@@ -100,6 +100,11 @@ class ServiceTest(ModelTest):
         refused = self.cluster.cli("submit", "-f", spec, "--from", imports / "base", "--set", f"model.hf.path={imports / 'base'}")
         self.assertEqual(refused.returncode, 4)
         self.assertIn("every pool would need that folder as well", refused.stderr)
+        # Pools do not have its tokenizer. None is not taken for bytes.
+        refused = self.cluster.cli("submit", "-f", spec, "--from", imports / "base", "--set", f"data={{text: {{path: {self.text}}}}}")
+        self.assertEqual(refused.returncode, 4)
+        self.assertIn("data.text.tokenizer", refused.stderr)
+        self.assertIn("pools do not have that folder and its tokenizer", refused.stderr)
         self.cli("submit", "-f", spec, "--from", imports / "base")
         job = self.cluster.wait_job("continue")
         self.assertEqual(len(job["pools"]), 2)

@@ -61,7 +61,7 @@ ALLOWED = {
     "worker/movement": ["common/base"],
     "worker/movement/cuda": ["common/base", "common/device", "worker/movement"],
     "worker/offload": ["common/base", "common/io", "worker/movement", "worker/optim"],
-    "worker/data": ["common/base", "common/io"],
+    "worker/data": ["common/base", "common/hf/hf_tokenizer.h", "common/io"],
     "worker/kernels": ["common/base"],
     "worker/kernels/cuda": ["common/base", "common/device"],
     "worker/model": ["common/base", "common/layout", "worker/kernels", "worker/kernels/cuda"],

@@ -4,11 +4,10 @@
 //
 // Implementation: FileTokens. Immutable, so thread-safe. Reading blocks on the disk. Where a file
 // was changed, cut off or fails meanwhile, it gives DATA_LOSS with the file's name, or other
-// tokens.
+// tokens of the vocabulary.
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,15 +19,13 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t tokens() const = 0;
-  // Copies tokens [first, first + out.size()). They are below the vocabulary with which the dataset
-  // was opened, unless its files have changed.
+  // Copies tokens [first, first + out.size()). DATA_LOSS, with file and place: one of them is not
+  // below the vocabulary with which the dataset was opened.
   virtual absl::Status Read(int64_t first, absl::Span<int64_t> out) const = 0;
   // Appends the places in [first, end) where a document begins, ascending, each once.
   // SourceOptions::documents says how they are known. Appends nothing if they are not.
   virtual absl::Status AppendDocumentStarts(int64_t first, int64_t end,
                                             std::vector<int64_t>& starts) const = 0;
-  // For messages: the file of the token at `at`, and its place there.
-  virtual std::string Locate(int64_t at) const = 0;
 };
 
 }  // namespace longhaul

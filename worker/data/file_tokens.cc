@@ -4,16 +4,18 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "worker/data/check_places.h"
 
 namespace longhaul {
 namespace {
 
 constexpr int64_t kCheckedAtOnce = 1 << 14, kMarksAtOnce = 512;
-constexpr int64_t kBytesBetweenCalls = 64 << 20;
-using OnRead = std::function<void(int64_t)>;
+// At each place that Check looks at.
+constexpr int64_t kCheckedRun = 1 << 16;
 
 int64_t PlaceOf(const TokenPiece& piece, int64_t token) {
   return piece.offset + token * piece.width;
@@ -39,57 +41,62 @@ void Widen(absl::Span<int64_t> out) {
 // The place of the first token that is too large, or -1. The loop over a run has no branch, so it
 // is as fast as memory.
 template <typename Word>
-absl::StatusOr<int64_t> FindTooLarge(const TokenPiece& piece, uint64_t end, const OnRead& on_read) {
-  constexpr int64_t kTokensBetweenCalls = kBytesBetweenCalls / sizeof(Word);
-  static_assert(kTokensBetweenCalls % kCheckedAtOnce == 0);
-  std::vector<Word> buffer(std::min(kCheckedAtOnce, piece.count));
-  for (int64_t first = 0; first < piece.count; first += kCheckedAtOnce) {
-    const auto run =
-        absl::MakeSpan(buffer).subspan(0, std::min(kCheckedAtOnce, piece.count - first));
-    LH_RETURN_IF_ERROR(piece.file->Read(PlaceOf(piece, first), BytesOf(run)));
-    if (on_read && first > 0 && first % kTokensBetweenCalls == 0) on_read(first);
+absl::StatusOr<int64_t> FindTooLarge(const TokenPiece& piece, int64_t begin, int64_t count,
+                                     uint64_t end) {
+  std::vector<Word> buffer(std::min(kCheckedAtOnce, count));
+  for (int64_t done = 0; done < count; done += kCheckedAtOnce) {
+    const auto run = absl::MakeSpan(buffer).subspan(0, std::min(kCheckedAtOnce, count - done));
+    LH_RETURN_IF_ERROR(piece.file->Read(PlaceOf(piece, begin + done), BytesOf(run)));
     Word largest = 0;
     for (const Word word : run) largest = std::max(largest, word);
     if (largest < end) continue;
     int64_t at = 0;
     while (run[at] < end) ++at;
-    return first + at;
+    return begin + done + at;
   }
   return -1;
 }
 
-absl::StatusOr<int64_t> FindOutside(const TokenPiece& piece, uint64_t end, const OnRead& on_read) {
+absl::StatusOr<int64_t> FindOutside(const TokenPiece& piece, int64_t first, int64_t count,
+                                    uint64_t end) {
   switch (piece.width) {
     case 1:
-      return end > UINT8_MAX ? -1 : FindTooLarge<uint8_t>(piece, end, on_read);
+      return end > UINT8_MAX ? -1 : FindTooLarge<uint8_t>(piece, first, count, end);
     case 2:
-      return end > UINT16_MAX ? -1 : FindTooLarge<uint16_t>(piece, end, on_read);
+      return end > UINT16_MAX ? -1 : FindTooLarge<uint16_t>(piece, first, count, end);
     case 4:
-      return end > UINT32_MAX ? -1 : FindTooLarge<uint32_t>(piece, end, on_read);
+      return end > UINT32_MAX ? -1 : FindTooLarge<uint32_t>(piece, first, count, end);
     default:
-      return FindTooLarge<uint64_t>(piece, end, on_read);
+      return FindTooLarge<uint64_t>(piece, first, count, end);
   }
+}
+
+// What is wrong with the token at `at` of the piece.
+std::string WordsOfOutside(const TokenPiece& piece, int64_t at, int64_t token, int64_t vocab) {
+  const std::string place =
+      absl::StrFormat("%s: token %d (at byte %d) is", piece.file->path(), at, PlaceOf(piece, at));
+  if (token < 0 || token >= piece.limit)
+    return absl::StrCat(place, " negative, or no token at all");
+  return absl::StrFormat(
+      "%s %d, not below the vocab %d; the model's vocab must be at least the tokenizer's", place,
+      token, vocab);
 }
 
 }  // namespace
 
-absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab, const OnRead& on_read) {
+absl::Status CheckTokens(const TokenPiece& piece, int64_t first, int64_t count, int64_t vocab) {
   LH_CHECK(vocab > 0, "a vocabulary has tokens");
   LH_ASSIGN_OR_RETURN(
       const int64_t at,
-      FindOutside(piece, static_cast<uint64_t>(std::min(vocab, piece.limit)), on_read));
+      FindOutside(piece, first, count, static_cast<uint64_t>(std::min(vocab, piece.limit))));
   if (at < 0) return absl::OkStatus();
   int64_t token;
   LH_RETURN_IF_ERROR(ReadTokens(piece, at, absl::MakeSpan(&token, 1)));
-  if (token < 0 || token >= piece.limit) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s: token %d (at byte %d) is negative, or no token at all",
-                        piece.file->path(), at, piece.offset + at * piece.width));
-  }
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "%s: token %d (at byte %d) is %d, not below the vocab %d; the model's vocab must be at least "
-      "the tokenizer's",
-      piece.file->path(), at, piece.offset + at * piece.width, token, vocab));
+  return absl::InvalidArgumentError(WordsOfOutside(piece, at, token, vocab));
+}
+
+absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab) {
+  return CheckTokens(piece, 0, piece.count, vocab);
 }
 
 absl::Status ReadTokens(const TokenPiece& piece, int64_t first, absl::Span<int64_t> out) {
@@ -112,9 +119,21 @@ absl::Status ReadTokens(const TokenPiece& piece, int64_t first, absl::Span<int64
   return absl::OkStatus();
 }
 
-FileTokens::FileTokens(std::vector<TokenPiece> pieces, const DocumentTokens& marks)
-    : pieces_(std::move(pieces)), marks_(marks), begins_{0} {
+FileTokens::FileTokens(std::vector<TokenPiece> pieces, const DocumentTokens& marks, int64_t vocab)
+    : pieces_(std::move(pieces)), marks_(marks), vocab_(vocab), begins_{0} {
   for (const TokenPiece& piece : pieces_) begins_.push_back(begins_.back() + piece.count);
+}
+
+absl::Status FileTokens::Check() const {
+  for (const auto& [first, count] : CheckedRuns(tokens(), kCheckedRun)) {
+    for (size_t i = PieceAt(first); i < pieces_.size() && begins_[i] < first + count; ++i) {
+      const int64_t begin = std::max(first, begins_[i]);
+      const int64_t end = std::min(first + count, begins_[i + 1]);
+      if (begin < end)
+        LH_RETURN_IF_ERROR(CheckTokens(pieces_[i], begin - begins_[i], end - begin, vocab_));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status FileTokens::Read(int64_t first, absl::Span<int64_t> out) const {
@@ -126,6 +145,13 @@ absl::Status FileTokens::Read(int64_t first, absl::Span<int64_t> out) const {
   for (size_t done = 0; done < out.size(); ++piece, offset = 0) {
     const absl::Span<int64_t> part = out.subspan(done, pieces_[piece].count - offset);
     if (!part.empty()) LH_RETURN_IF_ERROR(ReadTokens(pieces_[piece], offset, part));
+    // The model would read outside its embedding.
+    const int64_t end = std::min(vocab_, pieces_[piece].limit);
+    for (size_t i = 0; i < part.size(); ++i) {
+      if (part[i] >= 0 && part[i] < end) continue;
+      return absl::DataLossError(
+          WordsOfOutside(pieces_[piece], offset + static_cast<int64_t>(i), part[i], vocab_));
+    }
     done += part.size();
   }
   return absl::OkStatus();
@@ -167,12 +193,6 @@ absl::Status FileTokens::AppendMarked(int64_t first, int64_t end,
 
 size_t FileTokens::PieceAt(int64_t token) const {
   return std::upper_bound(begins_.begin(), begins_.end(), token) - begins_.begin() - 1;
-}
-
-std::string FileTokens::Locate(int64_t at) const {
-  LH_CHECK(0 <= at && at < tokens(), "a token past the data");
-  const size_t piece = PieceAt(at);
-  return absl::StrFormat("%s: token %d", pieces_[piece].file->path(), at - begins_[piece]);
 }
 
 }  // namespace longhaul

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -47,24 +46,29 @@ struct DocumentTokens {
   int64_t eos = kNoToken, bos = kNoToken;
 };
 
-// INVALID_ARGUMENT: a token is not in [0, vocab); the message names file, place and token. Reads
-// the whole piece, unless its type cannot hold such numbers. `on_read` is called after every 64 MiB
-// with the number of tokens that were read; it may be null.
-absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab,
-                         const std::function<void(int64_t)>& on_read = nullptr);
+// INVALID_ARGUMENT: one of the tokens [first, first + count), which the piece must have, is not in
+// [0, vocab); the message names file, place and token. Reads them all, unless their type cannot
+// hold such numbers.
+absl::Status CheckTokens(const TokenPiece& piece, int64_t first, int64_t count, int64_t vocab);
+// Of the whole piece.
+absl::Status CheckTokens(const TokenPiece& piece, int64_t vocab);
 
 // Copies tokens [first, first + out.size()) of the piece, which must have them.
 absl::Status ReadTokens(const TokenPiece& piece, int64_t first, absl::Span<int64_t> out);
 
 class FileTokens : public Dataset {
  public:
-  explicit FileTokens(std::vector<TokenPiece> pieces, const DocumentTokens& marks = {});
+  explicit FileTokens(std::vector<TokenPiece> pieces, const DocumentTokens& marks = {},
+                      int64_t vocab = std::numeric_limits<int64_t>::max());
 
+  // INVALID_ARGUMENT: as CheckTokens, of small data; of other data, tokens at some places
+  // (check_places.h). So its time does not grow with the data: each start of a rank does it. Read
+  // checks the rest.
+  absl::Status Check() const;
   int64_t tokens() const override { return begins_.back(); }
   absl::Status Read(int64_t first, absl::Span<int64_t> out) const override;
   absl::Status AppendDocumentStarts(int64_t first, int64_t end,
                                     std::vector<int64_t>& starts) const override;
-  std::string Locate(int64_t at) const override;
   const std::vector<TokenPiece>& pieces() const { return pieces_; }
 
  private:
@@ -73,6 +77,7 @@ class FileTokens : public Dataset {
 
   std::vector<TokenPiece> pieces_;
   const DocumentTokens marks_;
+  const int64_t vocab_;
   // Where each piece begins in the whole sequence; then the end of the sequence.
   std::vector<int64_t> begins_;
 };

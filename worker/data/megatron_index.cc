@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "worker/data/check_places.h"
 
 namespace longhaul {
 namespace {
@@ -75,49 +76,71 @@ absl::Status SetType(int type, MegatronIndex& index) {
   }
 }
 
-absl::Status CheckSequences(const ReadOnlyFile& file, MegatronIndex& index) {
-  WordRun<int32_t> sizes(file, kMegatronHeaderBytes, index.sequences);
-  WordRun<int64_t> begins(file, kMegatronHeaderBytes + index.sequences * int64_t{sizeof(int32_t)},
-                          index.sequences);
-  for (int64_t i = 0; i < index.sequences; ++i) {
-    LH_ASSIGN_OR_RETURN(const int32_t size, sizes.Next());
-    LH_ASSIGN_OR_RETURN(const int64_t begin, begins.Next());
-    if (size < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("sequence %d has a negative size, %d", i, size));
+std::vector<CheckedRun> RunsOf(int64_t entries, IndexCheck check) {
+  if (check == IndexCheck::kAll) return {{0, entries}};
+  return CheckedRuns(entries, kWordsAtOnce);
+}
+
+// Where sequence `at` may begin, of those whose predecessors were not looked at.
+bool MayBegin(int64_t begin, const MegatronIndex& index) {
+  // So that no sum overflows.
+  constexpr int64_t kBytesMax = int64_t{1} << 60;
+  return begin >= index.tokens * index.width && begin <= kBytesMax && begin % index.width == 0;
+}
+
+absl::Status CheckSequences(const ReadOnlyFile& file, IndexCheck check, MegatronIndex& index) {
+  constexpr int64_t kSize = sizeof(int32_t), kBegin = sizeof(int64_t);
+  for (const auto& [first, count] : RunsOf(index.sequences, check)) {
+    WordRun<int32_t> sizes(file, kMegatronHeaderBytes + first * kSize, count);
+    WordRun<int64_t> begins(file, kMegatronHeaderBytes + index.sequences * kSize + first * kBegin,
+                            count);
+    for (int64_t i = first; i < first + count; ++i) {
+      LH_ASSIGN_OR_RETURN(const int32_t size, sizes.Next());
+      LH_ASSIGN_OR_RETURN(const int64_t begin, begins.Next());
+      if (size < 0) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("sequence %d has a negative size, %d", i, size));
+      }
+      if (i == first && i > 0 && MayBegin(begin, index)) index.tokens = begin / index.width;
+      if (begin != index.tokens * index.width) {
+        return absl::InvalidArgumentError(
+            absl::StrFormat("sequence %d begins at byte %d of the .bin, expected byte %d: "
+                            "sequences must lie one after another",
+                            i, begin, index.tokens * index.width));
+      }
+      // Does not overflow: a file has fewer than 2^31 sequences.
+      index.tokens += size;
     }
-    if (begin != index.tokens * index.width) {
-      return absl::InvalidArgumentError(
-          absl::StrFormat("sequence %d begins at byte %d of the .bin, expected byte %d: sequences "
-                          "must lie one after another",
-                          i, begin, index.tokens * index.width));
-    }
-    // Does not overflow: a file has fewer than 2^31 sequences.
-    index.tokens += size;
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckDocuments(const ReadOnlyFile& file, int64_t entries, const MegatronIndex& index) {
-  WordRun<int64_t> documents(file, kMegatronHeaderBytes + index.sequences * kEntryBytes, entries);
+absl::Status CheckDocuments(const ReadOnlyFile& file, int64_t entries, IndexCheck check,
+                            const MegatronIndex& index) {
   int64_t before = 0;
-  for (int64_t i = 0; i < entries; ++i) {
-    LH_ASSIGN_OR_RETURN(const int64_t at, documents.Next());
-    const bool ends = i + 1 == entries;
-    if (at < before || at > index.sequences || (i == 0 && at != 0) ||
-        (ends && at != index.sequences)) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "document %d begins at sequence %d, which is out of order (of %d sequences)", i, at,
-          index.sequences));
+  for (const auto& [first, count] : RunsOf(entries, check)) {
+    WordRun<int64_t> documents(
+        file,
+        kMegatronHeaderBytes + index.sequences * kEntryBytes + first * int64_t{sizeof(int64_t)},
+        count);
+    for (int64_t i = first; i < first + count; ++i) {
+      LH_ASSIGN_OR_RETURN(const int64_t at, documents.Next());
+      const bool ends = i + 1 == entries;
+      if (at < before || at > index.sequences || (i == 0 && at != 0) ||
+          (ends && at != index.sequences)) {
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "document %d begins at sequence %d, which is out of order (of %d sequences)", i, at,
+            index.sequences));
+      }
+      before = at;
     }
-    before = at;
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file) {
+absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file, IndexCheck check) {
   const int64_t size = file.size();
   uint8_t header[kMegatronHeaderBytes] = {};
   if (size >= kMegatronHeaderBytes) LH_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(header)));
@@ -150,8 +173,8 @@ absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file) {
                         size, sequences, entries));
   }
   index.sequences = static_cast<int64_t>(sequences);
-  LH_RETURN_IF_ERROR(CheckSequences(file, index));
-  LH_RETURN_IF_ERROR(CheckDocuments(file, static_cast<int64_t>(entries), index));
+  LH_RETURN_IF_ERROR(CheckSequences(file, check, index));
+  LH_RETURN_IF_ERROR(CheckDocuments(file, static_cast<int64_t>(entries), check, index));
   index.documents = entries == 0 ? 0 : static_cast<int64_t>(entries) - 1;
   return index;
 }

@@ -26,14 +26,20 @@ struct MegatronIndex {
   int64_t tokens = 0, sequences = 0, documents = 0;
 };
 
-// Reads the whole file. INVALID_ARGUMENT: it is not an index, or of another version or type; sizes
+// Whether all of an index is compared with itself, or of a large one the entries at some places
+// (check_places.h), so that its time does not grow with the index.
+enum class IndexCheck { kAll, kPlaces };
+
+// INVALID_ARGUMENT: it is not an index, or of another version or type; sizes
 // do not add up; sequences do not follow each other without gaps, as Megatron-LM writes them; or
 // documents are out of order. Otherwise the errors of ReadOnlyFile.
-absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file);
+absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file,
+                                                IndexCheck check = IndexCheck::kAll);
 
 // Appends the places in [first, end) where a document begins, plus `shift`, ascending, each once.
 // `file`: the one that `index` was read from. It is searched in place, so documents take no memory.
-// If it has changed since, the places are wrong, but stay within the range.
+// If it has changed since, or its entries there were not compared, the places are wrong, but stay
+// within the range.
 absl::Status AppendMegatronStarts(const ReadOnlyFile& file, const MegatronIndex& index,
                                   int64_t first, int64_t end, int64_t shift,
                                   std::vector<int64_t>& starts);

@@ -1,8 +1,6 @@
 // SentencePiece and Hugging Face tokenizers, each in processes of its own.
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -104,10 +102,14 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
   constexpr char kName[] = "longhaul-sentencepiece";
   const std::string program = options.program.empty() ? ProgramBeside(kName) : options.program;
   LH_ASSIGN_OR_RETURN(const std::string digest, HexDigestOf(options.model));
+  std::vector<std::string> command = {program, options.model};
+  if (!options.end_token.empty() || options.end_id.has_value()) {
+    command.push_back(options.end_token);
+    command.push_back(absl::StrCat(options.end_id.value_or(kNoToken)));
+  }
   std::vector<TokenizerProcess> processes;
   for (int i = 0; i < std::max(1, options.processes); ++i) {
-    LH_ASSIGN_OR_RETURN(TokenizerProcess process,
-                        TokenizerProcess::Start({program, options.model}, kName));
+    LH_ASSIGN_OR_RETURN(TokenizerProcess process, TokenizerProcess::Start(command, kName));
     processes.push_back(std::move(process));
   }
   TokenizerProcess::Greeting greeting;
@@ -148,21 +150,6 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOpt
   processes.push_back(*std::move(process));
   return std::make_unique<PieceTokenizer>(absl::StrCat("tokenizers ", digest), *greeting,
                                           kHfRunBytes, std::move(processes));
-}
-
-absl::StatusOr<std::string> TokenizerFile(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) {
-    if (std::filesystem::exists(path, error)) return path;
-    return absl::NotFoundError(absl::StrCat(path, ": no such file, and no folder with a ",
-                                            kHfTokenizerFile, " or ", kPieceTokenizerFile));
-  }
-  for (const char* name : {kHfTokenizerFile, kPieceTokenizerFile}) {
-    std::string file = (std::filesystem::path(path) / name).string();
-    if (std::filesystem::exists(file, error)) return file;
-  }
-  return absl::NotFoundError(absl::StrCat(path, ": a folder with neither ", kHfTokenizerFile,
-                                          " nor ", kPieceTokenizerFile));
 }
 
 }  // namespace longhaul

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -97,14 +98,25 @@ bool AnswerDecode(const sentencepiece::SentencePieceProcessor& processor) {
   return WriteAll(answer.data(), answer.size());
 }
 
-bool Run(const char* model) {
+// The token after a text: the model's own, or the one that is asked for by its name, else by its
+// id. -1: there is none.
+int EndOf(const sentencepiece::SentencePieceProcessor& processor, int argc, char** argv) {
+  if (argc < 4) return processor.eos_id();
+  const std::string name = argv[2];
+  const int id = processor.PieceToId(name);
+  if (!name.empty() && processor.IdToPiece(id) == name) return id;
+  return std::atoi(argv[3]);
+}
+
+bool Run(int argc, char** argv) {
+  const char* const model = argv[1];
   sentencepiece::SentencePieceProcessor processor;
   // Its status names a line of the library's source.
   if (!processor.Load(model).ok()) return Refuse("its bytes are damaged or of another format");
   std::string ready;
   Append(ready, kPiecesReady);
   Append(ready, processor.GetPieceSize());
-  Append(ready, processor.eos_id());
+  Append(ready, EndOf(processor, argc, argv));
   if (!WriteAll(ready.data(), ready.size())) return false;
   std::vector<std::string> texts;
   for (uint32_t word; ReadAll(&word, sizeof(word));) {
@@ -123,11 +135,11 @@ int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
-  if (argc != 2) {
+  if (argc != 2 && argc != 4) {
     static constexpr char kUsage[] =
-        "usage: longhaul-sentencepiece MODEL; other programs start it\n";
+        "usage: longhaul-sentencepiece MODEL [END_TOKEN END_ID]; other programs start it\n";
     (void)!write(STDERR_FILENO, kUsage, sizeof(kUsage) - 1);
     return 4;
   }
-  return longhaul::Run(argv[1]) ? 0 : 1;
+  return longhaul::Run(argc, argv) ? 0 : 1;
 }

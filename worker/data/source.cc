@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "common/base/tokenizer_name.h"
+#include "common/hf/hf_tokenizer.h"
 #include "worker/data/byte_stream.h"
 #include "worker/data/file_list.h"
 #include "worker/data/file_tokens.h"
@@ -37,7 +38,7 @@ absl::StatusOr<TokenPiece> OpenPiece(SourceKind kind, const std::string& path) {
     case SourceKind::kLlmc:
       return OpenLlmcFile(path);
     case SourceKind::kMegatron: {
-      LH_ASSIGN_OR_RETURN(MegatronFile file, OpenMegatronFile(path));
+      LH_ASSIGN_OR_RETURN(MegatronFile file, OpenMegatronFile(path, IndexCheck::kPlaces));
       return std::move(file.tokens);
     }
     default: {
@@ -93,34 +94,21 @@ absl::Status CheckSeparable(const SourceOptions& options, const FileTokens& toke
                       options.path, mark, options.eos.has_value() ? "eos" : "bos"));
 }
 
-// Reads all of it, which takes long if it is large. So it tells that.
-absl::Status CheckPiece(const TokenPiece& piece, int64_t vocab, const TokenWork& work) {
-  bool told = false;
-  const absl::Status checked = CheckTokens(piece, vocab, [&](int64_t tokens) {
-    if (!work.on_wait) return;
-    told = true;
-    work.on_wait(absl::StrFormat("a check of %s: %d of %d MiB read", piece.file->path(),
-                                 tokens * piece.width >> 20, piece.count * piece.width >> 20));
-  });
-  if (told) work.on_wait("");
-  return checked;
-}
-
 absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
                                                    const std::vector<std::string>& files,
-                                                   int64_t vocab, const TokenWork& work) {
+                                                   int64_t vocab) {
   std::vector<TokenPiece> pieces;
   for (const std::string& file : files) {
     LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(options.kind, file));
-    LH_RETURN_IF_ERROR(CheckPiece(piece, vocab, work));
     pieces.push_back(std::move(piece));
   }
   DocumentTokens marks;
   if (options.kind == SourceKind::kNanoGpt || options.kind == SourceKind::kLlmc)
     marks = {options.eos.value_or(kNoToken), options.bos.value_or(kNoToken)};
-  auto tokens = std::make_unique<FileTokens>(std::move(pieces), marks);
+  auto tokens = std::make_unique<FileTokens>(std::move(pieces), marks, vocab);
   if (tokens->tokens() == 0)
     return absl::InvalidArgumentError(absl::StrCat(options.path, ": holds no tokens"));
+  LH_RETURN_IF_ERROR(tokens->Check());
   if (options.documents) LH_RETURN_IF_ERROR(CheckSeparable(options, *tokens));
   return tokens;
 }
@@ -136,17 +124,30 @@ absl::StatusOr<SourceTokenizer> StartTokenizer(const SourceOptions& options, int
     return result;
   }
   LH_ASSIGN_OR_RETURN(const std::string file, TokenizerFile(options.tokenizer));
-  if (!IsHfTokenizer(file)) {
-    LH_ASSIGN_OR_RETURN(
-        result.tokenizer,
-        StartPieceTokenizer({.model = file, .processes = processes, .program = program}));
-    result.eos = options.eos.value_or(result.tokenizer->eos());
-    return result;
+  DeclaredEnd declared;
+  if (!options.eos.has_value()) {
+    LH_ASSIGN_OR_RETURN(declared, ReadDeclaredEnd(file));
   }
-  LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
+  if (IsHfTokenizer(file)) {
+    LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
+    result.parts = TextParts::kPieces;
+  } else {
+    LH_ASSIGN_OR_RETURN(result.tokenizer, StartPieceTokenizer({.model = file,
+                                                               .processes = processes,
+                                                               .end_token = declared.token,
+                                                               .end_id = declared.id,
+                                                               .program = program}));
+  }
   result.eos = options.eos.value_or(result.tokenizer->eos());
-  result.parts = TextParts::kPieces;
   if (options.eos.has_value() || result.eos != kNoToken) return result;
+  if (declared.any()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, ": has no token ", declared.Describe(),
+        ", which its folder declares as the end of a text (eos_token of tokenizer_config.json, "
+        "eos_token_id of generation_config.json or config.json); set eos to the token after each "
+        "document, or to -1 for none"));
+  }
+  if (!IsHfTokenizer(file)) return result;
   return absl::InvalidArgumentError(
       absl::StrCat(file,
                    ": has none of the usual tokens for the end of a text; set eos to the token "
@@ -207,21 +208,21 @@ absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int pr
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work) {
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options));
-  if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab, work);
+  if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab);
   const bool plain = options.kind == SourceKind::kText && options.tokenizer.empty() &&
                      options.eos.value_or(kNoToken) == kNoToken &&
                      options.bos.value_or(kNoToken) == kNoToken;
   if (plain) {
     LH_ASSIGN_OR_RETURN(const bool compressed, AnyCompressed(files));
-    if (!compressed) return OpenFiles(options, files, vocab, work);
+    if (!compressed) return OpenFiles(options, files, vocab);
   }
   LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
                       TokenizerOf(options, 1, work.tokenizer_program));
   LH_RETURN_IF_ERROR(CheckVocab(options, tokenizer, vocab));
-  LH_ASSIGN_OR_RETURN(const std::string prefix, MakeTokens(options, files, work));
+  LH_ASSIGN_OR_RETURN(const std::string prefix, MakeTokens(options, tokenizer, files, work));
   SourceOptions made = options;
   made.kind = SourceKind::kMegatron;
-  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab, work);
+  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab);
   if (dataset.ok()) return dataset;
   return WithMessage(dataset.status(), absl::StrCat("the tokens of ", options.path, " in ",
                                                     dataset.status().message()));

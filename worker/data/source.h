@@ -43,8 +43,8 @@ struct TokenWork {
   // Made when it is needed.
   std::string folder;
   int threads = 1;
-  // Called with what it waits for, and at the end with "": about once a second while tokens are
-  // made; for every 64 MiB of files of tokens that are checked. May be null.
+  // Called with what it waits for, about once a second while tokens are made, and at the end with
+  // "". May be null.
   std::function<void(const std::string&)> on_wait;
   // Another process that makes the tokens may be without progress for so long.
   absl::Duration patience = absl::Minutes(5);
@@ -58,9 +58,10 @@ struct TokenWork {
 
 // Opens the source, and makes its tokens if they do not exist yet (token_cache.h). Blocks
 // meanwhile. NOT_FOUND: the path, the tokenizer, or the program that it needs does not exist.
-// INVALID_ARGUMENT: the data is damaged, of another kind, or empty; a token is not below `vocab`,
-// or the tokenizer has more than `vocab` tokens; or documents are needed and not marked. Messages
-// name file and place. DEADLINE_EXCEEDED: another process that makes the tokens makes no progress.
+// INVALID_ARGUMENT: the data is damaged, of another kind, or empty; a token is not below `vocab`
+// (FileTokens::Check: of large files some are looked at now, the others when they are read), or the
+// tokenizer has more than `vocab` tokens; or documents are needed and not marked. Messages name
+// file and place. DEADLINE_EXCEEDED: another process that makes the tokens makes no progress.
 // INTERNAL: tokens cannot be written. Others: the system's error.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work);

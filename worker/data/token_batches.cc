@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/data/windows.h"
 
@@ -53,14 +52,6 @@ absl::StatusOr<ExampleBatch> TokenBatches::Read(
     const auto [source, first] = examples[i];
     const absl::Span<int64_t> example = absl::MakeSpan(tokens.values).subspan(i * size, size);
     LH_RETURN_IF_ERROR(datasets_[source]->Read(first, example));
-    // All tokens were checked when the data was opened. If the file has changed since, the model
-    // would read outside its embedding.
-    for (int64_t k = 0; k < size; ++k) {
-      if (example[k] >= 0 && example[k] < options_.vocab) continue;
-      return absl::DataLossError(absl::StrCat(datasets_[source]->Locate(first + k), " is now ",
-                                              example[k], ", not below the vocab ", options_.vocab,
-                                              ": the file changed while it was trained on"));
-    }
   }
   batch.tensors.push_back(std::move(tokens));
   if (!options_.separate_documents) return batch;

@@ -20,7 +20,7 @@ class TokenBatches : public BatchMaker {
  public:
   struct Options {
     // `batch`: sequences of the pool in a step.
-    int64_t context = 0, batch = 0, vocab = 0;
+    int64_t context = 0, batch = 0;
     int rank = 0, ranks = 1;
     // Make "document_starts".
     bool separate_documents = false;

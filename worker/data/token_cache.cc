@@ -169,12 +169,11 @@ void RemoveOthers(const std::string& folder, const std::string& source, const st
 }  // namespace
 
 absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
+                                       const SourceTokenizer& tokenizer,
                                        const std::vector<std::string>& files,
                                        const TokenWork& work) {
   if (work.folder.empty())
     return absl::InternalError(absl::StrCat(options.path, ": no folder was given for its tokens"));
-  LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
-                      TokenizerOf(options, 1, work.tokenizer_program));
   LH_ASSIGN_OR_RETURN(const FileFacts facts, FactsOf(files));
   const bool jsonl = options.kind == SourceKind::kJsonl;
   std::string how =
@@ -191,11 +190,11 @@ absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
   std::error_code error;
   fs::create_directories(work.folder, error);
   const std::string prefix = absl::StrCat(work.folder, "/", name);
-  if (OpenMegatronFile(prefix).ok()) return prefix;
+  if (OpenMegatronFile(prefix, IndexCheck::kPlaces).ok()) return prefix;
   FileLock lock;
   LH_RETURN_IF_ERROR(OfWorkDir(lock.Open(absl::StrCat(work.folder, "/", source, ".lock"))));
   absl::Status made = AwaitLock(lock, prefix + ".bin.tmp", options.path, work);
-  if (made.ok() && !OpenMegatronFile(prefix).ok()) {
+  if (made.ok() && !OpenMegatronFile(prefix, IndexCheck::kPlaces).ok()) {
     RemoveOthers(work.folder, source, name);
     made = TokenMaker(options, work, facts.bytes).Run(files, prefix);
   }

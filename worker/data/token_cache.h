@@ -12,9 +12,11 @@
 
 namespace longhaul {
 
-// Returns the prefix of the .bin and .idx for `files` of the source. One process makes them, under
-// a lock; others wait as long as they grow. Blocks. Errors: those of OpenSource.
+// Returns the prefix of the .bin and .idx for `files` of the source, whose tokenizer it is. One
+// process makes them, under a lock; others wait as long as they grow. Blocks. Errors: those of
+// OpenSource.
 absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
+                                       const SourceTokenizer& tokenizer,
                                        const std::vector<std::string>& files,
                                        const TokenWork& work);
 

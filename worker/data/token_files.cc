@@ -104,10 +104,10 @@ std::string MegatronPrefix(const std::string& path) {
   return std::string(prefix);
 }
 
-absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix) {
+absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix, IndexCheck check) {
   const std::string index_path = prefix + ".idx", path = prefix + ".bin";
   LH_ASSIGN_OR_RETURN(ReadOnlyFile index_file, ReadOnlyFile::Open(index_path));
-  const absl::StatusOr<MegatronIndex> index = ReadMegatronIndex(index_file);
+  const absl::StatusOr<MegatronIndex> index = ReadMegatronIndex(index_file, check);
   if (absl::IsInvalidArgument(index.status())) return Wrong(index_path, index.status().message());
   LH_RETURN_IF_ERROR(index.status());
   LH_ASSIGN_OR_RETURN(std::shared_ptr<const ReadOnlyFile> file, OpenFile(path));

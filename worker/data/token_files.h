@@ -27,7 +27,8 @@ struct MegatronFile {
   TokenPiece tokens;
   int64_t sequences = 0, documents = 0;
 };
-absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix);
+absl::StatusOr<MegatronFile> OpenMegatronFile(const std::string& prefix,
+                                              IndexCheck check = IndexCheck::kAll);
 
 // Without .idx or .bin at its end.
 std::string MegatronPrefix(const std::string& path);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,13 @@ class Tokenizer {
 std::unique_ptr<Tokenizer> MakeByteTokenizer();
 
 struct PieceTokenizerOptions {
-  std::string model;    // Path of a SentencePiece model.
-  int processes = 1;    // Among which texts are shared.
+  std::string model;  // Path of a SentencePiece model.
+  int processes = 1;  // Among which texts are shared.
+  // The token after a text, by its name, or else by its id, of a model whose folder declares one
+  // (common/hf/hf_tokenizer.h). Both empty: the model's own end of sentence. If the model has no
+  // token of the name, and there is no id, its eos is kNoToken.
+  std::string end_token = {};
+  std::optional<int64_t> end_id = std::nullopt;
   std::string program;  // Path of longhaul-sentencepiece. Empty: beside this program.
 };
 
@@ -56,14 +62,10 @@ struct HfTokenizerOptions {
 };
 
 // By `python3 -m longhaul.tokenize` (deploy/python), without modules of the current folder. Its eos
-// is the usual token for the end of a text, if it has one. Decode leaves special tokens out.
+// is the end token that its folder declares (common/hf/hf_tokenizer.h); of a folder that declares
+// none the usual token for the end of a text, if it has one. Decode leaves special tokens out.
 // NOT_FOUND: no file, no python3, or not with these packages, and what to install.
 // INVALID_ARGUMENT: not a tokenizer.json. Else as above.
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOptions& options);
-
-// The file of a tokenizer that is given as itself or as its folder: in a folder tokenizer.json,
-// else tokenizer.model. NOT_FOUND, with the path: neither. IsHfTokenizer
-// (common/base/tokenizer_name.h) tells how it is to be started.
-absl::StatusOr<std::string> TokenizerFile(const std::string& path);
 
 }  // namespace longhaul

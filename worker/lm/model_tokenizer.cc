@@ -1,7 +1,7 @@
 #include "worker/lm/model_tokenizer.h"
 
 #include "absl/strings/str_cat.h"
-#include "worker/data/tokenizer.h"
+#include "common/hf/hf_tokenizer.h"
 
 namespace longhaul {
 namespace {

@@ -40,6 +40,7 @@ constexpr const char* kAnywhere[] = {
     capability::kDataLlmc,
     capability::kDataSentencepiece,
     capability::kDataHfTokenizer,
+    capability::kDataNamedTokenizer,
     capability::kDataEos,
     capability::kDataBos,
     capability::kDataEpochs,

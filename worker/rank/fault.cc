@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/status_marks.h"
+#include "common/base/tokenizer_name.h"
 #include "common/base/utf8.h"
 #include "common/config/data_sources.h"
 
@@ -78,6 +79,12 @@ Advice AdviceOfPreparation(const v1::JobSpec& spec, const absl::Status& status) 
   const std::vector<DataSource> sources = AllDataSources(spec.data());
   const std::string data = DataField(sources);
   if (IsOfTokenizer(status)) {
+    const std::vector<std::string> of_model = SourcesWithTokenizer(spec.data(), kModelTokenizer);
+    if (!of_model.empty()) {
+      return {of_model.size() == 1 ? of_model.front() : data,
+              "the folder of model.hf must have the model's tokenizer.json or tokenizer.model at "
+              "each site, with its tokenizer_config.json; or name another tokenizer, or 'bytes'"};
+    }
     return {sources.size() == 1 ? data + ".tokenizer" : data,
             "the tokenizer is looked up on every worker's machine, absolute or below --data-dir; "
             "`longhaul data check PATH --tokenizer FILE` tries it there"};

@@ -8,10 +8,12 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
+#include "common/base/tokenizer_name.h"
 #include "common/config/data_sources.h"
 #include "common/config/job_spec.h"
 #include "common/hf/hf_config.h"
 #include "common/hf/hf_parameters.h"
+#include "common/hf/hf_tokenizer.h"
 #include "worker/collective/communicator.h"
 #include "worker/rank/fault.h"
 #include "worker/replica/synthetic_replica.h"
@@ -24,19 +26,27 @@ std::string PathBelow(const std::string& folder, const std::string& path) {
   return path.empty() ? "" : (std::filesystem::path(folder) / path).string();
 }
 
+std::string ModelFolder(const ReplicaOptions& options) {
+  return PathBelow(options.data_dir, options.spec.model().hf().path());
+}
+
 // `Documents`: TextSource or JsonlSource.
 template <typename Documents>
-SourceOptions DocumentsOf(SourceKind kind, const Documents& of, const std::string& folder) {
-  SourceOptions source{.kind = kind,
-                       .path = PathBelow(folder, of.path()),
-                       .tokenizer = PathBelow(folder, of.tokenizer())};
+SourceOptions DocumentsOf(SourceKind kind, const Documents& of, const ReplicaOptions& options) {
+  SourceOptions source{.kind = kind, .path = PathBelow(options.data_dir, of.path())};
+  if (of.tokenizer() == kModelTokenizer) {
+    source.tokenizer = ModelFolder(options);
+  } else if (of.tokenizer() != kByteTokenizer) {
+    source.tokenizer = PathBelow(options.data_dir, of.tokenizer());
+  }
   if (of.has_eos()) source.eos = of.eos();
   if (of.has_bos()) source.bos = of.bos();
   return source;
 }
 
-SourceOptions SourceOf(const v1::WeightedSource& of, const std::string& folder) {
-  if (of.has_text()) return DocumentsOf(SourceKind::kText, of.text(), folder);
+SourceOptions SourceOf(const v1::WeightedSource& of, const ReplicaOptions& options) {
+  const std::string& folder = options.data_dir;
+  if (of.has_text()) return DocumentsOf(SourceKind::kText, of.text(), options);
   if (of.has_megatron()) {
     return {.kind = SourceKind::kMegatron, .path = PathBelow(folder, of.megatron().prefix())};
   }
@@ -48,7 +58,7 @@ SourceOptions SourceOf(const v1::WeightedSource& of, const std::string& folder) 
     if (of.tokens().has_bos()) source.bos = of.tokens().bos();
     return source;
   }
-  SourceOptions source = DocumentsOf(SourceKind::kJsonl, of.jsonl(), folder);
+  SourceOptions source = DocumentsOf(SourceKind::kJsonl, of.jsonl(), options);
   source.field = of.jsonl().field();
   if (of.jsonl().line_mib_max() > 0)
     source.line_bytes_max = int64_t{of.jsonl().line_mib_max()} << 20;
@@ -153,7 +163,7 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
                     .profile_path = options.update_rates_path};
   for (const DataSource& of : DataSourcesOf(spec.data(), options.pool)) {
     result.sources.push_back(
-        {.source = SourceOf(of.source, options.data_dir), .weight = of.source.weight()});
+        {.source = SourceOf(of.source, options), .weight = of.source.weight()});
   }
   result.separate_documents = spec.data().separate_documents();
   result.order = spec.data().order() == v1::EPOCHS ? DataOrder::kEpochs : DataOrder::kDraws;
@@ -197,8 +207,7 @@ class HfInitialParameters : public InitialParameters {
 // something, also if the files do not fit the spec: that is not a fault of the job.
 absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
     const ReplicaOptions& options, const TransformerShape& shape) {
-  const std::string folder =
-      (std::filesystem::path(options.data_dir) / options.spec.model().hf().path()).string();
+  const std::string folder = ModelFolder(options);
   const auto in_field = [](const absl::Status& status) {
     return AboutField(kHuggingFaceField, absl::IsUnimplemented(status)
                                              ? absl::FailedPreconditionError(status.message())
@@ -222,6 +231,25 @@ absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
   return std::make_shared<const HfInitialParameters>(*std::move(parameters));
 }
 
+// Sites with other tokenizers would train one model on numbers that mean other texts.
+absl::Status CheckModelTokenizer(const ReplicaOptions& options) {
+  const v1::DataSpec& data = options.spec.data();
+  if (data.model_tokenizer().empty()) return absl::OkStatus();
+  const std::vector<DataSource> sources = DataSourcesOf(data, options.pool);
+  if (std::none_of(sources.begin(), sources.end(), [](const DataSource& of) {
+        return of.source.text().tokenizer() == kModelTokenizer ||
+               of.source.jsonl().tokenizer() == kModelTokenizer;
+      }))
+    return absl::OkStatus();
+  const absl::StatusOr<std::string> here = DigestOfTokenizer(ModelFolder(options));
+  if (!here.ok()) return MarkTokenizer(here.status());
+  if (*here == data.model_tokenizer()) return absl::OkStatus();
+  return MarkTokenizer(absl::FailedPreconditionError(
+      absl::StrCat(ModelFolder(options),
+                   ": its tokenizer, or the end token that it declares, is not that of the folder "
+                   "with which the job was submitted")));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options) {
@@ -230,6 +258,7 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& optio
       return MakeSynthetic(options);
     case v1::ModelSpec::kTransformer: {
       LH_ASSIGN_OR_RETURN(TorchReplica::Options torch, TorchOptions(options));
+      LH_RETURN_IF_ERROR(CheckModelTokenizer(options));
       if (options.spec.model().has_hf()) {
         LH_ASSIGN_OR_RETURN(torch.initial, OpenInitialParameters(options, torch.shape));
       }

@@ -61,7 +61,6 @@ absl::StatusOr<OpenedData> OpenData(const TorchReplica::Options& options) {
   const bool alone = options.communicator == nullptr;
   const TokenBatches::Options share = {.context = options.shape.context,
                                        .batch = options.batch,
-                                       .vocab = options.shape.vocab,
                                        .rank = alone ? 0 : options.communicator->rank(),
                                        .ranks = alone ? 1 : options.communicator->size(),
                                        .separate_documents = options.separate_documents};

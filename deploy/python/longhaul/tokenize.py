@@ -379,10 +379,49 @@ def named_token(tokenizer, option, wanted):
     return found
 
 
-def end_token(tokenizer, wanted):
-    """The id behind each document; None: nothing."""
+def declared_end(path):
+    """What the folder of a tokenizer declares as the end of a text (as common/hf/hf_tokenizer.h): a token, its id; None: it does not say."""
+    path = pathlib.Path(path)
+    folder = path if path.is_dir() else path.parent
+
+    def content(name):
+        try:
+            found = json.loads((folder / name).read_bytes())
+        except FileNotFoundError:
+            return {}
+        except (ValueError, RecursionError) as error:
+            raise Failure(f"{folder / name}: {error}") from None
+        if not isinstance(found, dict):
+            raise Failure(f"{folder / name}: is not a JSON object")
+        return found
+
+    token = content("tokenizer_config.json").get("eos_token")
+    token = token.get("content") if isinstance(token, dict) else token
+    if token is not None and not isinstance(token, str):
+        raise Failure(f"{folder / 'tokenizer_config.json'}: eos_token: expected a token")
+    for name in ("generation_config.json", "config.json"):
+        ids = content(name).get("eos_token_id")
+        ids = ids if isinstance(ids, list) else [] if ids is None else [ids]
+        if any(not isinstance(one, int) or isinstance(one, bool) for one in ids):
+            raise Failure(f"{folder / name}: eos_token_id: expected token ids")
+        if ids:
+            return token, ids[0]
+    return token, None
+
+
+def end_token(tokenizer, wanted, path):
+    """The id after each document; None: nothing. `path`: of the tokenizer."""
     if wanted is not None:
         return named_token(tokenizer, "--eos", wanted)
+    token, number = declared_end(path)
+    found = tokenizer.token_to_id(token) if token else None
+    if found is None and number is not None and number >= 0 and tokenizer.id_to_token(number) is not None:
+        found = number
+    if found is not None:
+        return found
+    if token or number is not None:
+        what = " and ".join(([f"eos_token '{token}'"] if token else []) + ([f"eos_token_id {number}"] if number is not None else []))
+        raise Failure(f"the tokenizer's folder declares {what}, which the tokenizer does not have: give --eos TOKEN, or --eos none")
     for name in END_OF_TEXT:
         found = tokenizer.token_to_id(name)
         if found is not None:
@@ -493,7 +532,7 @@ def serve(path, special_tokens):
         pipe.refuse(str(failure))
         return failure.code
     try:
-        eos = end_token(tokenizer, None)
+        eos = end_token(tokenizer, None, path)
     except Failure:
         eos = None
     pipe.serve(tokenizer, eos)
@@ -524,7 +563,7 @@ def main(arguments=None):
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="tokenizer.json, or a folder with one")
     parser.add_argument("--out", metavar="PREFIX", help="writes PREFIX.bin and PREFIX.idx")
     parser.add_argument("--field", default="text", help="for JSONL: the field with the text (default: text)")
-    parser.add_argument("--eos", metavar="TOKEN", help="after each document: a token or its id, or none (default: the usual names)")
+    parser.add_argument("--eos", metavar="TOKEN", help="after each document: a token or its id, or none (default: what the tokenizer's folder declares, else the usual names)")
     parser.add_argument("--bos", metavar="TOKEN", default="none", help="before each document: a token or its id (default: none)")
     parser.add_argument("--line-mib-max", type=int, default=LINE_MIB_DEFAULT, metavar="N", help=f"for JSONL: the longest line, in MiB (default: {LINE_MIB_DEFAULT})")
     parser.add_argument("--pipe", action="store_true", help="encode and decode for the program that started it")
@@ -554,7 +593,7 @@ def main(arguments=None):
         return serve(options.tokenizer, not options.no_special_tokens)
     try:
         tokenizer = load(options.tokenizer)
-        eos, bos = end_token(tokenizer, options.eos), named_token(tokenizer, "--bos", options.bos)
+        eos, bos = end_token(tokenizer, options.eos, options.tokenizer), named_token(tokenizer, "--bos", options.bos)
         files = files_of(options.inputs)
         tokens, documents = tokenize(tokenizer, files, options.out, options.field, eos, options.quiet, bos, options.line_mib_max)
     except Failure as failure:

@@ -120,6 +120,55 @@ TEST(DataTest, BytesAndTokenizersNeedTheirVocabularies) {
   EXPECT_TRUE(ResolveJobSpec(spec).ok());
 }
 
+TEST(DataTest, AModelBringsItsTokenizer) {
+  v1::JobSpec spec = WithData(
+      "{mixture: {sources: [{text: {path: x}}, {jsonl: {path: y, tokenizer: bytes}}, "
+      "{megatron: {prefix: z}}]}, pools: [{pool: a, jsonl: {path: x}}]}");
+  v1::JobSpec filled = spec;
+  FillTokenizers(filled);
+  EXPECT_EQ(filled.SerializeAsString(), spec.SerializeAsString());  // The model has no folder.
+  filled.mutable_model()->mutable_hf()->set_path("/base");
+  FillTokenizers(filled);
+  EXPECT_THAT(
+      SourcesWithTokenizer(filled.data(), "model"),
+      ElementsAre("data.mixture.sources[0].text.tokenizer", "data.pools[0].jsonl.tokenizer"));
+  EXPECT_THAT(SourcesWithTokenizer(filled.data(), "bytes"),
+              ElementsAre("data.mixture.sources[1].jsonl.tokenizer"));
+  const absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(filled);
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_THAT(NeedsOf(resolved->spec),
+              testing::IsSupersetOf({"data:named-tokenizer", "data:hf-tokenizer"}));
+  EXPECT_THAT(resolved->warnings, Contains(testing::HasSubstr("tokenizers are not compared")));
+  filled.mutable_data()->set_model_tokenizer(std::string(64, 'a'));
+  EXPECT_THAT(ResolveJobSpec(filled)->warnings,
+              Not(Contains(testing::HasSubstr("tokenizers are not compared"))));
+  filled.mutable_data()->set_model_tokenizer("a");
+  EXPECT_THAT(FieldsAtFault(filled), ElementsAre("data.model_tokenizer"));
+  // A job that was stored before it could be said is still one of bytes.
+  spec.mutable_model()->mutable_hf()->set_path("/base");
+  EXPECT_EQ(ResolveJobSpec(spec)->spec.data().pools(0).jsonl().tokenizer(), "");
+}
+
+TEST(DataTest, TheModelsTokenizerIsThatOfAFolder) {
+  EXPECT_THAT(DataFaults("{jsonl: {path: x, tokenizer: model}}"),
+              ElementsAre("data.jsonl.tokenizer"));
+  EXPECT_THAT(DataFaults("{jsonl: {path: x, tokenizer: bytes}}"), IsEmpty());
+}
+
+TEST(DataTest, BytesOfALargeVocabularyAreToldOf) {
+  v1::JobSpec spec = WithData("{jsonl: {path: x}}");
+  spec.mutable_model()->mutable_transformer()->set_vocab(256);
+  EXPECT_THAT(ResolveJobSpec(spec)->warnings,
+              Not(Contains(testing::HasSubstr("data.jsonl.tokenizer"))));
+  spec.mutable_model()->mutable_transformer()->set_vocab(2000);
+  EXPECT_THAT(ResolveJobSpec(spec)->warnings,
+              Contains(testing::HasSubstr("data.jsonl.tokenizer: none is named, so tokens are "
+                                          "bytes, 256 of the 2000")));
+  spec.mutable_data()->mutable_jsonl()->set_tokenizer("bytes");
+  EXPECT_THAT(ResolveJobSpec(spec)->warnings,
+              Not(Contains(testing::HasSubstr("data.jsonl.tokenizer"))));
+}
+
 TEST(DataTest, DocumentsOfTokenFilesAreToldByAToken) {
   for (const char* const source :
        {"text: {path: x}", "jsonl: {path: x}", "megatron: {prefix: x}",

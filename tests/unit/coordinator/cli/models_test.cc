@@ -30,17 +30,32 @@ class ModelsTest : public ::testing::Test {
   CliRunner run_;
 };
 
-TEST_F(ModelsTest, SubmitTakesTheShapeFromConfigJson) {
+TEST_F(ModelsTest, SubmitTakesShapeAndTokenizerFromTheFolder) {
   std::ofstream(folder_.path() + "/config.json") << kConfig;
   v1::TransformerSpec sent;
+  v1::DataSpec data;
   fake_.submit = [&](const v1::SubmitJobRequest& request, v1::SubmitJobResponse* response) {
     sent = request.spec().model().transformer();
+    data = request.spec().data();
     *response->mutable_job()->mutable_spec() = request.spec();
     return grpc::Status::OK;
   };
   fake_.Start();
+  const CliResult without = Submit({"model.hf.path=" + folder_.path()});
+  EXPECT_EQ(without.exit, 4);
+  EXPECT_THAT(without.err, HasSubstr("data.jsonl.tokenizer"));
+  EXPECT_THAT(without.err, HasSubstr("a folder with neither tokenizer.json nor tokenizer.model"));
+  EXPECT_EQ(Submit({"model.hf.path=" + folder_.path(), "data.jsonl.tokenizer=bytes"}).exit, 0);
+  EXPECT_EQ(data.model_tokenizer(), "");
+  std::ofstream(folder_.path() + "/tokenizer.json") << "{}";
   const CliResult result = Submit({"model.hf.path=" + folder_.path()});
   EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(data.jsonl().tokenizer(), "model");
+  EXPECT_EQ(data.model_tokenizer().size(), 64u);
+  const CliResult other =
+      Submit({"model.hf.path=" + folder_.path(), "data.model_tokenizer=" + std::string(64, '0')});
+  EXPECT_EQ(other.exit, 4);
+  EXPECT_THAT(other.err, HasSubstr("data.model_tokenizer"));
   EXPECT_EQ(sent.dim(), 48);
   EXPECT_EQ(sent.head_dim(), 8);
   EXPECT_EQ(sent.context(), 256);  // The spec's own.

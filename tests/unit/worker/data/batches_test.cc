@@ -82,7 +82,7 @@ class TokenBatchesTest : public testing::Test {
     for (int64_t& token : tokens) token += 1000;
     WriteBytes(dir_.Join("b.bin"), WordsOf<uint16_t>(tokens));
   }
-  TokenBatches Make(int rank, int ranks, int64_t vocab = 2000, bool separate_documents = false) {
+  TokenBatches Make(int rank, int ranks, bool separate_documents = false) {
     std::vector<std::unique_ptr<Dataset>> datasets;
     for (const auto& [name, eos] : {std::pair("a.bin", 500), std::pair("b.bin", 1600)}) {
       SourceOptions source{.kind = SourceKind::kNanoGpt, .path = dir_.Join(name)};
@@ -97,7 +97,6 @@ class TokenBatchesTest : public testing::Test {
                           .value();
     return TokenBatches({.context = kContext,
                          .batch = kBatch,
-                         .vocab = vocab,
                          .rank = rank,
                          .ranks = ranks,
                          .separate_documents = separate_documents},
@@ -108,7 +107,7 @@ class TokenBatchesTest : public testing::Test {
 
 // Somebody writes a new version in its place while a job trains on it.
 TEST_F(TokenBatchesTest, AFileThatIsCutIsAnErrorWithItsName) {
-  const TokenBatches batches = Make(0, 1, 2000, true);
+  const TokenBatches batches = Make(0, 1, true);
   ASSERT_TRUE(batches.Make(1).ok());
   for (const char* name : {"a.bin", "b.bin"}) std::filesystem::resize_file(dir_.Join(name), 0);
   const absl::Status cut = batches.Make(2).status();
@@ -152,7 +151,7 @@ TEST_F(TokenBatchesTest, ExamplesAreWindowsOfBothSources) {
 
 // Each of the two sources has one border: behind 500, behind 1600.
 TEST_F(TokenBatchesTest, SaysWhereDocumentsBegin) {
-  const TokenBatches whole = Make(0, 1, 2000, true);
+  const TokenBatches whole = Make(0, 1, true);
   int crossing = 0;
   const auto check = [&](const ExampleBatch& batch) {
     EXPECT_EQ(batch.tensors[1].name, "document_starts");
@@ -174,16 +173,21 @@ TEST_F(TokenBatchesTest, SaysWhereDocumentsBegin) {
   // Ranks share them as they share the tokens.
   std::vector<int64_t> joined;
   for (int rank = 0; rank < 3; ++rank) {
-    const ExampleBatch part = Make(rank, 3, 2000, true).Make(1).value();
+    const ExampleBatch part = Make(rank, 3, true).Make(1).value();
     joined.insert(joined.end(), part.tensors[1].values.begin(), part.tensors[1].values.end());
   }
   EXPECT_EQ(joined, whole.Make(1)->tensors[1].values);
 }
 
 TEST_F(TokenBatchesTest, NoticesThatAFileChanged) {
-  const absl::Status status = Make(0, 1, 1000).Make(1).status();
+  const TokenBatches batches = Make(0, 1);
+  ASSERT_TRUE(batches.Make(1).ok());
+  const std::string other = WordsOf<uint16_t>(std::vector<int64_t>(1000, 2000));
+  std::fstream(dir_.Join("b.bin"), std::ios::in | std::ios::out | std::ios::binary) << other;
+  const absl::Status status = batches.Make(1).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("b.bin: token "));
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr("b.bin: token "), HasSubstr("is 2000, not below")));
 }
 
 }  // namespace

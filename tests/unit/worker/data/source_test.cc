@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "absl/cleanup/cleanup.h"
@@ -18,6 +19,7 @@
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/data/data_files.h"
 #include "tests/unit/worker/data/piece_model.h"
+#include "worker/data/megatron_index.h"
 
 namespace {
 std::atomic<bool> no_locks = false;
@@ -117,13 +119,75 @@ TEST_F(SourceTest, RefusesNoTextAndBytesOutsideTheVocabulary) {
               HasSubstr("latin: token 3 (at byte 3) is 128, not below the vocab 128"));
 }
 
-// A rank that reads for long makes progress.
-TEST_F(SourceTest, TellsHowFarItHasCheckedLargeFiles) {
-  Write("t.bin", "12");
-  fs::resize_file(dir_.Join("data/t.bin"), 150 << 20);
-  ASSERT_TRUE(Open(Source(SourceKind::kNanoGpt, "t.bin"), 50257).ok());
-  EXPECT_THAT(waits_, ElementsAre(HasSubstr("data/t.bin: 64 of 150 MiB read"),
-                                  HasSubstr("data/t.bin: 128 of 150 MiB read"), ""));
+// Bytes that this process has read, by /proc.
+int64_t BytesRead() {
+  std::ifstream counts("/proc/self/io");
+  std::string name;
+  int64_t bytes = 0;
+  counts >> name >> bytes;
+  EXPECT_EQ(name, "rchar:");
+  return bytes;
+}
+
+void WriteAt(const std::string& path, int64_t at, const std::string& bytes) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(at) << bytes;
+}
+
+// Each start of a rank opens its data.
+TEST_F(SourceTest, OpeningLargeDataReadsLittleOfIt) {
+  constexpr int64_t kBytes = int64_t{4} << 30, kMost = 64 << 20;
+  const std::string path = dir_.Join("data/t.bin");
+  Write("t.bin", "");
+  fs::resize_file(path, kBytes);
+  const SourceOptions source = Source(SourceKind::kNanoGpt, "t.bin");
+  const int64_t before = BytesRead();
+  const auto dataset = Open(source, 50257).value();
+  EXPECT_LT(BytesRead() - before, kMost);
+  EXPECT_EQ(dataset->tokens(), kBytes / 2);
+  // What is not looked at there is when it is read.
+  WriteAt(path, 2 * 100'000'000, WordsOf<uint16_t>({60000}));
+  ASSERT_TRUE(Open(source, 50257).ok());
+  std::vector<int64_t> tokens(100);
+  const absl::Status read = dataset->Read(99'999'990, absl::MakeSpan(tokens));
+  EXPECT_TRUE(absl::IsDataLoss(read)) << read;
+  EXPECT_THAT(std::string(read.message()),
+              HasSubstr("t.bin: token 100000000 (at byte 200000000) is 60000, not below the vocab "
+                        "50257"));
+  EXPECT_TRUE(dataset->Read(99'999'900, absl::MakeSpan(tokens)).ok());
+  // Its first and its last tokens are always looked at.
+  WriteAt(path, kBytes - 2, WordsOf<uint16_t>({60000}));
+  EXPECT_THAT(MessageOf(source, 50257), HasSubstr("token 2147483647 (at byte 4294967294)"));
+}
+
+TEST_F(SourceTest, OpeningALargeIndexReadsLittleOfIt) {
+  constexpr int64_t kSequences = int64_t{1} << 27, kMost = 64 << 20;
+  const std::string path = dir_.Join("data/m.idx");
+  std::string head(kMegatronMagic, kMegatronMagicBytes);
+  head += WordsOf<int64_t>({1}) + '\x08' + WordsOf<int64_t>({kSequences, 2});
+  Write("m.idx", head);
+  fs::resize_file(path, kMegatronHeaderBytes + 12 * kSequences + 16);
+  // All but the last one are empty.
+  WriteAt(path, kMegatronHeaderBytes + 4 * (kSequences - 1), WordsOf<int32_t>({3}));
+  WriteAt(path, kMegatronHeaderBytes + 12 * kSequences + 8, WordsOf<int64_t>({kSequences}));
+  Write("m.bin", WordsOf<uint16_t>({7, 8, 9}));
+  const SourceOptions source = Source(SourceKind::kMegatron, "m");
+  const int64_t before = BytesRead();
+  EXPECT_THAT(All(*Open(source, 256).value()), ElementsAre(7, 8, 9));
+  EXPECT_LT(BytesRead() - before, kMost);
+  WriteAt(path, kMegatronHeaderBytes + 4 * (kSequences - 1), WordsOf<int32_t>({-3}));
+  EXPECT_THAT(MessageOf(source), HasSubstr("sequence 134217727 has a negative size"));
+}
+
+// A type with a sign has numbers that are no tokens, also below the vocabulary.
+TEST_F(SourceTest, NegativeNumbersAreNoTokensWhenTheyAreRead) {
+  Write("m.idx", MegatronIndexBytes({3}, 3, 2));
+  Write("m.bin", WordsOf<int16_t>({7, 8, 9}));
+  const auto dataset = Open(Source(SourceKind::kMegatron, "m"), 65536).value();
+  WriteAt(dir_.Join("data/m.bin"), 2, WordsOf<int16_t>({-8}));
+  std::vector<int64_t> tokens(3);
+  EXPECT_THAT(std::string(dataset->Read(0, absl::MakeSpan(tokens)).message()),
+              HasSubstr("m.bin: token 1 (at byte 2) is negative, or no token at all"));
 }
 
 TEST_F(SourceTest, TextMayBeCompressedAndHaveAnEnd) {
@@ -305,6 +369,30 @@ TEST_F(SourceTest, SentencePieceGivesWhatItsLibraryGives) {
   EXPECT_THAT(MessageOf(source, 256), HasSubstr("pieces.model: this tokenizer has"));
 }
 
+TEST_F(SourceTest, TheFolderOfASentencePieceModelDeclaresTheEndOfADocument) {
+  Write("a.jsonl", "{\"text\": \"the river\"}\n");
+  const std::string model = TrainPieceModel(dir_.Join("data/pieces"));
+  SourceOptions source = Source(SourceKind::kJsonl, "a.jsonl");
+  source.tokenizer = model;
+  const auto last = [&] { return All(**Open(source, 1000)).back(); };
+  EXPECT_EQ(last(), 2);
+  Write("config.json", R"({"eos_token_id": 700})");  // A token that was added to the model's.
+  EXPECT_EQ(last(), 700);
+  Write("tokenizer_config.json", R"({"eos_token": "<s>"})");
+  EXPECT_EQ(last(), 1);
+  Write("tokenizer_config.json", R"({"eos_token": "<|added|>"})");
+  EXPECT_EQ(last(), 700);
+  Write("config.json", "{}");
+  EXPECT_THAT(MessageOf(source, 1000),
+              HasSubstr("pieces.model: has no token '<|added|>', which its folder declares"));
+  source.eos = 5;
+  EXPECT_EQ(last(), 5);
+  Write("tokenizer_config.json", "[");
+  EXPECT_EQ(last(), 5);
+  source.eos.reset();
+  EXPECT_THAT(MessageOf(source, 1000), HasSubstr("tokenizer_config.json: is not a JSON object"));
+}
+
 TEST_F(SourceTest, SentencePieceSharesManyDocumentsAmongProcesses) {
   const std::string model = TrainPieceModel(dir_.Join("pieces"));
   std::string text;
@@ -353,8 +441,13 @@ TEST_F(SourceTest, TokenFilesOfAFolder) {
   Write("t/notes.txt", "odd");
   EXPECT_THAT(All(*Open(Source(SourceKind::kNanoGpt, "t")).value()), ElementsAre(1, 2, 3));
   EXPECT_THAT(MessageOf(Source(SourceKind::kNanoGpt, "t"), 3), HasSubstr("b.bin: token 0"));
-  EXPECT_EQ(Open(Source(SourceKind::kNanoGpt, "t")).value()->Locate(2),
-            dir_.Join("data/t/b.bin") + ": token 0");
+  const auto dataset = Open(Source(SourceKind::kNanoGpt, "t")).value();
+  Write("t/b.bin", WordsOf<uint16_t>({500}));
+  int64_t token;
+  const absl::Status changed = dataset->Read(2, absl::MakeSpan(&token, 1));
+  EXPECT_TRUE(absl::IsDataLoss(changed)) << changed;
+  EXPECT_THAT(std::string(changed.message()),
+              HasSubstr(dir_.Join("data/t/b.bin") + ": token 0 (at byte 0) is 500, not below"));
 }
 
 // Where documents begin, whole and read in parts.
