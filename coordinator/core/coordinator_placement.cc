@@ -98,10 +98,13 @@ JobDemand Coordinator::DemandOf(const Job& job, int64_t memory_left) const {
   const JobOptions& options = job.options;
   const Participants& participants = job.exchange->participants();
   const int live = participants.live_count();
-  // A job that runs needs only one pool, but to begin again after a pause as many as at first.
+  // To begin again after a pause a job needs as many pools as at first. If it runs, one pool is
+  // enough to continue, but a quorum has to be complete: pools that two jobs have, of which neither
+  // has a quorum, would wait for ever.
   const bool begins =
       job.state() == JobState::kPending || (job.pause == PauseStage::kResumed && live == 0);
-  const int wanted = begins ? options.pools_min : 1;
+  const int continues = options.rounds.lockstep() ? 1 : options.rounds.quorum;
+  const int wanted = begins ? options.pools_min : continues;
   JobDemand demand{.job = job.id,
                    .name = options.name,
                    .missing_min = std::max(0, wanted - live),

@@ -74,7 +74,9 @@ std::optional<Waiting> Coordinator::WaitingFor(const Job& job) const {
   const absl::Time forever = absl::InfiniteFuture();
   if (!job.blocked.empty())
     return Waiting{absl::StrCat("the coordinator: ", job.blocked), job.blocked_since, forever};
-  if (!job.lacks.empty()) return Waiting{job.lacks, *job.lacks_since, forever};
+  // A running job that has some of its quorum says below what it waits for.
+  const bool has_some = job.state() == JobState::kRunning && participants.live_count() > 0;
+  if (!job.lacks.empty() && !has_some) return Waiting{job.lacks, *job.lacks_since, forever};
   if (job.store == StoreState::kOpening ||
       (job.store == StoreState::kClosing && !IsPaused(job.pause)))
     return Waiting{"the coordinator to open the job's store", job.changed_at, forever};
