@@ -7,13 +7,21 @@
 #include "common/config/hugging_face_spec.h"
 #include "common/config/transformer_spec.h"
 #include "common/hf/hf_model.h"
+#include "common/hf/hf_tokenizer.h"
 
 namespace longhaul {
 namespace {
 
 constexpr size_t kModelTextMax = 400;
+constexpr int kByteVocab = 256;
 
 using Violations = std::vector<SpecViolation>;
+
+// As `longhaul eval` decides it.
+bool IsOfBytes(const std::string& folder, const v1::ModelSpec& spec) {
+  return spec.transformer().vocab() == kByteVocab &&
+         absl::IsNotFound(TokenizerFile(folder).status());
+}
 
 // Reads the headers of its files; their values are read when the job begins.
 Violations CheckHfFolder(const std::string& folder, const std::string& field,
@@ -31,7 +39,7 @@ Violations CheckHfFolder(const std::string& folder, const std::string& field,
   const std::vector<std::string> differences =
       DifferencesFrom(model->config, ShapeOf(spec.transformer()));
   if (const std::vector<std::string> unnamed = SourcesWithTokenizer(job.data(), "");
-      differences.empty() && !unnamed.empty()) {
+      differences.empty() && !unnamed.empty() && !IsOfBytes(folder, spec)) {
     return {{unnamed.front(),
              absl::StrCat("is required with a Hugging Face model (", field,
                           "): pools do not have that folder and its tokenizer"),

@@ -25,7 +25,7 @@ std::vector<SpecViolation> TakeShapeOf(const std::string& folder, const std::str
 // Whether the folder has the parameters of the job's model; reads manifests, headers and sizes of
 // files, since their digests are compared when the job begins. At most one violation: of `field`,
 // of model.hf, or of a source of text that names no tokenizer while the folder is a Hugging Face
-// model's. Blocks.
+// model's; not of one with the vocab of bytes and no tokenizer. Blocks.
 std::vector<SpecViolation> CheckInitialFolder(FileSystem& fs, const std::string& folder,
                                               const std::string& field,
                                               const ResolvedJob& resolved);

@@ -26,7 +26,7 @@ NEW, TURNS, THREADS = 64, 3, 2
 JOB = """
 name: still
 model: {{hf: {{path: {model}}}, transformer: {{context: 8}}}}
-data: {{text: {{path: {text}}}}}
+data: {{text: {{path: {text}, tokenizer: bytes}}}}
 train: {{steps: 1, batch: 1}}
 sync: {{h: 1, tau: 0}}
 evaluation: {{batches: 1}}

@@ -194,7 +194,8 @@ class LinkSearch(Search):
             return spec, []
         spec = {**spec, "model": BASE, "data": {"text": {"path": self.files["text"]}}}
         if how == "hf":
-            return {**spec, "model": {**BASE, "hf": {"path": str(self.base / "hf")}}}, []
+            data = {"text": {"path": self.files["text"], "tokenizer": "bytes"}}
+            return {**spec, "model": {**BASE, "hf": {"path": str(self.base / "hf")}}, "data": data}, []
         return spec, ["--from", f"here:{self.base / draw.choice(('checkpoint', 'hf'))}" if how == "folder" else "base"]
 
     def accepted(self, drawing, name):

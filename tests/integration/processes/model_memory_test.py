@@ -14,7 +14,7 @@ LARGEST = 4 * DIM * FF / 2**20
 DEEP_JOB = """
 name: {name}
 model: {{transformer: {{layers: {layers}, dim: {dim}, heads: 8, ff_dim: {ff}, context: 8, vocab: 256}}, {hf}}}
-data: {{text: {{path: {text}/BSD}}}}
+data: {{text: {{path: {text}/BSD, tokenizer: bytes}}}}
 train: {{steps: 3, batch: 1, seed: 7}}
 sync: {{h: 2, tau: 1, up: {{codec: e3m0}}, down: {{codec: e3m0}}}}
 checkpoint: {{every_cycles: -1}}

@@ -159,7 +159,7 @@ class ResultsTest(ClusterTest):
                 self.assertIn(words, warnings[0])
                 self.assertEqual((events[0]["message"], events[0]["severity"]), (warnings[0], "WARNING"))
         # A model that the pools have themselves.
-        result = self.cluster.submit("own", steps=20, pools=1, sets=[f"model.hf.path={export}"], wait=True)
+        result = self.cluster.submit("own", steps=20, pools=1, sets=[f"model.hf.path={export}", "data.text.tokenizer=bytes"], wait=True)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.cluster.wait_log("site-a", f"the model of model.hf.path {with_it}")
 
