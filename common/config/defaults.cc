@@ -68,6 +68,8 @@ constexpr Default kDefaults[] = {
     {"checkpoint.keep", "3"},
     {"evaluation.every_cycles", "1"},
     {"evaluation.batches", "8"},
+    {"guard.on_divergence", "PAUSE"},
+    {"guard.after_seconds", "20"},
 };
 
 bool HasLlama3(const v1::JobSpec& spec) {

@@ -17,6 +17,7 @@ constexpr double kOuterLearningRateMax = 10;
 constexpr int64_t kCyclesMax = 1'000'000'000;
 constexpr int64_t kCheckpointsMax = 1000;
 constexpr int64_t kEvaluationBatchesMax = 100'000;
+constexpr int64_t kGuardSecondsMax = 1'000'000'000;
 // A coordinator gives leases to at most so many pools.
 constexpr int kPoolsMax = 4096;
 constexpr int kGraceSecondsMax = 3600;
@@ -159,6 +160,8 @@ void ValidateExchange(const v1::JobSpec& spec, ViolationList& violations) {
                         "omit it: pools take turns to evaluate, and do not train meanwhile");
   }
   ValidateInit(spec.init(), violations);
+  RequireInteger(violations, "guard.after_seconds", spec.guard().after_seconds(), 1,
+                 kGuardSecondsMax);
 }
 
 }  // namespace longhaul

@@ -77,6 +77,12 @@ void AddGlobalOptions(CLI::App& app, Arguments& arguments) {
       ->type_name("DURATION");
 }
 
+void AddFailUnhealthy(CLI::App& command, Arguments& arguments) {
+  command.add_flag("--fail-unhealthy", arguments.fail_unhealthy,
+                   "While waiting: exit with code 1 as soon as the health of the job is failing. "
+                   "The job continues");
+}
+
 void AddSubmit(CLI::App& app, Arguments& arguments) {
   CLI::App* submit = app.add_subcommand("submit",
                                         "Submit a job. Repeating the same name and spec returns "
@@ -108,6 +114,7 @@ void AddSubmit(CLI::App& app, Arguments& arguments) {
                    "Wait until the job has ended; print progress on a terminal");
   submit->add_flag("--follow", arguments.follow,
                    "Like --wait, and print progress even without a terminal");
+  AddFailUnhealthy(*submit, arguments);
 }
 
 void AddLogs(CLI::App& app, Arguments& arguments) {
@@ -252,9 +259,13 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
       ->check(WholeNumber(1, 100000));
   list->add_flag("--names", arguments.names, "Print only names, one per line");
   AddJobCommand(app, arguments, "get", "Show a job");
-  AddJobCommand(app, arguments, "watch", "Show the progress of a job until it has ended");
-  AddJobCommand(app, arguments, "wait",
-                "Wait until a job has ended and show it; the exit code tells how it ended");
+  AddFailUnhealthy(
+      *AddJobCommand(app, arguments, "watch", "Show the progress of a job until it has ended"),
+      arguments);
+  AddFailUnhealthy(
+      *AddJobCommand(app, arguments, "wait",
+                     "Wait until a job has ended and show it; the exit code tells how it ended"),
+      arguments);
   AddLogs(app, arguments);
   AddJobCommand(app, arguments, "cancel", "Stop a job permanently; its last commit is kept")
       ->add_option("--reason", arguments.reason, "Reason to record with the job");
@@ -265,8 +276,14 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   AddResultCommands(app, arguments);
   app.add_subcommand("top", "Show jobs and pools live in the terminal; q quits");
   AddSpec(app, arguments);
-  app.add_subcommand("doctor",
-                     "Find problems with this machine, the coordinator and the connection to it")
+  CLI::App* doctor = app.add_subcommand(
+      "doctor",
+      "Find problems with this machine, the coordinator and the connection to it, or with the "
+      "training of a job");
+  doctor->add_option("JOB", arguments.job,
+                     "Name or id of a job: show what is wrong with it. The exit code is 1 if its "
+                     "health is failing, or if it has failed");
+  doctor
       ->add_option("--data-dir", arguments.data_dir,
                    "Folder whose free space is checked (default: the current folder)")
       ->type_name("DIR");

@@ -68,6 +68,8 @@ struct Arguments {
   // job or the folder of a checkpoint.
   std::string job;
   bool wait = false, follow = false;
+  // submit with wait or follow; wait, watch
+  bool fail_unhealthy = false;
   // list, contexts
   bool names = false;
   // download, export

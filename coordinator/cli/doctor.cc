@@ -20,6 +20,7 @@
 #include "coordinator/cli/connection.h"
 #include "coordinator/cli/link_measure.h"
 #include "coordinator/cli/text.h"
+#include "coordinator/cli/views.h"
 
 namespace longhaul::cli {
 namespace {
@@ -42,6 +43,10 @@ class Examination {
       : arguments_(arguments), environment_(environment) {}
 
   Outcome Run() {
+    if (!arguments_.job.empty()) {
+      if (CheckConnection()) CheckJob();
+      return Report();
+    }
     Ok("program", absl::StrCat("longhaul ", LONGHAUL_VERSION, ", API longhaul.v1"));
     CheckMachine();
     CheckDisk();
@@ -161,6 +166,46 @@ class Examination {
       Judge(*link);
     }
     CheckPools(client, link.ok() ? link->server.version() : "");
+  }
+
+  // Of the job that is named alone.
+  void CheckJob() {
+    environment_.before_client();
+    Client client(connection_.server, arguments_.timeout, access_);
+    const absl::StatusOr<v1::Job> found = client.GetJob(arguments_.job);
+    if (!found.ok()) {
+      const CliError error = ErrorOfCall(found.status(), connection_.server);
+      return Problem("job", error.message, error.hint, error.exit);
+    }
+    const v1::Job& job = *found;
+    const std::string state = absl::StrCat(StateName(job.state()), ", step ", job.inner_step(), "/",
+                                           job.spec().train().steps());
+    if (job.state() == v1::FAILED || job.state() == v1::QUARANTINED) {
+      Problem("state", absl::StrCat(state, ": ", job.error().message()), job.error().hint(),
+              ExitCode::kFailed);
+    } else if (!job.pause().reason().empty()) {
+      Ok("state", absl::StrCat(state, ", by ", job.pause().by(), ": ", job.pause().reason()));
+    } else {
+      Ok("state",
+         absl::StrCat(state, job.waiting_for().empty() ? "" : ", waiting for ", job.waiting_for()));
+    }
+    if (!job.has_health()) Ok("health", "not known: no pool has trained");
+    if (job.health().level() == v1::JobHealth::HEALTHY) Ok("health", "nothing was found");
+    for (const v1::HealthFinding& finding : job.health().findings()) {
+      const std::string words = FindingText(finding);
+      if (finding.level() == v1::JobHealth::FAILING) {
+        Problem("health", words, finding.hint(), ExitCode::kFailed);
+      } else {
+        Warn("health", words, finding.hint());
+      }
+    }
+    // Before the job has a health.
+    for (const v1::SetAside& pool : job.set_aside()) {
+      if (job.has_health()) break;
+      Warn("pools", absl::StrCat(pool.pool(), " is set aside: ", pool.error().message()),
+           pool.error().hint());
+    }
+    for (const std::string& warning : job.warnings()) Warn("warning", warning, "");
   }
 
   void Unreachable(const absl::Status& status, absl::Duration timeout) {

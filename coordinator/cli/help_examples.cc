@@ -87,6 +87,7 @@ constexpr Row kRows[] = {
     {"spec init", "longhaul spec init --from two-regions", "Two sites far apart"},
     {"doctor", "longhaul doctor", "Check everything; exit code 0 if nothing is wrong"},
     {"doctor", "longhaul doctor --data-dir /var/tmp -o json", "For scripts"},
+    {"doctor", "longhaul doctor quickstart", "Whether the job trains as it should"},
     {"contexts", "longhaul contexts", "A star marks the current one"},
     {"version", "longhaul version",
      "Version of this program; `longhaul doctor` shows the coordinator's"},

@@ -1,3 +1,4 @@
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -28,6 +29,10 @@ std::string Took(const v1::Job& job, absl::Time now) {
 std::string KeptFor(absl::Time until, absl::Time now) {
   if (until <= now) return "being deleted, unless another job starts from its checkpoint";
   return absl::StrCat(DurationText(until - now), ", until it is deleted");
+}
+
+std::string HealthName(v1::JobHealth::Level level) {
+  return absl::AsciiStrToLower(v1::JobHealth::Level_Name(level));
 }
 
 std::string PauseText(const v1::Job& job, absl::Time now) {
@@ -157,6 +162,20 @@ std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>&
 
 std::string StateName(v1::JobState state) { return EnumName(state, "STATE"); }
 
+std::string FindingText(const v1::HealthFinding& finding) {
+  return absl::StrCat(
+      finding.code(), ": ", finding.pool(), finding.pool().empty() ? "" : ": ", finding.message(),
+      ", since ",
+      absl::FormatTime("%Y-%m-%d %H:%M:%SZ", TimeFromProto(finding.since()), absl::UTCTimeZone()));
+}
+
+std::string StateAndHealth(const v1::Job& job) {
+  const v1::JobHealth::Level level = job.health().level();
+  return absl::StrCat(StateName(job.state()), level == v1::JobHealth::FAILING   ? ", failing"
+                                              : level == v1::JobHealth::WARNING ? ", warning"
+                                                                                : "");
+}
+
 Json JobJson(const v1::Job& job) {
   Json json = {{"name", job.spec().name()}, {"steps", job.spec().train().steps()}};
   json.update(MessageToJson(job, JsonFields::kAll));
@@ -196,6 +215,11 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
     if (!error.pool().empty()) pairs.push_back({"reported by", error.pool()});
     if (!error.hint().empty()) pairs.push_back({"hint", error.hint()});
   }
+  if (job.has_health()) pairs.push_back({"health", HealthName(job.health().level())});
+  for (const v1::HealthFinding& finding : job.health().findings()) {
+    pairs.push_back({HealthName(finding.level()), FindingText(finding)});
+    if (!finding.hint().empty()) pairs.push_back({"hint", finding.hint()});
+  }
   for (const std::string& warning : job.warnings()) pairs.push_back({"warning", warning});
   std::string text = PairsText(pairs);
   if (job.fragments_size() > 0) absl::StrAppend(&text, "\n", FragmentTable(job, width));
@@ -211,9 +235,9 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
 std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, TableWidth width) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::Job& job : jobs.jobs()) {
-    rows.push_back(
-        {job.spec().name(), StateName(job.state()), Steps(job), LossOrDash(job.eval_loss()),
-         absl::StrCat(job.pools_size() + job.pools_left_out()), Took(job, now), job.id()});
+    rows.push_back({job.spec().name(), StateAndHealth(job), Steps(job), LossOrDash(job.eval_loss()),
+                    absl::StrCat(job.pools_size() + job.pools_left_out()), Took(job, now),
+                    job.id()});
   }
   return FittedTable({{"NAME", CellFit::kName},
                       {"STATE"},

@@ -107,6 +107,14 @@ std::vector<Part> PartsOf(const v1::Job& job, absl::Time now) {
                                           Printable(job.error().message()));
                     }),
            1, true},
+          {if_known(job.health().findings_size() > 0,
+                    [&] {
+                      const v1::HealthFinding& worst = job.health().findings(0);
+                      return absl::StrCat(
+                          worst.level() == v1::JobHealth::FAILING ? "failing: " : "warning: ",
+                          Printable(worst.message()));
+                    }),
+           1, true},
           {if_known(job.set_aside_size() > 0,
                     [&] { return absl::StrCat("set aside: ", SetAsidePools(job)); }),
            7, true}};
@@ -161,7 +169,8 @@ void Progress::Show(const v1::Job& job, absl::Time now) {
     return;
   }
   const std::string what = absl::StrCat(StateName(job.state()), "\n", job.eval_loss().evaluations(),
-                                        "\n", job.waiting_for(), "\n", job.set_aside_size());
+                                        "\n", job.waiting_for(), "\n", job.set_aside_size(), "\n",
+                                        job.health().level(), job.health().findings_size());
   if (what == shown_ && now - shown_at_ < kLineInterval) return;
   shown_ = what;
   shown_at_ = now;

@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -25,6 +26,20 @@
 namespace longhaul::cli {
 namespace {
 
+// Of a job whose health is failing. `hint`: what it does now.
+Outcome Unhealthy(const v1::Job& job, const std::string& hint, const Environment& environment) {
+  Outcome outcome(JobJson(job),
+                  JobTable(job, environment.clock.Now(), {environment.table_columns()}));
+  const v1::HealthFinding worst =
+      job.health().findings_size() > 0 ? job.health().findings(0) : v1::HealthFinding();
+  outcome.error = CliError{.exit = ExitCode::kFailed,
+                           .code = "JOB_UNHEALTHY",
+                           .message = absl::StrCat("job ", job.spec().name(),
+                                                   " is failing: ", Printable(worst.message())),
+                           .hint = hint.empty() ? worst.hint() : hint};
+  return outcome;
+}
+
 // The job at its end, or why it cannot be known. `name`: for people.
 Outcome WaitForEnd(const Arguments& arguments, const std::string& job, const std::string& name,
                    WatchOptions options, Client& client, const Environment& environment) {
@@ -38,6 +53,15 @@ Outcome WaitForEnd(const Arguments& arguments, const std::string& job, const std
       return environment.out.good();
     };
   }
+  std::optional<v1::Job> unhealthy;
+  if (arguments.fail_unhealthy) {
+    options.on_job = [&unhealthy, shows = std::move(options.on_job)](const v1::Job& update) {
+      if (shows && !shows(update)) return false;
+      if (update.health().level() != v1::JobHealth::FAILING || HasEnded(update)) return true;
+      unhealthy = update;
+      return false;
+    };
+  }
   const std::string goes_on = absl::StrCat("job ", name, " continues: `longhaul watch ", name,
                                            "` shows it, `longhaul cancel ", name, "` ends it");
   // If there is a progress bar, the note begins on the next line.
@@ -45,6 +69,7 @@ Outcome WaitForEnd(const Arguments& arguments, const std::string& job, const std
   Progress progress(environment.err, environment.draws() ? environment.terminal : nullptr);
   const absl::StatusOr<v1::Job> ended =
       WatchToEnd(client, environment.clock, job, options, progress);
+  if (unhealthy.has_value()) return Unhealthy(*unhealthy, goes_on, environment);
   if (!ended.ok()) {
     CliError error = ErrorOfCall(ended.status(), client.address());
     if (absl::IsDeadlineExceeded(ended.status()) && WasAnswered(ended.status()))
@@ -53,6 +78,9 @@ Outcome WaitForEnd(const Arguments& arguments, const std::string& job, const std
   }
   Outcome outcome(JobJson(*ended),
                   JobTable(*ended, environment.clock.Now(), {environment.table_columns()}));
+  if (arguments.fail_unhealthy && ended->state() == v1::COMPLETED &&
+      ended->health().level() == v1::JobHealth::FAILING)
+    return Unhealthy(*ended, "", environment);
   if (ended->state() == v1::COMPLETED) return outcome;
   outcome.error = CliError{
       .exit = ExitCode::kFailed,

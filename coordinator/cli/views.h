@@ -37,5 +37,9 @@ bool HasEnded(const v1::Job& job);
 // Ended or quarantined: nothing changes until a user does something.
 bool Rests(const v1::Job& job);
 std::string StateName(v1::JobState state);
+// "DIVERGED: the loss is ..., since 2026-11-29 07:37:52Z", with the pool if it is about one.
+std::string FindingText(const v1::HealthFinding& finding);
+// "RUNNING", or "RUNNING, failing" if its health is not HEALTHY.
+std::string StateAndHealth(const v1::Job& job);
 
 }  // namespace longhaul::cli

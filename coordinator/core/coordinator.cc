@@ -45,6 +45,11 @@ void Coordinator::Recover(const RecoveredJob& recovered) {
   job.final_evaluation = recovered.final_evaluation;
   job.checkpoint_asked = recovered.checkpoint_asked;
   job.pause = recovered.pause;
+  if (recovered.paused_by_guard) job.pause_checkpoint = FinalCheckpoint::kWritten;
+  if (recovered.evaluation.has_value() && !IsPaused(job.pause)) {
+    const auto& [step, loss] = *recovered.evaluation;
+    job.divergence.Observe(options.guard, step, loss, now_);
+  }
   const bool pausing = job.pause == PauseStage::kPausing;
   if (pausing) {
     job.paused_at = now_;
@@ -113,6 +118,7 @@ void Coordinator::Reschedule(Job& job) {
   if (job.finish_until != absl::InfiniteFuture() && job.final_checkpoint == FinalCheckpoint::kNone)
     moment = AwaitsPoolsUntil(job);
   for (const RetriedWork& retry : job.retries) moment = std::min(moment, retry.at);
+  moment = std::min(moment, GuardActsAt(job));
   if (now_ < job.stop_until) moment = std::min(moment, job.stop_until);
   if (job.exchange.has_value()) {
     if (job.store == StoreState::kOpen) moment = std::min(moment, job.exchange->NextDue());

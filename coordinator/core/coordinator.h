@@ -153,6 +153,7 @@ class Coordinator {
   // coordinator_pause.cc: how jobs are paused.
   void SetPause(Job& job, PauseStage stage, const std::string& by = "",
                 const std::string& reason = "");
+  void BeginPause(Job& job, const std::string& by, const std::string& reason);
   void KeepPools(Job& job);
   // Releases the pools that have stopped, or need not be awaited. Returns whether there were any.
   bool ReleaseStopped(Job& job);
@@ -160,6 +161,12 @@ class Coordinator {
   static void PauseCheckpointEnded(Job& job);
   void SettlePause(Job& job);
   std::optional<Waiting> WaitingToPause(const Job& job) const;
+
+  // coordinator_guard.cc: what happens to a job that diverges.
+  void Evaluated(Job& job, const Evaluation& evaluation, const std::string& pool);
+  void Guard(Job& job);
+  void FailDiverged(Job& job);
+  static absl::Time GuardActsAt(const Job& job);
 
   // coordinator_checkpoints.cc: when checkpoints are written; how jobs are deleted.
   void CheckpointDue(const Job& job, int64_t version);

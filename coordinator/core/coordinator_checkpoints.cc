@@ -32,6 +32,10 @@ void Coordinator::CheckpointDue(const Job& job, int64_t version) {
   const int64_t every = job.options.checkpoint_every_cycles;
   const bool asked = job.checkpoint_asked == version;
   if (!asked && (every <= 0 || version % every != 0)) return;
+  // Those that are kept are from before.
+  const bool diverges =
+      job.divergence.bad() && job.options.guard.on_divergence != DivergenceAction::kNone;
+  if (!asked && diverges) return;
   // Each fragment reaches `version` once. The last one completes the cycle.
   if (rounds.WholeVersion() < version) return;
   // The final checkpoint follows, and has this step.

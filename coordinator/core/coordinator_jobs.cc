@@ -249,7 +249,9 @@ void Coordinator::Retire() {
                          job.final_checkpoint == FinalCheckpoint::kWriting &&
                          !AwaitsRetry<WriteCheckpoint>(job);
     std::vector<int64_t> versions;
-    if (job.state() != JobState::kCompleted) versions = VersionsLeft(job);
+    // Its guard ended it, or a user cancelled it, after the final one.
+    const bool whole = job.final_checkpoint == FinalCheckpoint::kWritten;
+    if (job.state() != JobState::kCompleted && !whole) versions = VersionsLeft(job);
     ended_.Add(job, writing, std::move(versions), now_);
     endings_[id] = {.name = job.options.name, .state = job.state()};
     endings_order_.push_back(id);

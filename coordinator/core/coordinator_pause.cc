@@ -47,11 +47,15 @@ void Coordinator::On(const PauseJob& event) {
                .reason = "JOB_FINISHING",
                .hint = "it releases its pools within a minute"});
   }
+  BeginPause(job, event.by, event.reason);
+}
+
+void Coordinator::BeginPause(Job& job, const std::string& by, const std::string& reason) {
   job.paused_at = now_;
   job.stop_until = now_ + options_.stop;
   job.pause_checkpoint_outdated = job.pause_checkpoint == FinalCheckpoint::kWriting;
   if (!job.pause_checkpoint_outdated) job.pause_checkpoint = FinalCheckpoint::kNone;
-  SetPause(job, PauseStage::kPausing, event.by, event.reason);
+  SetPause(job, PauseStage::kPausing, by, reason);
   for (Participant& p : job.exchange->participants().all()) {
     if (p.gone()) continue;
     // Pools that have not begun have nothing to send.
@@ -76,6 +80,7 @@ void Coordinator::On(const ResumeJob& event) {
                            .hint = "resume it when other jobs have ended or are paused"});
     }
   }
+  job.divergence = {};
   SetPause(job, PauseStage::kResumed, event.by);
   KeepPools(job);
 }

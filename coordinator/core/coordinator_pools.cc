@@ -1,6 +1,5 @@
 // Pools: leases, and places in jobs.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -104,17 +103,8 @@ void Coordinator::Report(const Heartbeat& event, Job& job, Participant& particip
     participant.stopped = participant.nodes_stopped.size() == nodes;
     Touch(job);
   }
-  for (const Evaluation& evaluation : event.evaluations) {
-    const bool last = evaluation.final && !evaluation.of_pool;
-    // Every pool evaluates after the last round, all of them the same parameters. The first counts.
-    if (last && job.final_evaluation) continue;
-    // A loss that is not a number means that training diverged. It is not a point of the curve.
-    if (std::isfinite(evaluation.loss))
-      out_.records.push_back(StoreEvaluation{job.id, participant.pool, evaluation});
-    if (!last) continue;
-    job.final_evaluation = true;
-    Touch(job);
-  }
+  for (const Evaluation& evaluation : event.evaluations)
+    Evaluated(job, evaluation, participant.pool);
   if (event.fault.has_value()) SetAside(job, participant, *event.fault);
 }
 

@@ -90,7 +90,7 @@ void Coordinator::On(const ContributionComplete& event) {
   if (rounds.fragment(event.fragment).round->Has(pool.ordinal)) return;
   rounds.Contribute(pool, event.fragment, now_);
   // The contribution shows that the pool can do this job.
-  job.set_asides.Clear(pool.pool);
+  job.set_asides.Contributed(pool.pool);
   Touch(job);
 }
 
@@ -113,6 +113,8 @@ void Coordinator::On(const RoundApplied& event) {
 
 void Coordinator::Advance(Job& job) {
   if (job.ended() || job.state() == JobState::kQuarantined) return;
+  Guard(job);
+  if (job.ended()) return;
   Proceed(job);
   if (job.ended()) return;
   // Rounds do not wait any more for the pools that have stopped.
@@ -249,8 +251,10 @@ void Coordinator::FinishWhenReady(Job& job) {
     job.evaluate_until = now_ + options_.evaluate;
   if (job.final_checkpoint == FinalCheckpoint::kWritten) {
     // A requested checkpoint that is not written yet has its last try.
-    if (job.checkpoint_asked == 0) End(job, JobState::kCompleted);
-    return;
+    if (job.checkpoint_asked != 0) return;
+    if (job.divergence.bad() && job.options.guard.on_divergence != DivergenceAction::kNone)
+      return FailDiverged(job);
+    return End(job, JobState::kCompleted);
   }
   if (job.final_checkpoint == FinalCheckpoint::kWriting) return;
   if (now_ < AwaitsPoolsUntil(job)) return;

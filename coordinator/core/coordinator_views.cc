@@ -133,6 +133,9 @@ std::optional<JobView> Coordinator::job(std::string_view id) const {
   JobView view{.state = ShownState(job->state(), job->pause),
                .fault = job->fault,
                .waiting = WaitingFor(*job)};
+  if (job->divergence.bad())
+    view.divergence =
+        DivergenceView{job->divergence.words(), job->divergence.since(), job->divergence.lasts()};
   for (const auto& [pool, entry] : job->set_asides.all())
     view.set_aside.push_back(SetAsideViewOf(pool, entry, *job));
   if (!job->exchange.has_value()) return view;

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "coordinator/core/decision.h"
+#include "coordinator/job/divergence.h"
 #include "coordinator/job/job_fault.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
@@ -72,6 +73,8 @@ struct Job {
   // as at its beginning, or all that it got. Else the first one would go on alone, and the others
   // would skip its steps.
   bool gathers = false;
+  // Of its outer parameters, since it began or was resumed.
+  Divergence divergence;
   // The cycle of which a checkpoint was requested, or 0.
   int64_t checkpoint_asked = 0;
   // The newest cycle of which a checkpoint was written since the start.

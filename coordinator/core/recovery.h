@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -55,6 +56,10 @@ struct RecoveredJob {
   // The cycle of a checkpoint that was requested and is not written yet, or 0.
   int64_t checkpoint_asked = 0;
   PauseStage pause = PauseStage::kNone;
+  // Its guard paused it.
+  bool paused_by_guard = false;
+  // The newest evaluation of its outer parameters: its step, and its loss.
+  std::optional<std::pair<int64_t, double>> evaluation;
   // Why this program cannot use the job, which is therefore quarantined. Then `options` has only
   // the name and what the job begins with.
   std::optional<JobFault> unusable;

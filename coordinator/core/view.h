@@ -57,10 +57,19 @@ struct SetAsideView {
   absl::Time retry_at;
 };
 
+struct DivergenceView {
+  std::string words;
+  absl::Time since;
+  // The evaluation before was bad, too.
+  bool lasts = false;
+};
+
 struct JobView {
   JobState state = JobState::kPending;
   std::optional<JobFault> fault;
   std::optional<Waiting> waiting;
+  // Set while the newest evaluation of the outer parameters is bad: what it says, and since when.
+  std::optional<DivergenceView> divergence;
   // By ordinal. Lost pools and pools that left are included.
   std::vector<ParticipantView> participants;
   std::vector<FragmentView> fragments;

@@ -82,21 +82,27 @@ std::optional<std::string> NormWatch::Observe(const CommitRecord& commit) {
   const double median = usual.size() < kNormsNeeded ? 0 : usual[usual.size() / 2];
   const bool finite = std::isfinite(norm) && std::isfinite(commit.outer_parameter_norm);
   if (finite && (median == 0 || norm <= kNormRatio * median)) {
-    fragment.alerted = false;
+    fragment.alert.clear();
     fragment.norms.push_back(norm);
     if (fragment.norms.size() > kNormsKept) fragment.norms.pop_front();
     return std::nullopt;
   }
-  if (std::exchange(fragment.alerted, true)) return std::nullopt;
+  if (!fragment.alert.empty()) return std::nullopt;
   if (!finite) {
-    return absl::StrFormat(
-        "fragment %d version %d: the outer gradient or the parameters are not "
-        "finite: training has diverged",
-        commit.fragment, commit.version);
+    return fragment.alert = absl::StrFormat(
+               "fragment %d version %d: the outer gradient or the parameters are not "
+               "finite: training has diverged",
+               commit.fragment, commit.version);
   }
-  return absl::StrFormat(
-      "fragment %d version %d: the outer gradient's norm is %.3g, %.0f times the usual %.3g",
-      commit.fragment, commit.version, norm, norm / median, median);
+  return fragment.alert = absl::StrFormat(
+             "fragment %d version %d: the outer gradient's norm is %.3g, %.0f times the usual %.3g",
+             commit.fragment, commit.version, norm, norm / median, median);
+}
+
+std::string NormWatch::alert() const {
+  for (const auto& [index, fragment] : fragments_)
+    if (!fragment.alert.empty()) return fragment.alert;
+  return "";
 }
 
 v1::JobEvent MakeEvent(v1::EventKind kind, v1::EventSeverity severity, std::string message) {

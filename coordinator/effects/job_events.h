@@ -50,12 +50,15 @@ class NormWatch {
  public:
   // The text of an alert, if this commit needs one.
   std::optional<std::string> Observe(const CommitRecord& commit);
+  // That text, while the norms of some fragment are unusual. Empty: of none.
+  std::string alert() const;
 
  private:
   struct Fragment {
     // Usual norms, the newest last.
     std::deque<double> norms;
-    bool alerted = false;
+    // Of the commit from which on they are unusual. Empty: they are not.
+    std::string alert;
   };
   std::map<int, Fragment> fragments_;
 };

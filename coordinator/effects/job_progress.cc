@@ -250,6 +250,11 @@ void JobProgress::Restore(const store::v1::JobCounters& counters) {
                             saved.start_step()};
 }
 
+std::optional<double> UtilizationOf(const v1::PoolProgress& pool) {
+  const double all = pool.compute_seconds() + pool.exposed_wait_seconds() + pool.sync_seconds();
+  return all > 0 ? std::optional(pool.compute_seconds() / all) : std::nullopt;
+}
+
 store::v1::JobCounters ParseCounters(const std::string& bytes) {
   store::v1::JobCounters counters;
   v1::Job earlier;

@@ -124,6 +124,8 @@ class JobProgress {
   std::vector<std::optional<CommitRecord>> commits_;
 };
 
+// compute / (compute + exposed wait + sync). Empty: it has done nothing yet.
+std::optional<double> UtilizationOf(const v1::PoolProgress& pool);
 // Reads what Save made, also that of earlier versions of the program. Empty if it does not parse.
 store::v1::JobCounters ParseCounters(const std::string& bytes);
 

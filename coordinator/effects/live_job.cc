@@ -1,6 +1,7 @@
 #include "coordinator/effects/live_job.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "common/base/status_macros.h"
@@ -91,6 +92,13 @@ RoundPolicy PolicyOf(const v1::SyncSpec& sync) {
 
 }  // namespace
 
+GuardOptions GuardOf(const v1::JobSpec& spec) {
+  const int32_t vocab = spec.model().transformer().vocab();
+  return {.on_divergence = static_cast<DivergenceAction>(spec.guard().on_divergence()),
+          .after = absl::Seconds(spec.guard().after_seconds()),
+          .guess = vocab > 0 ? std::log(vocab) : 0};
+}
+
 JobOptions JobOptionsOf(const ResolvedJob& resolved) {
   const v1::JobSpec& spec = resolved.spec;
   JobOptions options{.name = spec.name(),
@@ -105,6 +113,7 @@ JobOptions JobOptionsOf(const ResolvedJob& resolved) {
                      .rounds = PolicyOf(spec.sync()),
                      .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
                      .evaluation_every_cycles = spec.evaluation().every_cycles(),
+                     .guard = GuardOf(spec),
                      .memory = MemoryOf(resolved)};
   SetBeginning(spec.init(), options);
   return options;

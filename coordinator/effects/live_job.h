@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/config/job_spec.h"
 #include "coordinator/effects/job_events.h"
+#include "coordinator/effects/job_health.h"
 #include "coordinator/effects/job_history.h"
 #include "coordinator/effects/job_progress.h"
 #include "coordinator/fragments/job_fragments.h"
@@ -32,6 +33,7 @@ struct LiveJob {
   JobHistory history;
   JobEvents events;
   NormWatch norms;
+  JobHealth health;
   // Why the job is quarantined.
   std::optional<JobFault> quarantine;
   // As it is stored. Its report is that of the time when the job became PAUSED.
@@ -67,6 +69,8 @@ int64_t MemoryOf(const ResolvedJob& resolved);
 // The step of the curve at which an evaluation of the job's outer parameters of this version
 // belongs. `final`: of those after the last round. Requires 0 <= version.
 int64_t StepOfEvaluation(const ResolvedJob& resolved, int64_t version, bool final);
+// What its guard compares with, and does. `spec` has its defaults.
+GuardOptions GuardOf(const v1::JobSpec& spec);
 // What the core needs to know of a job.
 JobOptions JobOptionsOf(const ResolvedJob& resolved);
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "coordinator/effects/health_facts.h"
 #include "coordinator/effects/refusal.h"
 #include "coordinator/store/fatal.h"
 #include "longhaul/v1/pool.pb.h"
@@ -72,7 +73,10 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
   }
 }
 
-void Performer::Start() { Step(coordinator::Tick{}); }
+void Performer::Start() {
+  Step(coordinator::Tick{});
+  for (const std::shared_ptr<LiveJob>& job : All()) ObserveHealth(*job);
+}
 
 void Performer::Step(const Event& event) {
   Step(event, [](const std::optional<Answer>&) {});
@@ -123,6 +127,11 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
   Drain();
   // This command found the disk full.
   if (frees && full() && GiveUpBallast()) Drain();
+  if (const auto* heartbeat = std::get_if<Heartbeat>(&event);
+      heartbeat != nullptr && !heartbeat->evaluations.empty() && !halted_) {
+    // The job may end before the next second.
+    if (const std::shared_ptr<LiveJob> job = Find(heartbeat->job)) ObserveHealth(*job);
+  }
 }
 
 // A Step may be called while another takes effect (by a publisher). Then it waits for its turn.
@@ -302,6 +311,18 @@ void Performer::TakeOver(LiveJob& job, const StoreJobState& state) {
   if (state.state == JobState::kSeeding) WarnOfPools(job);
 }
 
+void Performer::ObserveHealth(LiveJob& job) {
+  if (!job.resolved.has_value() || IsEnded(job.record.state)) return;
+  const std::optional<JobView> view = View(job.id());
+  // Its end is not stored yet.
+  if (!view.has_value()) return;
+  const std::vector<v1::JobEvent> events = job.health.Observe(HealthFactsOf(job, *view), now());
+  for (const v1::JobEvent& event : events) {
+    Tell(job, event, event.kind() == v1::FINDING_BEGAN ? LogLevel::kWarning : LogLevel::kInfo);
+  }
+  if (!events.empty()) parts_.publisher->JobChanged(job);
+}
+
 // Which pools take part was not known at submit.
 void Performer::WarnOfPools(LiveJob& job) {
   const std::optional<JobView> view = View(job.id());
@@ -428,6 +449,7 @@ void Performer::Tick() {
   Step(coordinator::Tick{});
   if (halted_ || now() - last_second_ < absl::Seconds(1)) return;
   last_second_ = now();
+  for (const std::shared_ptr<LiveJob>& job : All()) ObserveHealth(*job);
   SaveCounters();
   if (parts_.ballast != nullptr && !full() && now() - ballast_filled_ >= kBallastEach) {
     ballast_filled_ = now();

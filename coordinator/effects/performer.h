@@ -156,6 +156,8 @@ class Performer final : public ControlPlane {
   void TakeOver(LiveJob& job, const StorePlace& place);
   void TakeOver(LiveJob& job, const StorePause& pause);
   void TakeOver(LiveJob& job, const StoreEvaluation& evaluation);
+  // Looks at how the job does, and tells what is new.
+  void ObserveHealth(LiveJob& job);
   // In the events of a job that begins.
   void WarnOfPools(LiveJob& job);
   Logger LogOf(const LiveJob& job, const std::string& pool = "") const;

@@ -73,8 +73,11 @@ absl::StatusOr<std::shared_ptr<LiveJob>> RecoverJob(MetaStore& meta, const JobRe
       !std::all_of(places.begin(), places.end(), [](const auto& place) { return place.gone; }))
     job->pause.stage = PauseStage::kPausing;
   recovered->pause = job->pause.stage;
+  recovered->paused_by_guard = job->pause.by == kGuardName;
   LH_RETURN_IF_ERROR(ReadEvaluations(meta, record.id, job->progress));
   recovered->final_evaluation = job->progress.HasFinalEvaluation();
+  if (const v1::EvalLoss loss = job->progress.EvaluationLoss(); loss.has_last())
+    recovered->evaluation = {loss.last_step(), loss.last()};
   return job;
 }
 

@@ -7,6 +7,7 @@
 
 #include "common/schedule/round_policy.h"
 #include "common/schedule/schedule.h"
+#include "coordinator/job/divergence.h"
 
 namespace longhaul {
 
@@ -37,6 +38,7 @@ struct JobOptions {
   std::string from_job = {};
   int64_t from_step = 0;
   std::string from_upload = {};
+  GuardOptions guard = {};
   // The most bytes that its state takes while it has its store open.
   int64_t memory = 0;
 };

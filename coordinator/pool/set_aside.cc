@@ -18,6 +18,11 @@ bool SetAsides::Add(std::string_view pool, JobFault fault, absl::Time now) {
   if (it == pools_.end()) {
     if (pools_.size() >= kPoolsMax) Clear(std::string(retries_.begin()->second));
     it = pools_.emplace(pool, SetAside()).first;
+    if (const auto before = contributed_.find(pool); before != contributed_.end()) {
+      const SetAside& entry = before->second;
+      if (Alike(entry.fault, fault) && now < entry.retry_at + entry.delay) it->second = entry;
+      contributed_.erase(before);
+    }
   } else {
     retries_.erase({it->second.retry_at, it->first});
   }
@@ -28,7 +33,8 @@ bool SetAsides::Add(std::string_view pool, JobFault fault, absl::Time now) {
   ++entry.failures;
   entry.fault = std::move(fault);
   entry.fault.pool = pool;
-  entry.retry_at = now + std::min(delay, kDelayMax);
+  entry.delay = std::min(delay, kDelayMax);
+  entry.retry_at = now + entry.delay;
   retries_.insert({entry.retry_at, it->first});
   return true;
 }
@@ -38,6 +44,14 @@ void SetAsides::Clear(std::string_view pool) {
   if (it == pools_.end()) return;
   retries_.erase({it->second.retry_at, it->first});
   pools_.erase(it);
+}
+
+void SetAsides::Contributed(std::string_view pool) {
+  const auto it = pools_.find(pool);
+  if (it == pools_.end()) return;
+  if (contributed_.size() >= kPoolsMax) contributed_.clear();
+  contributed_.insert_or_assign(it->first, it->second);
+  Clear(pool);
 }
 
 bool SetAsides::Blocked(std::string_view pool, absl::Time now) const {

@@ -25,6 +25,7 @@ struct SetAside {
   int failures = 0;
   // How many of the newest failures had the same code and field.
   int alike = 0;
+  absl::Duration delay;
   absl::Time retry_at;
 };
 
@@ -41,6 +42,10 @@ class SetAsides {
   bool Add(std::string_view pool, JobFault fault, absl::Time now);
   // The pool did the job for a while, so its failures do not count any more.
   void Clear(std::string_view pool);
+  // The pool contributed: it is cleared. If it fails alike before it has done the job for as long
+  // as it was set aside, its failures count again: a pool whose values become infinite contributes
+  // before that each time.
+  void Contributed(std::string_view pool);
 
   bool Blocked(std::string_view pool, absl::Time now) const;
   // When the next pool may try again. InfiniteFuture if none waits.
@@ -58,6 +63,8 @@ class SetAsides {
 
  private:
   std::map<std::string, SetAside, std::less<>> pools_;
+  // Those that contributed, with what counts if they fail soon. Some are outdated.
+  std::map<std::string, SetAside, std::less<>> contributed_;
   // The retry times of all pools_.
   std::set<std::pair<absl::Time, std::string>> retries_;
 };

@@ -1,7 +1,9 @@
 #include "coordinator/service/job_metrics.h"
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "coordinator/service/job_report.h"
@@ -28,6 +30,9 @@ JobMetrics::JobMetrics(MetricRegistry& registry)
       pools_(registry.Gauge("longhaul_coordinator_job_pools",
                             "Pools of the job: alive (hold a lease), participating (contribute to "
                             "rounds), set_aside (reported that they cannot run it).")),
+      findings_(registry.Gauge("longhaul_coordinator_job_findings",
+                               "What is wrong with the training of the job (Job.health), by code "
+                               "and level (WARNING, FAILING): how many pools are affected, or 1.")),
       late_rounds_(registry.Counter(
           "longhaul_coordinator_pool_late_rounds_total",
           "Rounds that were committed without this live pool (sync.mode QUORUM).")),
@@ -54,6 +59,16 @@ void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const Jo
                                      {"participating", participating},
                                      {"set_aside", static_cast<int>(view.set_aside.size())}}) {
     shown_.Show(pools_, {{kJobLabel, job}, {"state", state}}).Set(pools);
+  }
+  std::map<std::pair<std::string, v1::JobHealth::Level>, int> findings;
+  for (const v1::HealthFinding& finding : report.health().findings())
+    ++findings[{finding.code(), finding.level()}];
+  for (const auto& [finding, count] : findings) {
+    shown_
+        .Show(findings_, {{kJobLabel, job},
+                          {"code", finding.first},
+                          {"level", v1::JobHealth::Level_Name(finding.second)}})
+        .Set(count);
   }
   for (const v1::PoolProgress& pool : report.pools()) {
     pool_.Show(job, pool, shown_);

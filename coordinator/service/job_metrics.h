@@ -30,6 +30,8 @@ class JobMetrics {
   // job_name, state
   GaugeFamily& state_;
   GaugeFamily& pools_;
+  // job_name, code, level
+  GaugeFamily& findings_;
   // job_name, pool
   CounterFamily& late_rounds_;
   PoolMetrics pool_;

@@ -170,9 +170,9 @@ void SetMeans(v1::Job* report) {
   for (const v1::PoolProgress& pool : report->pools()) {
     wait += pool.exposed_wait_seconds();
     compute += pool.compute_seconds();
-    const double all = pool.compute_seconds() + pool.exposed_wait_seconds() + pool.sync_seconds();
-    if (all <= 0) continue;
-    utilization += pool.compute_seconds() / all;
+    const std::optional<double> share = UtilizationOf(pool);
+    if (!share.has_value()) continue;
+    utilization += *share;
     ++timed;
   }
   if (report->pools_size() > 0) {
@@ -244,6 +244,9 @@ v1::Job ReportResolved(const LiveJob& job, const JobRecord& record,
     *report.mutable_eval_loss() = std::move(loss);
   }
   *report.mutable_wire_bytes() = job.wire_bytes();
+  if (v1::JobHealth health = job.health.Report();
+      health.level() != v1::JobHealth::LEVEL_UNSPECIFIED)
+    *report.mutable_health() = std::move(health);
   return report;
 }
 

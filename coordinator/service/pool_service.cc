@@ -45,6 +45,10 @@ constexpr size_t kSpecCopiedHere = 16 << 10;
 // The log has a line when a pool joins, and not more often than so.
 constexpr absl::Duration kJoinToldEach = absl::Seconds(1);
 
+// What is the coordinator's alone. An earlier worker would refuse the spec for a field that it does
+// not know.
+void ClearForPools(v1::JobSpec& spec) { spec.clear_guard(); }
+
 }  // namespace
 
 PoolService::PoolService(const ServiceContext& service, MetricRegistry& registry)
@@ -74,6 +78,7 @@ std::shared_ptr<const v1::JobSpec> PoolService::Assign(const GrantLease& grant,
   if (job->id() == has_spec_of) return nullptr;
   if (job->record.spec.size() > kSpecCopiedHere) return {job, &job->resolved->spec};
   *assignment->mutable_spec() = job->resolved->spec;
+  ClearForPools(*assignment->mutable_spec());
   return nullptr;
 }
 
@@ -111,7 +116,10 @@ void PoolService::Finish(grpc::ServerUnaryReactor* reactor, const GrantLease& gr
   if (!asks && spec == nullptr) return reactor->Finish(grpc::Status::OK);
   // Request and response are there until the call ends.
   const bool posted = service_.reader->Submit([this, asks, spec, reactor, &request, response] {
-    if (spec != nullptr) *response->mutable_assignment()->mutable_spec() = *spec;
+    if (spec != nullptr) {
+      *response->mutable_assignment()->mutable_spec() = *spec;
+      ClearForPools(*response->mutable_assignment()->mutable_spec());
+    }
     const std::vector<std::string> kept(request.kept_jobs().begin(), request.kept_jobs().end());
     // An error tells none.
     const absl::StatusOr<std::vector<std::string>> ended =

@@ -67,6 +67,7 @@ RESEARCHER = [
     stat("Tokens", "short", f"sum({C}_job_tokens_total{JOB})"),
     stat("Contributing tokens", "short", f"sum({C}_job_contributed_tokens_total{JOB})", "Tokens whose training is part of a committed round"),
     stat("Computing", "percentunit", f"avg({C}_job_utilization_ratio{JOB})"),
+    panel("Findings", "none", (f"{C}_job_findings{JOB}", "{{job_name}}: {{code}} ({{level}})"), width=12, says="What is wrong with the training, as `longhaul doctor JOB` says; nothing: nothing was found"),
     panel("Eval loss of the outer parameters", "none", (f"{C}_eval_loss_nats{JOB}", "{{job_name}}"), width=12, says="Nats per token, on held-out data"),
     panel("Train loss", "none", (f"{C}_pool_train_loss_nats{JOB}", "{{pool}}"), width=12, says="Nats per token, of each pool"),
     panel("Tokens per second", "none", (f"sum by (pool) (rate({C}_pool_tokens_total{JOB}[$__rate_interval]))", "{{pool}}")),

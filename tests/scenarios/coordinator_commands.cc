@@ -1,5 +1,8 @@
 #include "tests/scenarios/coordinator_commands.h"
 
+#include <cmath>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
@@ -12,6 +15,19 @@ namespace {
 using Lines = std::vector<std::string>;
 
 constexpr int64_t kGb = 1'000'000'000;
+
+DivergenceAction GuardOf(const Command& c) {
+  const std::string guard = c.Text("guard");
+  LH_CHECK(guard.empty() || guard == "pause" || guard == "fail", "no such guard");
+  if (guard.empty()) return DivergenceAction::kNone;
+  return guard == "pause" ? DivergenceAction::kPause : DivergenceAction::kFail;
+}
+
+double LossOf(const Command& c) {
+  double loss = 0;
+  LH_CHECK(absl::SimpleAtod(c.Text("loss", "1.5"), &loss), "no such loss");
+  return loss;
+}
 
 // The lines of one event for each pool that the command names, from word `first` on.
 template <typename MakeEvent, typename Step>
@@ -89,6 +105,9 @@ Lines CoordinatorScenario::Submit(const Command& c) {
                      .evaluation_every_cycles = c.Number("evaluate", 1),
                      .from_checkpoint = c.Has("from") || !c.Text("from").empty(),
                      .from_job = c.Text("from"),
+                     .guard = {.on_divergence = GuardOf(c),
+                               .after = absl::Seconds(c.Number("after", 20)),
+                               .guess = std::log(256)},
                      .memory = c.Number("memory") * kGb};
   submitted_ = {.job = c.word(0), .options = options, .owner = c.Text("owner")};
   fragments_[c.word(0)].resize(schedule.fragments);
@@ -213,7 +232,7 @@ Lines CoordinatorScenario::Evaluated(const Command& c) {
   coordinator::Heartbeat event{
       .pool = c.word(1), .incarnation = c.Text("inc", "1"), .job = c.word(0)};
   event.evaluations.push_back({.step = c.Number("step", stored_.at(c.word(0)).options.steps),
-                               .loss = 1.5,
+                               .loss = LossOf(c),
                                .final = c.Has("final"),
                                .of_pool = c.Has("own")});
   event.inner_step = event.evaluations[0].step;
@@ -321,6 +340,7 @@ Lines CoordinatorScenario::Show(const Command& c) {
                                     absl::FormatDuration(s.retry_at - absl::UnixEpoch()),
                                     s.fault.field));
   }
+  if (job->divergence.has_value()) lines.push_back(job->divergence->words);
   if (job->waiting.has_value()) {
     const auto& [what, since, until] = *job->waiting;
     lines.push_back(absl::StrFormat(
@@ -369,11 +389,16 @@ void CoordinatorScenario::Save(const coordinator::Record& record) {
       places.resize(place->place.ordinal + 1);
     places[place->place.ordinal] = place->place;
   } else if (const auto* evaluation = std::get_if<coordinator::StoreEvaluation>(&record)) {
-    stored_.at(evaluation->job).final_evaluation |= evaluation->evaluation.final;
+    coordinator::RecoveredJob& job = stored_.at(evaluation->job);
+    const coordinator::Evaluation& e = evaluation->evaluation;
+    job.final_evaluation |= e.final;
+    if (!e.of_pool) job.evaluation = {e.step, e.loss};
   } else if (const auto* request = std::get_if<coordinator::StoreCheckpointRequest>(&record)) {
     stored_.at(request->job).checkpoint_asked = request->cycle;
   } else if (const auto* pause = std::get_if<coordinator::StorePause>(&record)) {
-    stored_.at(pause->job).pause = pause->stage;
+    coordinator::RecoveredJob& job = stored_.at(pause->job);
+    job.pause = pause->stage;
+    if (pause->stage == PauseStage::kPausing) job.paused_by_guard = pause->by == kGuardName;
   } else if (const auto* deleted = std::get_if<coordinator::StoreDeleted>(&record)) {
     std::erase(order_, deleted->job);
     removing_.push_back(deleted->job);

@@ -4,6 +4,7 @@
 //   at 12s                                  the time; nothing is told to the core
 //   submit JOB fragments=1 h=4 tau=1 steps=8 [min=1] [max=64] [names=a,b] [evaluate=1]
 //          [checkpoint=0] [no-final] [cuda] [needs=codec:e3m0] [from=JOB]
+//          [guard=pause|fail] [after=20]  of a model of bytes
 //   cancel JOB [reason=R]
 //   pause JOB [by=U] [reason=R]
 //   resume JOB [by=U]
@@ -17,7 +18,7 @@
 //   ready JOB POOL... [rank=0]              a rank opened WatchPlan
 //   contribute JOB POOL... fragment=0 version=1 [kind=outer]
 //                                           a contribution is whole
-//   evaluated JOB POOL [final] [own]
+//   evaluated JOB POOL [final] [own] [loss=1.5]
 //   failed JOB POOL field=F hint=H          the pool cannot go on with the job
 //   opened JOB                              how works ended: the store is open,
 //   applied JOB fragment=0 version=1        the commit is durable,

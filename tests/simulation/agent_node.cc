@@ -1,5 +1,6 @@
 #include "tests/simulation/agent_node.h"
 
+#include <limits>
 #include <utility>
 #include <variant>
 
@@ -179,9 +180,16 @@ void AgentNode::On(const RankGroup::Status& event) {
 void AgentNode::On(const RankGroup::AllMerged&) { membership_->SetMerged(Subject()); }
 
 void AgentNode::On(const RankGroup::Evaluation& event) {
+  double loss = world_->checker.Reports(options_.pool);
+  // An id is a number and the name of the job.
+  const std::string id = Subject().job;
+  const auto diverges = world_->diverges.find(id.substr(id.find('-') + 1));
+  if (diverges != world_->diverges.end() && !event.what.of_pool &&
+      (event.what.final || event.what.version >= diverges->second))
+    loss = std::numeric_limits<double>::infinity();
   membership_->AddEvaluation(Subject(), {.step = event.what.step,
                                          .version = event.what.version,
-                                         .loss = world_->checker.Reports(options_.pool),
+                                         .loss = loss,
                                          .final = event.what.final,
                                          .of_pool = event.what.of_pool});
 }

@@ -354,7 +354,11 @@ bool Checker::LacksLast(const JobRecord& job, FileSystem& disk) const {
 }
 
 bool Checker::RestsPaused(const std::string& job, MetaStore& meta) const {
-  return stays_paused_.contains(job) && meta.GetPause(job)->stage == PauseStage::kPaused;
+  const PauseRecord pause = *meta.GetPause(job);
+  if (pause.stage != PauseStage::kPaused) return false;
+  if (pause.by != kGuardName) return stays_paused_.contains(job);
+  const auto diverges = may_diverge_.find(meta.GetJob(job)->name);
+  return diverges != may_diverge_.end() && diverges->second == v1::PAUSE;
 }
 
 bool Checker::Settled(MetaStore& meta, FileSystem& disk) const {
@@ -381,10 +385,13 @@ void Checker::Finally(MetaStore& meta, FileSystem& disk, bool faulty) {
     if (!job.ok()) return Violation(absl::StrCat("3: a submitted job is gone: ", id));
     const JobState state = job->state;
     if (RestsPaused(id, meta)) continue;
+    const auto diverges = may_diverge_.find(job->name);
+    const bool guarded = diverges != may_diverge_.end() && diverges->second != v1::NONE;
     if (state == JobState::kCompleted) {
       Completed(*job, meta, disk, faulty);
     } else if (!(state == JobState::kCancelled && cancelled_.contains(id)) &&
-               !(state == JobState::kFailed && may_fail_.contains(id))) {
+               !(state == JobState::kFailed && may_fail_.contains(id)) &&
+               !(state == JobState::kFailed && guarded)) {
       Violation(
           absl::StrFormat("liveness: %s is %s after the faults ended", id, JobStateName(state)));
     } else if (LacksLast(*job, disk)) {
@@ -414,6 +421,9 @@ void Checker::Completed(const JobRecord& job, MetaStore& meta, FileSystem& disk,
   const auto evaluations = meta.ListEvaluations(job.id);
   for (const EvaluationRecord& evaluation : *evaluations) evaluated |= evaluation.final;
   CheckEvaluations(job.id, *evaluations);
+  // Infinite ones are not stored. Such a job completes only if its spec wants that.
+  const auto diverges = may_diverge_.find(job.name);
+  evaluated |= diverges != may_diverge_.end() && diverges->second == v1::NONE;
   // Pools that stop do not evaluate.
   if (!faulty && rounds && !evaluated && !may_be_paused_.contains(job.id))
     Violation(absl::StrCat("liveness: no final evaluation of ", job.id));

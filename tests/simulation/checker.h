@@ -17,6 +17,7 @@
 #include "coordinator/core/view.h"
 #include "coordinator/store/meta_store.h"
 #include "longhaul/v1/checkpoint.pb.h"
+#include "longhaul/v1/job.pb.h"
 #include "tests/simulation/model.h"
 
 namespace longhaul::simulation {
@@ -68,6 +69,11 @@ class Checker {
   void MayBeResumed(const std::string& job) { may_be_resumed_.insert(job); }
   // A user was told that the job is paused, and nobody resumes it. So it becomes PAUSED, or ends.
   void StaysPaused(const std::string& job) { stays_paused_.insert(job); }
+  // Evaluations of jobs of this name are infinite from some version on, and this is what their spec
+  // wants. No other job is paused or failed by its guard.
+  void MayDiverge(const std::string& name, v1::DivergenceAction action) {
+    may_diverge_[name] = action;
+  }
   // Whether it may rest so.
   bool RestsPaused(const std::string& job, MetaStore& meta) const;
   // Whether it is shown as PAUSED. Then it stays so until a user resumes it, gets no pool, and
@@ -157,6 +163,7 @@ class Checker {
   std::map<std::string, JobState> ended_;
   std::set<std::string> acknowledged_, cancelled_, may_be_paused_, may_be_resumed_, paused_,
       may_fail_, may_be_deleted_, deleted_, damaged_, stays_paused_;
+  std::map<std::string, v1::DivergenceAction> may_diverge_;
   // Jobs that were cancelled or failed when every fragment was synchronised, by what was published.
   std::set<std::string> owed_last_;
   // Inner steps, by job.

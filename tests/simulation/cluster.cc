@@ -150,6 +150,16 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
     sync.mutable_quorum()->set_pools(static_cast<int>(Pick(1, spec.pools().min())));
     sync.mutable_quorum()->set_grace_seconds(static_cast<int>(Pick(0, 3)));
   }
+  if (world_.plans.Uniform() < 0.15) {
+    const auto pick = [this](int low, int high) {
+      return low + static_cast<int>(world_.plans.Below(high - low + 1));
+    };
+    world_.diverges[name] = pick(1, 4);
+    spec.mutable_guard()->set_after_seconds(pick(1, 4));
+    spec.mutable_guard()->set_on_divergence(static_cast<v1::DivergenceAction>(pick(1, 3)));
+    world_.checker.MayDiverge(name, spec.guard().on_divergence());
+    absl::StrAppendFormat(&shape_, "| %s diverges at version %d ", name, world_.diverges[name]);
+  }
   absl::StrAppendFormat(
       &shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s%s ", name,
       spec.model().synthetic().units(), sync.h(), sync.tau(), spec.train().steps(),
@@ -198,6 +208,8 @@ void Cluster::PlanUsersOf(const v1::JobSpec& job) {
       world_.loop.After(sometime(), [this, name, lasts] { PauseFor(name, lasts); });
     }
   }
+  // It may rest paused, without a checkpoint.
+  if (world_.diverges.contains(name)) return;
   if (world_.Chance(0.2)) {
     v1::JobSpec child = job;
     child.set_name(absl::StrCat(name, "child"));

@@ -55,7 +55,11 @@ enum class Mutation {
 
 struct World {
   World(uint64_t seed, Mutation mutation, bool trace)
-      : network(&loop, Mix(seed, 1)), random(seed, 2), mutation(mutation), trace(trace) {}
+      : network(&loop, Mix(seed, 1)),
+        random(seed, 2),
+        plans(seed, 3),
+        mutation(mutation),
+        trace(trace) {}
 
   bool Chance(double probability) { return probability > 0 && random.Uniform() < probability; }
   absl::Duration Between(absl::Duration low, absl::Duration high) {
@@ -70,6 +74,8 @@ struct World {
   sim::EventLoop loop;
   sim::Network network;
   Random random;
+  // For what is planned before the run, so that it changes nothing else.
+  Random plans;
   Checker checker;
   GroupChecker groups{&checker};
   Mutation mutation;
@@ -88,6 +94,8 @@ struct World {
   int quarantined = 0;
   // Contributions of which the disk changed a byte.
   int struck = 0;
+  // By the name of a job: from which version on evaluations of its outer parameters are infinite.
+  std::map<std::string, int64_t> diverges;
   // Pools that may be unable to do a job while faults happen.
   std::set<std::string> misconfigured;
   // Pools that report evaluations which they were not asked for, while faults happen.

@@ -49,6 +49,18 @@ const STATE_CLASS = {
 };
 const state = (word = "UNKNOWN") => element("span", {class: STATE_CLASS[word] || "dim"}, word.toLowerCase());
 
+// A job that trains badly is not plain green, whatever its state.
+const HEALTH_CLASS = { WARNING: "warn", FAILING: "bad" };
+function jobState(job) {
+  const level = (job.health || {}).level;
+  if (!HEALTH_CLASS[level]) return state(job.state);
+  return element("span", {class: STATE_CLASS[job.state] === "bad" ? "bad" : HEALTH_CLASS[level]},
+    `${(job.state || "UNKNOWN").toLowerCase()}, ${level.toLowerCase()}`);
+}
+// What was found, each with what to do.
+const findingsOf = (job) => ((job.health || {}).findings || []).flatMap((f) =>
+  [`${f.pool ? `${f.pool}: ` : ""}${f.message}`, f.hint]).filter(Boolean);
+
 // A job whose spec cannot be read has no name, and one of an old coordinator may lack parts.
 const nameOf = (job) => (job.spec || {}).name || job.id || "?";
 const stepsOf = (job) => number(((job.spec || {}).train || {}).steps);
@@ -192,7 +204,7 @@ function showOverview(overview, chosen) {
   $("jobs").hidden = jobs.length === 0;
   $("no-jobs").hidden = jobs.length > 0;
   fillTable("jobs", jobs.map((j) => [
-    element("a", {href: `#${encodeURIComponent(nameOf(j))}`}, nameOf(j)), state(j.state),
+    element("a", {href: `#${encodeURIComponent(nameOf(j))}`}, nameOf(j)), jobState(j),
     {n: `${whole(j.inner_step)} / ${stepsOf(j) ? whole(stepsOf(j)) : "?"}`}, {n: loss((j.eval_loss || {}).last)}, {n: short(j.tokens)}]),
     jobs.findIndex((j) => j.id === chosen));
   $("pools").hidden = pools.length === 0;
@@ -245,13 +257,14 @@ function pauseOf(job) {
 
 function showJob(detail, pools) {
   const job = detail.job;
-  $("job-title").replaceChildren(nameOf(job) + " ", state(job.state));
+  $("job-title").replaceChildren(nameOf(job) + " ", jobState(job));
   const error = job.error || {};
   const notice = $("notice");
-  const words = [error.message, error.hint, job.waiting_for ? `waits for ${job.waiting_for}` : "", pauseOf(job), ...(job.warnings || [])].filter(Boolean);
+  const words = [error.message, error.hint, job.waiting_for ? `waits for ${job.waiting_for}` : "", pauseOf(job), ...findingsOf(job), ...(job.warnings || [])].filter(Boolean);
+  const hints = new Set([error.hint, ...((job.health || {}).findings || []).map((f) => f.hint)]);
   notice.hidden = words.length === 0;
-  notice.className = error.message ? "bad" : "";
-  notice.replaceChildren(...words.map((word) => element("p", word === error.hint ? {class: "next"} : {}, word)));
+  notice.className = error.message || (job.health || {}).level === "FAILING" ? "bad" : "";
+  notice.replaceChildren(...words.map((word) => element("p", hints.has(word) ? {class: "next"} : {}, word)));
   $("progress").value = stepsOf(job) ? number(job.inner_step) / stepsOf(job) : 0;
   showFacts(job, pools);
   // One unit is one pixel, so that words have their size on a phone as well.

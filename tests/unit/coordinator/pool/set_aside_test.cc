@@ -37,6 +37,29 @@ TEST(SetAsidesTest, BlocksAPoolUntilItsRetry) {
   EXPECT_FALSE(s.Blocked("a", kBegin + absl::Seconds(5)));
 }
 
+// Each time it does a few steps before its values become infinite.
+TEST(SetAsidesTest, FailuresSoonAfterAContributionAreInARow) {
+  SetAsides s;
+  absl::Time now = kBegin;
+  for (const int seconds : {5, 10, 20}) {
+    ASSERT_TRUE(s.Add("a", MissingData(), now));
+    const absl::Time retry = s.all().at("a").retry_at;
+    EXPECT_EQ(retry - now, absl::Seconds(seconds));
+    s.Contributed("a");
+    EXPECT_TRUE(s.all().empty());
+    now = retry + absl::Seconds(seconds - 1);
+  }
+  ASSERT_TRUE(s.Add("a", MissingData(), now));
+  EXPECT_TRUE(s.Verdict({"a"}, now).has_value());
+  // Another fault, or the same after a while, is a first one.
+  s.Contributed("a");
+  ASSERT_TRUE(s.Add("a", NoMemory(), now));
+  EXPECT_EQ(s.all().at("a").failures, 1);
+  s.Contributed("a");
+  ASSERT_TRUE(s.Add("a", NoMemory(), now + absl::Seconds(10)));
+  EXPECT_EQ(s.all().at("a").failures, 1);
+}
+
 TEST(SetAsidesTest, EachFailureInARowDoublesTheDelayUpToItsMost) {
   SetAsides s;
   absl::Time now = kBegin;
