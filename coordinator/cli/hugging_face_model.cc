@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/hugging_face_spec.h"
 #include "common/hf/hf_config.h"
+#include "common/io/file_content.h"
 
 namespace longhaul::cli {
 namespace {
@@ -20,7 +21,8 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
     return {};  // ResolveJobSpec refuses it.
   }
   const absl::StatusOr<HfConfig> config = ReadHfConfig(model.hf().path());
-  if (absl::IsNotFound(config.status())) {
+  const bool dangling = !DanglingLink(absl::StrCat(model.hf().path(), "/config.json")).empty();
+  if (absl::IsNotFound(config.status()) && !dangling) {
     // ResolveJobSpec names what else is missing.
     if (model.transformer().layers() != 0 || !model.transformer().size().empty()) return {};
     return {{kField, absl::StrCat("no config.json in ", model.hf().path(), " on this machine"),

@@ -97,6 +97,21 @@ bool AnswerDecode(const sentencepiece::SentencePieceProcessor& processor) {
   return WriteAll(answer.data(), answer.size());
 }
 
+bool AnswerControl(const sentencepiece::SentencePieceProcessor& processor) {
+  std::string answer;
+  uint32_t count = 0;
+  for (int id = 0; id < processor.GetPieceSize() && count < kPiecesControlMax; ++id) {
+    const std::string& piece = processor.IdToPiece(id);
+    if (!processor.IsControl(id) || piece.size() > kPiecesControlBytesMax) continue;
+    Append(answer, piece.size());
+    answer += piece;
+    ++count;
+  }
+  std::string words;
+  Append(words, count);
+  return WriteAll(words.data(), words.size()) && WriteAll(answer.data(), answer.size());
+}
+
 bool Run(const char* model) {
   sentencepiece::SentencePieceProcessor processor;
   // Its status names a line of the library's source.
@@ -108,8 +123,9 @@ bool Run(const char* model) {
   if (!WriteAll(ready.data(), ready.size())) return false;
   std::vector<std::string> texts;
   for (uint32_t word; ReadAll(&word, sizeof(word));) {
-    const bool answered = word == kPiecesDecode
-                              ? AnswerDecode(processor)
+    const bool answered = word == kPiecesDecode ? AnswerDecode(processor)
+                          : word == kPiecesControl
+                              ? AnswerControl(processor)
                               : ReadTexts(word, texts) && Answer(processor, texts);
     if (!answered) return false;
   }

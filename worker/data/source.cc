@@ -12,6 +12,7 @@
 #include "common/base/status_marks.h"
 #include "common/base/tokenizer_name.h"
 #include "worker/data/byte_stream.h"
+#include "worker/data/content_check.h"
 #include "worker/data/file_list.h"
 #include "worker/data/file_tokens.h"
 #include "worker/data/token_cache.h"
@@ -25,15 +26,16 @@ constexpr absl::string_view kJsonlEndings[] = {".jsonl",     ".json",     ".json
 constexpr absl::string_view kTokenEndings[] = {".bin"};
 constexpr absl::string_view kIndexEndings[] = {".idx"};
 constexpr int64_t kReadAtOnce = 1 << 16;
+constexpr size_t kFilesOpenMax = 128;  // Of a source.
 
 bool HasDocuments(SourceKind kind) {
   return kind == SourceKind::kText || kind == SourceKind::kJsonl;
 }
 
-absl::StatusOr<TokenPiece> OpenPiece(SourceKind kind, const std::string& path) {
-  switch (kind) {
+absl::StatusOr<TokenPiece> OpenPiece(const SourceOptions& options, const std::string& path) {
+  switch (options.kind) {
     case SourceKind::kNanoGpt:
-      return OpenNanoGptFile(path);
+      return OpenNanoGptFile(path, options.width == 0 ? kTokenBitsDefault : options.width);
     case SourceKind::kLlmc:
       return OpenLlmcFile(path);
     case SourceKind::kMegatron: {
@@ -106,13 +108,32 @@ absl::Status CheckPiece(const TokenPiece& piece, int64_t vocab, const TokenWork&
   return checked;
 }
 
+// A process may have 1,024 files open, or fewer.
+absl::Status OpenByRead(TokenPiece& piece) {
+  LH_ASSIGN_OR_RETURN(ReadOnlyFile tokens, piece.file->OpenedByRead());
+  piece.file = std::make_shared<const ReadOnlyFile>(std::move(tokens));
+  if (piece.documents == nullptr) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(ReadOnlyFile index, piece.documents->file.OpenedByRead());
+  piece.documents = std::make_shared<const MegatronDocuments>(
+      MegatronDocuments{std::move(index), piece.documents->index});
+  return absl::OkStatus();
+}
+
+void WarnOf(const std::vector<std::string>& suspicions, const TokenWork& work) {
+  if (!work.on_warning) return;
+  for (const std::string& suspicion : suspicions) work.on_warning(suspicion);
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
                                                    const std::vector<std::string>& files,
                                                    int64_t vocab, const TokenWork& work) {
   std::vector<TokenPiece> pieces;
   for (const std::string& file : files) {
-    LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(options.kind, file));
+    LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(options, file));
     LH_RETURN_IF_ERROR(CheckPiece(piece, vocab, work));
+    LH_ASSIGN_OR_RETURN(const std::vector<std::string> suspicions, SuspicionsOf(piece));
+    WarnOf(suspicions, work);
+    if (files.size() > kFilesOpenMax) LH_RETURN_IF_ERROR(OpenByRead(piece));
     pieces.push_back(std::move(piece));
   }
   DocumentTokens marks;
@@ -140,12 +161,20 @@ absl::StatusOr<SourceTokenizer> StartTokenizer(const SourceOptions& options, int
     LH_ASSIGN_OR_RETURN(
         result.tokenizer,
         StartPieceTokenizer({.model = file, .processes = processes, .program = program}));
-    result.eos = options.eos.value_or(result.tokenizer->eos());
-    return result;
+    if (options.control_tokens) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file,
+                       ": a SentencePiece model makes no control tokens of text that spells "
+                       "them out: use its tokenizer.json, or omit control_tokens"));
+    }
+  } else {
+    LH_ASSIGN_OR_RETURN(
+        result.tokenizer,
+        StartHfTokenizer(
+            {.path = file, .control_tokens = options.control_tokens, .threads = processes}));
+    result.parts = TextParts::kPieces;
   }
-  LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
   result.eos = options.eos.value_or(result.tokenizer->eos());
-  result.parts = TextParts::kPieces;
   if (options.eos.has_value() || result.eos != kNoToken) return result;
   return absl::InvalidArgumentError(
       absl::StrCat(file,
@@ -207,6 +236,10 @@ absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int pr
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work) {
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options));
+  for (const std::string& file : files) {
+    LH_ASSIGN_OR_RETURN(const std::vector<std::string> suspicions, CheckContent(options, file));
+    WarnOf(suspicions, work);
+  }
   if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab, work);
   const bool plain = options.kind == SourceKind::kText && options.tokenizer.empty() &&
                      options.eos.value_or(kNoToken) == kNoToken &&
