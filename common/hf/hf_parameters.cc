@@ -220,6 +220,11 @@ absl::StatusOr<std::vector<std::string>> HfFilesOf(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::exists(folder + "/" + kSingleFile, error)) names.push_back(kIndexFile);
   names.push_back("config.json");
+  for (const std::string& name : names) {
+    const std::string path = folder + "/" + name;
+    if (const std::string link = DanglingLink(path); !link.empty())
+      return absl::NotFoundError(absl::StrCat(path, ": ", link));
+  }
   return names;
 }
 
