@@ -10,6 +10,8 @@
 namespace longhaul {
 namespace {
 
+constexpr int kTokenBitsOfEarlier = 16;
+
 std::string CodecName(const v1::CodecSpec& codec) {
   return absl::StrCat("codec:", absl::AsciiStrToLower(v1::Codec_Name(codec.codec())));
 }
@@ -30,6 +32,10 @@ void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
     needs.insert(MemberName("data", source, "source"));
     if (source.has_tokens() && source.tokens().format() == v1::LLMC)
       needs.insert(capability::kDataLlmc);
+    if (source.tokens().width() > kTokenBitsOfEarlier) needs.insert(capability::kDataWidth);
+    // An earlier program encodes control tokens always. It cannot be told what it does not do.
+    if (source.text().control_tokens() || source.jsonl().control_tokens())
+      needs.insert(capability::kDataControlTokens);
     for (const std::string& tokenizer : {source.text().tokenizer(), source.jsonl().tokenizer()}) {
       if (tokenizer.empty()) continue;
       const bool model = tokenizer == kModelTokenizer, bytes = tokenizer == kByteTokenizer;

@@ -24,6 +24,8 @@ inline constexpr char kDataNamedTokenizer[] = "data:named-tokenizer";
 inline constexpr char kDataEos[] = "data:eos";
 // Of data.text and data.jsonl.
 inline constexpr char kDataBos[] = "data:bos";
+inline constexpr char kDataControlTokens[] = "data:control-tokens";
+inline constexpr char kDataWidth[] = "data:width";
 inline constexpr char kDataMixture[] = "data:mixture";
 inline constexpr char kDataEpochs[] = "data:epochs";
 inline constexpr char kDataPools[] = "data:pools";

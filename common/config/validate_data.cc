@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "common/config/checks.h"
 #include "common/config/data_sources.h"
 #include "common/config/validate.h"
+#include "common/io/file_content.h"
 #include "common/io/sha256.h"
 
 namespace longhaul {
@@ -33,6 +35,23 @@ void RequireMarks(const std::string& field, const Source& source, int least, int
     RequireInteger(violations, field + ".bos", source.bos(), least, vocab - 1, hint);
 }
 
+// What a name tells already; the pools look into the files.
+void RequireKind(const std::string& field, const std::string& path,
+                 std::initializer_list<FileForm> wrong, ViolationList& violations) {
+  const FileContent named = ContentOfName(path);
+  if (std::find(wrong.begin(), wrong.end(), named.form) == wrong.end()) return;
+  std::string hint = named.hint;
+  if (named.form == FileForm::kTable)
+    hint = "make tokens of it with python3 -m longhaul.tokenize --field COLUMN, for data.megatron";
+  if (named.form == FileForm::kTokenizer) hint = "it is the tokenizer of a source, not its path";
+  if (named.form == FileForm::kTokens) hint = "use data.megatron";
+  if (named.form == FileForm::kJsonl)
+    hint =
+        "use data.jsonl, with the field that holds the text; as_is: true of data.text takes the "
+        "bytes as they are";
+  violations.Invalid(field, absl::StrCat("'", path, "' names ", named.what), hint);
+}
+
 // `Source` is TextSource or JsonlSource. `vocab` is that of the model, or 0 if it has none.
 template <typename Source>
 void ValidateDocuments(const std::string& field, const Source& source, int vocab,
@@ -40,6 +59,17 @@ void ValidateDocuments(const std::string& field, const Source& source, int vocab
   RequirePath(violations, field + ".path", source.path());
   if (!source.tokenizer().empty())
     RequirePath(violations, field + ".tokenizer", source.tokenizer());
+  if (source.control_tokens() && !MayBeHfTokenizer(source.tokenizer())) {
+    violations.Invalid(field + ".control_tokens",
+                       "requires a tokenizer.json: a SentencePiece model makes no control tokens "
+                       "of text",
+                       "name the model's tokenizer.json, or omit control_tokens");
+  }
+  if (source.control_tokens() &&
+      (source.tokenizer().empty() || source.tokenizer() == kByteTokenizer)) {
+    violations.Invalid(field + ".control_tokens", "requires a tokenizer: bytes have none",
+                       "set tokenizer, or omit control_tokens");
+  }
   if (vocab == 0) return;
   const bool bytes = source.tokenizer().empty() || source.tokenizer() == kByteTokenizer;
   if (bytes && vocab < kBytesVocab) {
@@ -57,6 +87,18 @@ void ValidateTokens(const std::string& field, const v1::TokenSource& source, int
   RequirePath(violations, field + ".path", source.path());
   if (vocab != 0)
     RequireMarks(field, source, 0, vocab, "a token below model.transformer.vocab", violations);
+  RequireKind(field + ".path", source.path(),
+              {FileForm::kJsonl, FileForm::kTokenizer, FileForm::kTokens, FileForm::kTable,
+               FileForm::kOther},
+              violations);
+  if (source.width() != 0 && source.format() == v1::LLMC) {
+    violations.Invalid(field + ".width", "does not go with format llmc",
+                       "omit it: the header of such a file tells the width");
+  } else if (source.width() != 0 && source.width() != 16 && source.width() != 32 &&
+             source.width() != 64) {
+    violations.Invalid(field + ".width",
+                       absl::StrFormat("found %d, expected 16, 32 or 64 bits", source.width()));
+  }
   if (source.has_eos() && source.has_bos()) {
     violations.Invalid(field + ".bos", "is set together with eos",
                        "set only one: the token after each document, or the token before it");
@@ -75,8 +117,17 @@ void ValidateSource(const DataSource& of, int vocab, bool separate_documents,
   const v1::WeightedSource& source = of.source;
   if (source.has_text()) {
     ValidateDocuments(of.field, source.text(), vocab, violations);
+    if (!source.text().as_is()) {
+      RequireKind(of.field + ".path", source.text().path(),
+                  {FileForm::kJsonl, FileForm::kTokenizer, FileForm::kTokens, FileForm::kTable,
+                   FileForm::kOther},
+                  violations);
+    }
   } else if (source.has_jsonl()) {
     ValidateDocuments(of.field, source.jsonl(), vocab, violations);
+    RequireKind(of.field + ".path", source.jsonl().path(),
+                {FileForm::kTokenizer, FileForm::kTokens, FileForm::kTable, FileForm::kOther},
+                violations);
     if (source.jsonl().field().size() > kFieldNameMax) {
       violations.Invalid(of.field + ".field",
                          absl::StrFormat("found a name of %d bytes, expected at most %d",

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/hf/bounded_json.h"
+#include "common/io/file_content.h"
 #include "common/io/read_only_file.h"
 
 namespace longhaul {
@@ -211,6 +212,7 @@ absl::StatusOr<HfConfig> ParseHfConfig(absl::string_view text) {
 absl::StatusOr<HfConfig> ReadHfConfig(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/config.json");
   LH_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kHfConfigBytesMax));
+  LH_RETURN_IF_ERROR(CheckPresent(path, text));
   absl::StatusOr<HfConfig> config = ParseHfConfig(text);
   if (!config.ok())
     return absl::Status(config.status().code(),

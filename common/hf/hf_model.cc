@@ -4,13 +4,16 @@
 
 #include "common/base/status_macros.h"
 #include "common/hf/hf_parameters.h"
+#include "common/io/file_content.h"
 
 namespace longhaul {
 
 bool IsHfFolder(const std::string& folder) {
   const std::filesystem::path path(folder);
   std::error_code error;
-  return std::filesystem::is_regular_file(path / "config.json", error) &&
+  // Reading one says what is wrong with it.
+  const std::string config = (path / "config.json").string();
+  return (std::filesystem::is_regular_file(config, error) || !DanglingLink(config).empty()) &&
          !std::filesystem::exists(path / "manifest.json", error);
 }
 

@@ -15,6 +15,7 @@
 #include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "common/hf/bounded_json.h"
+#include "common/io/file_content.h"
 #include "common/io/file_util.h"
 #include "common/io/read_only_file.h"
 #include "common/safetensors/safetensors_file.h"
@@ -33,6 +34,7 @@ absl::Status Bad(const std::string& path, absl::string_view what) {
 
 absl::StatusOr<std::vector<std::string>> FilesOfIndex(const std::string& path) {
   LH_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kIndexBytesMax));
+  LH_RETURN_IF_ERROR(CheckPresent(path, text));
   const auto json = ParseJsonObject(text, kIndexBytesMax);
   if (!json.ok()) return Bad(path, json.status().message());
   if (!json->contains("weight_map") || !(*json)["weight_map"].is_object())
@@ -51,10 +53,12 @@ absl::StatusOr<std::vector<std::string>> FilesOfIndex(const std::string& path) {
 
 absl::StatusOr<std::vector<std::string>> FilesOf(const std::string& folder) {
   std::error_code error;
-  if (std::filesystem::exists(folder + "/" + kSingleFile, error))
-    return std::vector<std::string>{kSingleFile};
-  if (std::filesystem::exists(folder + "/" + kIndexFile, error))
-    return FilesOfIndex(folder + "/" + kIndexFile);
+  // Opening a dangling link names its target.
+  const auto is_named = [&](const std::string& path) {
+    return std::filesystem::exists(path, error) || !DanglingLink(path).empty();
+  };
+  if (is_named(folder + "/" + kSingleFile)) return std::vector<std::string>{kSingleFile};
+  if (is_named(folder + "/" + kIndexFile)) return FilesOfIndex(folder + "/" + kIndexFile);
   return absl::NotFoundError(
       absl::StrCat(folder, ": has neither ", kSingleFile, " nor ", kIndexFile,
                    std::filesystem::exists(folder + "/pytorch_model.bin", error)
@@ -216,6 +220,11 @@ absl::StatusOr<std::vector<std::string>> HfFilesOf(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::exists(folder + "/" + kSingleFile, error)) names.push_back(kIndexFile);
   names.push_back("config.json");
+  for (const std::string& name : names) {
+    const std::string path = folder + "/" + name;
+    if (const std::string link = DanglingLink(path); !link.empty())
+      return absl::NotFoundError(absl::StrCat(path, ": ", link));
+  }
   return names;
 }
 

@@ -14,8 +14,8 @@
 namespace longhaul {
 
 // The names of the files that a model's folder needs: config.json and those of its parameters, as
-// OpenHfParameters finds them. NOT_FOUND: there are none of parameters. INVALID_ARGUMENT: the index
-// is malformed. Blocks.
+// OpenHfParameters finds them. NOT_FOUND: there are none of parameters, or one is a dangling link.
+// INVALID_ARGUMENT: the index is malformed. Blocks.
 absl::StatusOr<std::vector<std::string>> HfFilesOf(const std::string& folder);
 
 // Reads the headers and finds every tensor of `layout`. NOT_FOUND: no such folder or file.

@@ -10,6 +10,7 @@
 #include "common/base/tokenizer_name.h"
 #include "common/hf/bounded_json.h"
 #include "common/hf/hf_config.h"
+#include "common/io/file_content.h"
 #include "common/io/read_only_file.h"
 #include "common/io/sha256.h"
 
@@ -55,13 +56,14 @@ absl::Status AddFile(Sha256& sha, const std::string& path) {
 absl::StatusOr<std::string> TokenizerFile(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
-    if (std::filesystem::exists(path, error)) return path;
+    // Opening names the target of a dangling link.
+    if (std::filesystem::exists(path, error) || !DanglingLink(path).empty()) return path;
     return absl::NotFoundError(absl::StrCat(path, ": no such file, and no folder with a ",
                                             kHfTokenizerFile, " or ", kPieceTokenizerFile));
   }
   for (const char* name : {kHfTokenizerFile, kPieceTokenizerFile}) {
     std::string file = (std::filesystem::path(path) / name).string();
-    if (std::filesystem::exists(file, error)) return file;
+    if (std::filesystem::exists(file, error) || !DanglingLink(file).empty()) return file;
   }
   return absl::NotFoundError(absl::StrCat(path, ": a folder with neither ", kHfTokenizerFile,
                                           " nor ", kPieceTokenizerFile));

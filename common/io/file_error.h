@@ -9,12 +9,18 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/io/file_content.h"
 
 namespace longhaul {
 
-// The error of open(2) of `path`. NOT_FOUND also where links form a loop, or a file is taken for a
+// The error of open(2) of `path`. NOT_FOUND names the target of a dangling link; it is also where
+// links form a loop, or a file is taken for a
 // folder; UNAVAILABLE: too many files are open; else the system's error.
 inline absl::Status FailedOpen(int error, absl::string_view path) {
+  if (error == ENOENT) {
+    if (const std::string link = DanglingLink(std::string(path)); !link.empty())
+      return absl::NotFoundError(absl::StrCat("cannot open ", path, ": ", link));
+  }
   const absl::Status status = absl::ErrnoToStatus(error, absl::StrCat("cannot open ", path));
   if (error == ELOOP || error == ENOTDIR) return absl::NotFoundError(status.message());
   // RESOURCE_EXHAUSTED would tell of memory, or of a full disk.

@@ -33,12 +33,16 @@ absl::StatusOr<ReadOnlyFile> ReadOnlyFile::Open(const std::string& path) {
 ReadOnlyFile::ReadOnlyFile(ReadOnlyFile&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      size_(other.size_) {}
+      size_(other.size_),
+      opened_by_read_(other.opened_by_read_),
+      identity_(other.identity_) {}
 
 ReadOnlyFile& ReadOnlyFile::operator=(ReadOnlyFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(descriptor_, other.descriptor_);
   std::swap(size_, other.size_);
+  std::swap(opened_by_read_, other.opened_by_read_);
+  std::swap(identity_, other.identity_);
   return *this;
 }
 
@@ -46,7 +50,37 @@ ReadOnlyFile::~ReadOnlyFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
+absl::StatusOr<ReadOnlyFile::Identity> ReadOnlyFile::IdentityOf(int descriptor,
+                                                                const std::string& path) {
+  struct stat info;
+  if (fstat(descriptor, &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path));
+  return Identity{.device = info.st_dev,
+                  .inode = info.st_ino,
+                  .size = info.st_size,
+                  .changed_s = info.st_mtim.tv_sec,
+                  .changed_ns = info.st_mtim.tv_nsec};
+}
+
+absl::StatusOr<ReadOnlyFile> ReadOnlyFile::OpenedByRead() const {
+  ReadOnlyFile file(path_, -1, size_);
+  file.opened_by_read_ = true;
+  file.identity_ = identity_;
+  if (!opened_by_read_) {
+    LH_ASSIGN_OR_RETURN(file.identity_, IdentityOf(descriptor_, path_));
+  }
+  return file;
+}
+
 absl::Status ReadOnlyFile::Read(int64_t offset, absl::Span<uint8_t> out) const {
+  if (opened_by_read_) {
+    const absl::StatusOr<ReadOnlyFile> file = Open(path_);
+    if (!file.ok()) return absl::DataLossError(file.status().message());
+    LH_ASSIGN_OR_RETURN(const Identity now, IdentityOf(file->descriptor_, path_));
+    if (!(now == identity_))
+      return absl::DataLossError(absl::StrCat(path_, " is not the file that it was"));
+    return file->Read(offset, out);
+  }
   while (!out.empty()) {
     const ssize_t read = pread(descriptor_, out.data(), out.size(), offset);
     if (read < 0 && errno == EINTR) continue;

@@ -23,6 +23,10 @@ class ReadOnlyFile {
   ReadOnlyFile& operator=(ReadOnlyFile&& other) noexcept;
   ~ReadOnlyFile();
 
+  // The same file, which is opened for each read: for data of more files than a process may have
+  // open. Its reads are DATA_LOSS, too, if another file has come to its path, or it was written to.
+  absl::StatusOr<ReadOnlyFile> OpenedByRead() const;
+
   const std::string& path() const { return path_; }
   // When it was opened.
   int64_t size() const { return size_; }
@@ -33,9 +37,20 @@ class ReadOnlyFile {
   ReadOnlyFile(std::string path, int descriptor, int64_t size)
       : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
 
+  // What tells the file from another one, or from a later state of it.
+  struct Identity {
+    uint64_t device = 0, inode = 0;
+    int64_t size = 0, changed_s = 0, changed_ns = 0;
+    bool operator==(const Identity&) const = default;
+  };
+  static absl::StatusOr<Identity> IdentityOf(int descriptor, const std::string& path);
+
   std::string path_;
   int descriptor_ = -1;
   int64_t size_ = 0;
+  // With opened_by_read_ there is no descriptor.
+  bool opened_by_read_ = false;
+  Identity identity_;
 };
 
 // All of a file, as a text. INVALID_ARGUMENT: it has more than `bytes_max`. Otherwise the errors of

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/io/file_content.h"
 
 namespace longhaul {
 
@@ -24,6 +25,9 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": ", file.size(), " bytes are not a safetensors file"));
   }
+  std::string head(std::min<int64_t>(file.size(), kContentHeadBytes), '\0');
+  LH_RETURN_IF_ERROR(file.Read(0, {reinterpret_cast<uint8_t*>(head.data()), head.size()}));
+  LH_RETURN_IF_ERROR(CheckPresent(path, head));
   LH_RETURN_IF_ERROR(file.Read(0, bytes));
   std::memcpy(&size, bytes, sizeof(size));
   if (size > uint64_t{kSafetensorsHeaderMax} || size > file.size() - sizeof(size)) {

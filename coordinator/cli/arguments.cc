@@ -223,6 +223,17 @@ void AddData(CLI::App& app, DataArguments& data) {
                    "For text and JSONL: tokenizer.json, SentencePiece model, or a folder with one "
                    "(default: bytes)")
       ->type_name("FILE");
+  check->add_flag("--control-tokens", data.control_tokens,
+                  "For text and JSONL: control tokens that a text spells out become these tokens "
+                  "(default: they stay text)");
+  check->add_flag("--as-is", data.as_is,
+                  "For text: the bytes of a file are text, whatever it seems to be");
+  check
+      ->add_option("--width", data.width,
+                   "For token files without a header (nanogpt): bits of an id, 16, 32 or 64 "
+                   "(default: 16, and refused where ids seem to be wider)")
+      ->type_name("BITS")
+      ->check(OneOf({"16", "32", "64"}));
   check
       ->add_option("--eos", data.eos, "Token after each document; counted in token files; -1: none")
       ->type_name("TOKEN")

@@ -29,6 +29,8 @@ struct DataArguments {
   int64_t vocab = 0;
   int line_mib_max = kLineMibDefault;
   int sample = 32;
+  int width = 0;
+  bool as_is = false, control_tokens = false;
 };
 
 struct SimulateArguments {

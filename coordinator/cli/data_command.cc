@@ -27,6 +27,9 @@ DataCheckOptions OptionsOf(const Arguments& arguments) {
                            .tokenizer = arguments.data.tokenizer,
                            .eos = arguments.data.eos,
                            .bos = arguments.data.bos,
+                           .as_is = arguments.data.as_is,
+                           .control_tokens = arguments.data.control_tokens,
+                           .width = arguments.data.width,
                            .vocab = arguments.data.vocab,
                            .sample_tokens = arguments.data.sample,
                            .threads = std::max<int>(1, std::thread::hardware_concurrency())};
@@ -48,11 +51,32 @@ Json OrNull(const std::optional<Number>& number) {
   return number.has_value() ? Json(*number) : Json(nullptr);
 }
 
+std::string FormatOf(const DataReport& report) {
+  return report.other_format ? "other" : KindName(report.kind);
+}
+
+// "2 documents spell out control tokens, 3 times".
+std::string NoteOfControlTokens(const DataReport& report, bool encoded) {
+  const SpelledControlTokens& spelled = *report.control_tokens;
+  return absl::StrCat(Counted(spelled.documents, "document"),
+                      spelled.documents == 1 ? " spells" : " spell", " out control tokens, ",
+                      Counted(spelled.times, "time"), "; ",
+                      encoded ? "they become these tokens" : "they stay text (--control-tokens)");
+}
+
 Json ReportJson(const DataReport& report) {
-  Json problems = Json::array();
-  for (const std::string& problem : report.problems) problems.push_back(Printable(problem));
+  const auto printable = [](const std::vector<std::string>& lines) {
+    Json result = Json::array();
+    for (const std::string& line : lines) result.push_back(Printable(line));
+    return result;
+  };
+  Json control_tokens = nullptr;
+  if (report.control_tokens.has_value()) {
+    control_tokens = {{"documents", report.control_tokens->documents},
+                      {"times", report.control_tokens->times}};
+  }
   return {{"path", report.path},
-          {"format", KindName(report.kind)},
+          {"format", FormatOf(report)},
           {"compression", report.compression},
           {"bytes", report.bytes},
           {"tokens", report.tokens},
@@ -60,17 +84,19 @@ Json ReportJson(const DataReport& report) {
           {"largest_token", OrNull(report.largest)},
           {"sample", {{"tokens", report.sample}, {"text", Printable(report.sample_text)}}},
           {"not_utf8_at", OrNull(report.not_utf8_at)},
-          {"problems", std::move(problems)},
+          {"control_tokens", std::move(control_tokens)},
+          {"warnings", printable(report.warnings)},
+          {"problems", printable(report.problems)},
           {"problem_count", report.problem_count}};
 }
 
-std::string ReportsTable(const std::vector<DataReport>& reports) {
+std::string ReportsTable(const std::vector<DataReport>& reports, bool control_tokens) {
   static const std::vector<Column> kColumns = {{"FILE"},      {"FORMAT"},  {"SIZE"},    {"TOKENS"},
                                                {"DOCUMENTS"}, {"LARGEST"}, {"PROBLEMS"}};
   std::vector<std::vector<std::string>> rows;
   std::string samples, notes, problems;
   for (const DataReport& report : reports) {
-    const std::string format = KindName(report.kind);
+    const std::string format = FormatOf(report);
     rows.push_back(
         {report.path,
          report.compression.empty() ? format : absl::StrCat(format, "+", report.compression),
@@ -84,6 +110,12 @@ std::string ReportsTable(const std::vector<DataReport>& reports) {
       absl::StrAppend(&notes, "\n", Printable(report.path), ": byte ", *report.not_utf8_at,
                       " is not UTF-8; training uses it as a byte, a tokenizer would reject it\n");
     }
+    if (report.control_tokens.has_value() && report.control_tokens->times > 0) {
+      absl::StrAppend(&notes, "\n", Printable(report.path), ": ",
+                      NoteOfControlTokens(report, control_tokens), "\n");
+    }
+    for (const std::string& warning : report.warnings)
+      absl::StrAppend(&notes, "\nWarning: ", Printable(warning), "\n");
     if (report.tokens == 0 && report.problem_count == 0)
       absl::StrAppend(&notes, "\n", Printable(report.path), ": contains no text; jobs skip it\n");
     if (!report.sample.empty() && samples.empty()) {
@@ -124,7 +156,7 @@ Outcome CheckDataFiles(const Arguments& arguments) {
                        {"tokens", tokens},
                        {"documents", OrNull(documents)},
                        {"problem_count", problems}},
-                  ReportsTable(reports));
+                  ReportsTable(reports, arguments.data.control_tokens));
   if (problems > 0) {
     outcome.error = CliError{.exit = ExitCode::kFailed,
                              .code = "DATA_LOSS",

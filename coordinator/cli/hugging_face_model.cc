@@ -8,6 +8,7 @@
 #include "common/config/hugging_face_spec.h"
 #include "common/hf/hf_config.h"
 #include "common/hf/hf_tokenizer.h"
+#include "common/io/file_content.h"
 
 namespace longhaul::cli {
 namespace {
@@ -44,7 +45,8 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
   }
   FillTokenizers(spec);
   const absl::StatusOr<HfConfig> config = ReadHfConfig(model.hf().path());
-  if (absl::IsNotFound(config.status())) {
+  const bool dangling = !DanglingLink(absl::StrCat(model.hf().path(), "/config.json")).empty();
+  if (absl::IsNotFound(config.status()) && !dangling) {
     // ResolveJobSpec names what else is missing.
     if (model.transformer().layers() != 0 || !model.transformer().size().empty()) return {};
     return {{kField, absl::StrCat("no config.json in ", model.hf().path(), " on this machine"),

@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/utf8.h"
+#include "common/io/file_content.h"
 #include "worker/data/byte_stream.h"
+#include "worker/data/content_check.h"
+#include "worker/data/control_tokens.h"
 #include "worker/data/document_encoder.h"
 #include "worker/data/documents.h"
 #include "worker/data/file_list.h"
@@ -24,31 +26,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kHeadBytes = 1 << 16;
 constexpr size_t kCheckBatchBytes = 2 << 20, kCheckBatchTexts = 1 << 16;
 constexpr size_t kSampleTextBytes = 200;
 constexpr int64_t kTokensAtOnce = 1 << 16;
+constexpr int64_t kTokensToJudge = 100000;  // So many use most of a vocabulary.
 
 void AddProblem(DataReport& report, absl::string_view problem) {
   if (report.problem_count++ < kProblemsShown) report.problems.emplace_back(problem);
 }
 
-absl::StatusOr<std::string> HeadOf(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const std::unique_ptr<ByteStream> stream, ByteStream::Open(path));
-  std::string head(kHeadBytes, '\0');
-  const absl::StatusOr<size_t> n = stream->Read(absl::MakeSpan(head.data(), head.size()));
-  // Reading the whole file finds damage.
-  head.resize(n.value_or(0));
-  return head;
-}
-
-bool LooksLikeJsonl(const std::string& path, absl::string_view head) {
+bool IsNamedJsonl(const std::string& path) {
   for (const absl::string_view ending : {".jsonl", ".ndjson", ".json"}) {
     for (const absl::string_view compressed : {"", ".gz", ".zst"})
       if (absl::EndsWith(path, absl::StrCat(ending, compressed))) return true;
   }
-  const absl::string_view line = absl::StripAsciiWhitespace(head.substr(0, head.find('\n')));
-  return absl::StartsWith(line, "{") && absl::EndsWith(line, "}");
+  return false;
 }
 
 }  // namespace
@@ -57,12 +49,13 @@ absl::StatusOr<SourceKind> KindOfData(const std::string& path) {
   std::error_code ignored;
   if (absl::EndsWith(path, ".idx") || fs::exists(MegatronPrefix(path) + ".idx", ignored))
     return SourceKind::kMegatron;
-  LH_ASSIGN_OR_RETURN(const std::string head, HeadOf(path));
+  LH_ASSIGN_OR_RETURN(const std::string head, ContentHeadOf(path));
   if (IsLlmcFile({reinterpret_cast<const uint8_t*>(head.data()), head.size()}))
     return SourceKind::kLlmc;
-  if (LooksLikeJsonl(path, head)) return SourceKind::kJsonl;
+  const FileForm form = ContentOf(head).form;
+  if (form == FileForm::kJsonl || IsNamedJsonl(path)) return SourceKind::kJsonl;
   // Text has no NUL byte. Most 16-bit tokens have a small upper byte.
-  if (absl::EndsWith(path, ".bin") || absl::StrContains(head, '\0')) return SourceKind::kNanoGpt;
+  if (absl::EndsWith(path, ".bin") || form == FileForm::kBinary) return SourceKind::kNanoGpt;
   return SourceKind::kText;
 }
 
@@ -86,6 +79,13 @@ absl::Status LookAtTokens(const TokenPiece& piece, const DataCheckOptions& optio
   }
   if (largest >= 0) report.largest = largest;
   if (mark.has_value() && !report.documents.has_value()) report.documents = marks;
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> suspicions, SuspicionsOf(piece));
+  report.warnings.insert(report.warnings.end(), suspicions.begin(), suspicions.end());
+  if (options.vocab > 0 && piece.count >= kTokensToJudge && largest < options.vocab / 2) {
+    report.warnings.push_back(absl::StrCat(piece.file->path(), ": its largest token is ", largest,
+                                           ", the vocab ", options.vocab,
+                                           ": was it made with the tokenizer of this model?"));
+  }
   const int64_t vocab = options.vocab > 0 ? options.vocab : piece.limit;
   const absl::Status checked = CheckTokens(piece, vocab);
   if (!absl::IsInvalidArgument(checked)) return checked;
@@ -93,9 +93,11 @@ absl::Status LookAtTokens(const TokenPiece& piece, const DataCheckOptions& optio
   return absl::OkStatus();
 }
 
-absl::StatusOr<TokenPiece> OpenTokens(const std::string& path, DataReport& report) {
+absl::StatusOr<TokenPiece> OpenTokens(const std::string& path, const DataCheckOptions& options,
+                                      DataReport& report) {
   if (report.kind == SourceKind::kLlmc) return OpenLlmcFile(path);
-  if (report.kind == SourceKind::kNanoGpt) return OpenNanoGptFile(path);
+  if (report.kind == SourceKind::kNanoGpt)
+    return OpenNanoGptFile(path, options.width == 0 ? kTokenBitsDefault : options.width);
   LH_ASSIGN_OR_RETURN(MegatronFile file, OpenMegatronFile(MegatronPrefix(path)));
   report.documents = file.documents;
   return std::move(file.tokens);
@@ -103,7 +105,7 @@ absl::StatusOr<TokenPiece> OpenTokens(const std::string& path, DataReport& repor
 
 absl::Status CheckTokenFile(const std::string& path, const DataCheckOptions& options,
                             DataReport& report) {
-  const absl::StatusOr<TokenPiece> piece = OpenTokens(path, report);
+  const absl::StatusOr<TokenPiece> piece = OpenTokens(path, options, report);
   if (piece.ok()) return LookAtTokens(*piece, options, report);
   if (!absl::IsInvalidArgument(piece.status()) && !absl::IsNotFound(piece.status()))
     return piece.status();
@@ -119,11 +121,13 @@ class DocumentCheck {
       : options_(options),
         parts_(tokenizer.parts),
         report_(report),
+        control_tokens_(tokenizer.tokenizer->control_tokens()),
         encoder_(&tokenizer, {.bytes = kCheckBatchBytes, .texts = kCheckBatchTexts},
                  [this](absl::Span<const int32_t> tokens, bool) { return Count(tokens); }) {}
 
   absl::Status Run(const std::string& path) {
     report_.documents = 0;
+    if (!options_.tokenizer.empty()) report_.control_tokens.emplace();
     const bool jsonl = report_.kind == SourceKind::kJsonl;
     auto opened =
         jsonl ? OpenJsonlDocuments(path, options_.field, options_.line_bytes_max)
@@ -150,12 +154,20 @@ class DocumentCheck {
   void Look(const DocumentPart& part) {
     if (report_.sample_text.size() < kSampleTextBytes && *report_.documents == 0)
       report_.sample_text += part.text.substr(0, kSampleTextBytes - report_.sample_text.size());
+    if (report_.control_tokens.has_value()) CountControlTokens(part);
     if (part.ends_document) ++*report_.documents;
     if (report_.not_utf8_at.has_value()) return;
     const size_t characters = Utf8Prefix(part.text);
     if (characters < part.text.size())
       report_.not_utf8_at = text_bytes_ + static_cast<int64_t>(characters);
     text_bytes_ += static_cast<int64_t>(part.text.size());
+  }
+
+  void CountControlTokens(const DocumentPart& part) {
+    const int64_t times = control_tokens_.CountIn(part.text);
+    report_.control_tokens->times += times;
+    spelled_ = spelled_ || times > 0;
+    if (part.ends_document) report_.control_tokens->documents += std::exchange(spelled_, false);
   }
 
   absl::Status Count(absl::Span<const int32_t> tokens) {
@@ -171,9 +183,24 @@ class DocumentCheck {
   const DataCheckOptions& options_;
   const TextParts parts_;
   DataReport& report_;
+  const ControlTokens control_tokens_;
   int64_t text_bytes_ = 0;  // Of the parts that were looked at.
+  bool spelled_ = false;    // The document spells a control token out.
   DocumentEncoder encoder_;
 };
+
+SourceOptions SourceOf(const std::string& path, const DataCheckOptions& options,
+                       const DataReport& report) {
+  return {.kind = report.kind,
+          .path = path,
+          .field = options.field,
+          .tokenizer = options.tokenizer,
+          .eos = options.eos,
+          .bos = options.bos,
+          .as_is = options.as_is,
+          .control_tokens = options.control_tokens,
+          .width = options.width};
+}
 
 absl::Status CheckDocuments(const std::string& path, const DataCheckOptions& options,
                             DataReport& report) {
@@ -181,14 +208,9 @@ absl::Status CheckDocuments(const std::string& path, const DataCheckOptions& opt
   report.compression = compression == Compression::kGzip   ? "gzip"
                        : compression == Compression::kZstd ? "zstd"
                                                            : "";
-  LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
-                      TokenizerOf({.kind = report.kind,
-                                   .path = path,
-                                   .field = options.field,
-                                   .tokenizer = options.tokenizer,
-                                   .eos = options.eos,
-                                   .bos = options.bos},
-                                  options.threads, options.tokenizer_program));
+  LH_ASSIGN_OR_RETURN(
+      const SourceTokenizer tokenizer,
+      TokenizerOf(SourceOf(path, options, report), options.threads, options.tokenizer_program));
   LH_RETURN_IF_ERROR(DocumentCheck(options, tokenizer, report).Run(path));
   if (options.vocab > 0 && report.largest.value_or(0) >= options.vocab) {
     AddProblem(report, absl::StrCat(path, ": token ", *report.largest, " is not below the vocab ",
@@ -208,6 +230,16 @@ absl::StatusOr<DataReport> CheckFile(const std::string& path, const DataCheckOpt
   const uintmax_t bytes = fs::file_size(
       report.kind == SourceKind::kMegatron ? MegatronPrefix(path) + ".bin" : path, ignored);
   report.bytes = ignored ? 0 : static_cast<int64_t>(bytes);
+  const bool prefix = report.kind == SourceKind::kMegatron;
+  absl::StatusOr<std::vector<std::string>> suspicions =
+      CheckContent(SourceOf(path, options, report), prefix ? MegatronPrefix(path) : path);
+  if (absl::IsInvalidArgument(suspicions.status())) {
+    report.other_format = true;
+    AddProblem(report, suspicions.status().message());
+    return report;
+  }
+  LH_RETURN_IF_ERROR(suspicions.status());
+  report.warnings = *std::move(suspicions);
   const bool has_text = report.kind == SourceKind::kText || report.kind == SourceKind::kJsonl;
   LH_RETURN_IF_ERROR(has_text ? CheckDocuments(path, options, report)
                               : CheckTokenFile(path, options, report));

@@ -22,6 +22,9 @@ struct DataCheckOptions {
   std::string tokenizer;
   // See SourceOptions. In token files the places of eos are counted, or else of bos.
   std::optional<int64_t> eos, bos;
+  // See SourceOptions.
+  bool as_is = false, control_tokens = false;
+  int width = 0;
   // Tokens must be below it. 0: not known.
   int64_t vocab = 0;
   int sample_tokens = 32;
@@ -29,9 +32,16 @@ struct DataCheckOptions {
   std::string tokenizer_program;
 };
 
+// How many documents spell a control token out, and how often.
+struct SpelledControlTokens {
+  int64_t documents = 0, times = 0;
+};
+
 struct DataReport {
   std::string path;
   SourceKind kind = SourceKind::kText;
+  // The file is of no kind that a job reads: a problem says what it is.
+  bool other_format = false;
   // "gzip", "zstd" or empty.
   std::string compression;
   // On disk.
@@ -48,6 +58,10 @@ struct DataReport {
   // The first byte that is not UTF-8, in text that is read as bytes. Bytes train as they are; a
   // tokenizer would refuse them.
   std::optional<int64_t> not_utf8_at;
+  // With a tokenizer: texts that spell its control tokens out.
+  std::optional<SpelledControlTokens> control_tokens;
+  // What is suspicious, and trained on nevertheless.
+  std::vector<std::string> warnings;
   // The first kProblemsShown problems.
   std::vector<std::string> problems;
   int64_t problem_count = 0;

@@ -1,10 +1,13 @@
 #include "worker/data/documents.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -34,7 +37,7 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit FieldFinder(absl::string_view field) : field_(field) {}
 
-  bool null() override { return Other(); }
+  bool null() override { return Other("is not text but null: give it text, or leave the row out"); }
   bool boolean(bool) override { return Other(); }
   bool number_integer(number_integer_t) override { return Other(); }
   bool number_unsigned(number_unsigned_t) override { return Other(); }
@@ -43,6 +46,7 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
   bool string(string_t& value) override {
     if (depth_ != 1 || !at_field_) return Other();
     text_ = std::move(value);
+    not_text_.clear();
     at_field_ = false;
     return true;
   }
@@ -67,21 +71,45 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
 
   absl::StatusOr<std::string> Take() && {
     if (!error_.empty()) return absl::InvalidArgumentError(error_);
+    if (!not_text_.empty()) return absl::InvalidArgumentError(not_text_);
     if (text_.has_value()) return *std::move(text_);
+    if (const std::string chat = ChatField(); !chat.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "has no text field '", field_, "' but ", chat,
+          ": it is chat. Write each conversation as "
+          "the text that the model's chat template makes of it (apply_chat_template of "
+          "transformers, tokenize=False), into the field '",
+          field_, "'"));
+    }
     return absl::InvalidArgumentError(
         absl::StrCat("has no text field '", field_, "'",
                      names_.empty() ? "" : absl::StrCat("; it has ", absl::StrJoin(names_, ", "))));
   }
 
  private:
-  bool Other() {
+  // Of a name that occurs twice, the last value counts, as for Python.
+  bool Other(absl::string_view what = "is not text") {
     if (depth_ == 0) return Fail("is not a JSON object");
-    if (depth_ == 1 && at_field_) return Fail(absl::StrCat("its field '", field_, "' is not text"));
+    if (depth_ == 1 && at_field_) {
+      not_text_ = absl::StrCat("its field '", field_, "' ", what);
+      at_field_ = false;
+    }
     return true;
+  }
+  std::string ChatField() const {
+    const auto has = [&](absl::string_view name) {
+      return std::find(names_.begin(), names_.end(), name) != names_.end();
+    };
+    for (const char* name : {"messages", "conversations", "conversation"}) {
+      if (has(name)) return absl::StrCat("'", name, "'");
+    }
+    if (has("prompt") && has("completion")) return "'prompt' and 'completion'";
+    if (has("instruction") && has("output")) return "'instruction' and 'output'";
+    return "";
   }
   bool Open(bool object) {
     if (depth_ == 0 && !object) return Fail("is not a JSON object");
-    if (depth_ == 1 && at_field_) return Other();
+    if (depth_ == 1 && at_field_) Other();
     if (++depth_ > kJsonDepthMax) return Fail("is nested too deep");
     return true;
   }
@@ -94,9 +122,62 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
   int depth_ = 0;
   bool at_field_ = false;
   std::optional<std::string> text_;
-  std::string error_;
+  std::string error_, not_text_;
   std::vector<std::string> names_;
 };
+
+// Half of a surrogate pair at the beginning of `text`, as \uD800.
+bool IsHalfSurrogate(absl::string_view text, bool& pair) {
+  const auto unit = [&](size_t at) -> int {
+    if (text.size() < at + 6 || text[at] != '\\' || text[at + 1] != 'u') return -1;
+    int value;
+    return absl::SimpleHexAtoi(text.substr(at + 2, 4), &value) ? value : -1;
+  };
+  const int first = unit(0), second = unit(6);
+  pair = first >= 0xD800 && first < 0xDC00 && second >= 0xDC00 && second < 0xE000;
+  return !pair && first >= 0xD800 && first < 0xE000;
+}
+
+// What Python's json writes and reads, and strict readers refuse, in a form that these read: NaN
+// and infinite numbers as 0, half a surrogate pair as `half` (an escape of six bytes). The line
+// keeps its length, so that places in it stay.
+std::string Tolerated(absl::string_view line, absl::string_view half) {
+  std::string result(line);
+  const auto blank = [&](size_t at, size_t size) {
+    std::fill_n(result.begin() + static_cast<std::ptrdiff_t>(at), size, ' ');
+    result[at] = '0';
+  };
+  bool in_string = false;
+  for (size_t at = 0; at < line.size();) {
+    size_t size = 1;
+    if (in_string && line[at] == '\\') {
+      bool pair = false;
+      if (IsHalfSurrogate(line.substr(at), pair)) result.replace(at, 6, half.data(), 6);
+      size = pair ? 12 : 2;
+    } else if (line[at] == '"') {
+      in_string = !in_string;
+    } else if (!in_string) {
+      for (const absl::string_view word : {"NaN", "Infinity", "-Infinity"}) {
+        if (absl::StartsWith(line.substr(at), word)) blank(at, size = word.size());
+      }
+      const size_t digits = line.substr(at).find_first_not_of("+-.0123456789eE");
+      const absl::string_view number = line.substr(at, digits);
+      // Others are as they are, also those that are no numbers.
+      double value = 0;
+      if (size == 1 && absl::SimpleAtod(number, &value) && !std::isfinite(value))
+        blank(at, number.size());
+      size = std::max(size, number.size());
+    }
+    at += size;
+  }
+  return result;
+}
+
+absl::StatusOr<std::string> FindText(absl::string_view line, absl::string_view field) {
+  FieldFinder finder(field);
+  nlohmann::json::sax_parse(line.begin(), line.end(), &finder);
+  return std::move(finder).Take();
+}
 
 // Where to cut a line that is too long: behind a space in its last half, else before a character of
 // UTF-8.
@@ -290,9 +371,14 @@ class JsonlDocuments : public DocumentReader {
 }  // namespace
 
 absl::StatusOr<std::string> TextOfJsonLine(absl::string_view line, absl::string_view field) {
-  FieldFinder finder(field);
-  nlohmann::json::sax_parse(line.begin(), line.end(), &finder);
-  return std::move(finder).Take();
+  absl::StatusOr<std::string> strict = FindText(line, field);
+  if (strict.ok()) return strict;
+  const absl::StatusOr<std::string> text = FindText(Tolerated(line, "\\uFFFD"), field);
+  if (!text.ok()) return strict.status();
+  const absl::StatusOr<std::string> other = FindText(Tolerated(line, "\\uFFFC"), field);
+  if (other.ok() && *other == *text) return text;
+  return absl::InvalidArgumentError(
+      absl::StrCat("its field '", field, "' has half of a surrogate pair"));
 }
 
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(const std::string& path,

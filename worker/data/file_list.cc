@@ -12,6 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status_macros.h"
+#include "common/io/file_content.h"
 
 namespace longhaul {
 namespace {
@@ -24,16 +26,24 @@ bool HasEnding(const std::string& name, absl::Span<const absl::string_view> endi
                      [&](absl::string_view ending) { return absl::EndsWith(name, ending); });
 }
 
+// A site whose files stayed elsewhere would train on the rest.
+absl::Status CheckLink(const std::string& path) {
+  const std::string link = DanglingLink(path);
+  if (link.empty()) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(path, ": ", link));
+}
+
 absl::StatusOr<std::vector<std::string>> FilesOfFolder(
     const std::string& path, absl::Span<const absl::string_view> endings) {
   std::vector<std::string> files;
   std::error_code error;
   fs::directory_iterator entry(path, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    // An error means a dangling link, which is not a regular file.
+    const std::string file = entry->path().string();
+    if (IsSideFile(entry->path().filename().string()) || !HasEnding(file, endings)) continue;
     std::error_code ignored;
-    if (entry->is_regular_file(ignored) && HasEnding(entry->path().string(), endings))
-      files.push_back(entry->path().string());
+    if (entry->is_regular_file(ignored)) files.push_back(file);
+    LH_RETURN_IF_ERROR(CheckLink(file));
   }
   if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot list ", path));
   std::sort(files.begin(), files.end());
@@ -55,7 +65,12 @@ absl::StatusOr<std::vector<std::string>> FilesOfPattern(
   for (size_t i = 0; i < found.gl_pathc; ++i) {
     std::error_code ignored;
     const std::string file = found.gl_pathv[i];
-    if (fs::is_regular_file(file, ignored) && HasEnding(file, endings)) files.push_back(file);
+    // A pattern that begins with a dot asks for such names.
+    const bool asked = absl::StartsWith(fs::path(pattern).filename().string(), ".");
+    if (!HasEnding(file, endings) || (!asked && IsSideFile(fs::path(file).filename().string())))
+      continue;
+    if (fs::is_regular_file(file, ignored)) files.push_back(file);
+    LH_RETURN_IF_ERROR(CheckLink(file));
   }
   std::sort(files.begin(), files.end());
   if (!files.empty()) return files;
@@ -73,6 +88,7 @@ absl::StatusOr<std::vector<std::string>> ListDataFiles(
   if (fs::is_directory(status)) return FilesOfFolder(path, endings);
   if (status.type() != fs::file_type::not_found) return std::vector<std::string>{path};
   if (path.find_first_of("*?[") != std::string::npos) return FilesOfPattern(path, endings);
+  LH_RETURN_IF_ERROR(CheckLink(path));
   return absl::NotFoundError(absl::StrCat(path, ": no such file or folder on this machine"));
 }
 

@@ -102,11 +102,19 @@ absl::Status CheckSequences(const ReadOnlyFile& file, IndexCheck check, Megatron
             absl::StrFormat("sequence %d has a negative size, %d", i, size));
       }
       if (i == first && i > 0 && MayBegin(begin, index)) index.tokens = begin / index.width;
-      if (begin != index.tokens * index.width) {
+      const int64_t expected = index.tokens * index.width;
+      if (begin != expected && static_cast<uint32_t>(begin) == static_cast<uint32_t>(expected)) {
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "sequence %d begins at byte %d of the .bin, expected byte %d: the offset wrapped at "
+            "2^31 when the index was written, since lengths were summed in 32 bits (as with NumPy "
+            "2). The .bin is good: write the index again, with the sums of its lengths in 64 bits",
+            i, begin, expected));
+      }
+      if (begin != expected) {
         return absl::InvalidArgumentError(
             absl::StrFormat("sequence %d begins at byte %d of the .bin, expected byte %d: "
                             "sequences must lie one after another",
-                            i, begin, index.tokens * index.width));
+                            i, begin, expected));
       }
       // Does not overflow: a file has fewer than 2^31 sequences.
       index.tokens += size;
@@ -179,18 +187,22 @@ absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file, IndexC
   return index;
 }
 
-absl::Status AppendMegatronStarts(const ReadOnlyFile& file, const MegatronIndex& index,
-                                  int64_t first, int64_t end, int64_t shift,
-                                  std::vector<int64_t>& starts) {
+absl::StatusOr<int64_t> MegatronDocumentStart(const ReadOnlyFile& file, const MegatronIndex& index,
+                                              int64_t document) {
   constexpr int64_t kWord = sizeof(int64_t);
   const int64_t begins = kMegatronHeaderBytes + index.sequences * int64_t{sizeof(int32_t)};
   const int64_t documents = begins + index.sequences * kWord;
-  const auto start_of = [&](int64_t document) -> absl::StatusOr<int64_t> {
-    LH_ASSIGN_OR_RETURN(const int64_t sequence,
-                        WordAt<int64_t>(file, documents + document * kWord));
-    if (sequence < 0 || sequence >= index.sequences) return index.tokens;
-    LH_ASSIGN_OR_RETURN(const int64_t begin, WordAt<int64_t>(file, begins + sequence * kWord));
-    return begin / index.width;
+  LH_ASSIGN_OR_RETURN(const int64_t sequence, WordAt<int64_t>(file, documents + document * kWord));
+  if (sequence < 0 || sequence >= index.sequences) return index.tokens;
+  LH_ASSIGN_OR_RETURN(const int64_t begin, WordAt<int64_t>(file, begins + sequence * kWord));
+  return begin / index.width;
+}
+
+absl::Status AppendMegatronStarts(const ReadOnlyFile& file, const MegatronIndex& index,
+                                  int64_t first, int64_t end, int64_t shift,
+                                  std::vector<int64_t>& starts) {
+  const auto start_of = [&](int64_t document) {
+    return MegatronDocumentStart(file, index, document);
   };
   // Searches the first document that begins at `first` or later.
   int64_t low = 0, high = index.documents;

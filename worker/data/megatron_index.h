@@ -36,6 +36,11 @@ enum class IndexCheck { kAll, kPlaces };
 absl::StatusOr<MegatronIndex> ReadMegatronIndex(const ReadOnlyFile& file,
                                                 IndexCheck check = IndexCheck::kAll);
 
+// The token with which a document begins; that of one that the index does not have: its end.
+// `file`: see below. Errors: those of ReadOnlyFile.
+absl::StatusOr<int64_t> MegatronDocumentStart(const ReadOnlyFile& file, const MegatronIndex& index,
+                                              int64_t document);
+
 // Appends the places in [first, end) where a document begins, plus `shift`, ascending, each once.
 // `file`: the one that `index` was read from. It is searched in place, so documents take no memory.
 // If it has changed since, or its entries there were not compared, the places are wrong, but stay

@@ -9,6 +9,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/tokenizer_name.h"
 #include "common/io/digest.h"
+#include "common/io/file_content.h"
 #include "common/io/read_only_file.h"
 #include "worker/data/tokenizer.h"
 #include "worker/data/tokenizer_process.h"
@@ -33,8 +34,9 @@ class PieceTokenizer : public Tokenizer {
  public:
   // `run_bytes`: of text, for a process at once.
   PieceTokenizer(std::string identity, TokenizerProcess::Greeting greeting, size_t run_bytes,
-                 std::vector<TokenizerProcess> processes)
+                 std::vector<TokenizerProcess> processes, std::vector<std::string> control_tokens)
       : identity_(std::move(identity)),
+        control_tokens_(std::move(control_tokens)),
         greeting_(greeting),
         run_bytes_(run_bytes),
         processes_(std::move(processes)) {}
@@ -42,6 +44,7 @@ class PieceTokenizer : public Tokenizer {
   int64_t vocab() const override { return greeting_.vocab; }
   int64_t eos() const override { return greeting_.eos; }
   std::string identity() const override { return identity_; }
+  std::vector<std::string> control_tokens() const override { return control_tokens_; }
 
   absl::Status Encode(absl::Span<const std::string> texts,
                       std::vector<std::vector<int32_t>>& tokens) override {
@@ -84,6 +87,7 @@ class PieceTokenizer : public Tokenizer {
   }
 
   const std::string identity_;
+  const std::vector<std::string> control_tokens_;
   const TokenizerProcess::Greeting greeting_;
   const size_t run_bytes_;
   std::vector<TokenizerProcess> processes_;
@@ -91,6 +95,9 @@ class PieceTokenizer : public Tokenizer {
 
 absl::StatusOr<std::string> HexDigestOf(const std::string& path) {
   LH_ASSIGN_OR_RETURN(const ReadOnlyFile file, ReadOnlyFile::Open(path));
+  std::string head(std::min<int64_t>(file.size(), kContentHeadBytes), '\0');
+  LH_RETURN_IF_ERROR(file.Read(0, {reinterpret_cast<uint8_t*>(head.data()), head.size()}));
+  LH_RETURN_IF_ERROR(CheckPresent(path, head));
   LH_ASSIGN_OR_RETURN(const Digest128 digest, DigestOfFile(file));
   return digest.Hex();
 }
@@ -122,8 +129,9 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     LH_RETURN_IF_ERROR(said.status());
     greeting = *said;
   }
+  LH_ASSIGN_OR_RETURN(std::vector<std::string> control, processes.front().ControlTokens());
   return std::make_unique<PieceTokenizer>(absl::StrCat("sentencepiece ", digest), greeting,
-                                          kPieceRunBytes, std::move(processes));
+                                          kPieceRunBytes, std::move(processes), std::move(control));
 }
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOptions& options) {
@@ -136,6 +144,8 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOpt
       "python3",     "-c", kHfProgram,  "--pipe",
       "--tokenizer", path, "--threads", absl::StrCat(std::max(1, options.threads))};
   if (!options.special_tokens) command.push_back("--no-special-tokens");
+  const bool control_tokens = options.control_tokens || options.special_tokens;
+  if (control_tokens) command.push_back("--control-tokens");
   absl::StatusOr<TokenizerProcess> process = TokenizerProcess::Start(command, "longhaul.tokenize");
   if (!process.ok())
     return absl::NotFoundError(absl::StrCat(path, ": ", process.status().message(), kNext));
@@ -146,10 +156,18 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOpt
     return absl::NotFoundError(
         absl::StrCat(path, ": python3 -m longhaul.tokenize did not start", kNext));
   }
+  // An earlier version of the package does not know the question, and makes control tokens of text.
+  absl::StatusOr<std::vector<std::string>> control = process->ControlTokens();
+  if (!control.ok()) {
+    return absl::NotFoundError(absl::StrCat(
+        path, ": Python's longhaul is of another version: pip install ./deploy/python"));
+  }
   std::vector<TokenizerProcess> processes;
   processes.push_back(*std::move(process));
-  return std::make_unique<PieceTokenizer>(absl::StrCat("tokenizers ", digest), *greeting,
-                                          kHfRunBytes, std::move(processes));
+  // Tokens that an earlier version kept have control tokens.
+  return std::make_unique<PieceTokenizer>(
+      absl::StrCat("tokenizers ", digest, control_tokens ? "" : " text"), *greeting, kHfRunBytes,
+      std::move(processes), *std::move(control));
 }
 
 }  // namespace longhaul

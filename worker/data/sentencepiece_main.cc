@@ -98,6 +98,21 @@ bool AnswerDecode(const sentencepiece::SentencePieceProcessor& processor) {
   return WriteAll(answer.data(), answer.size());
 }
 
+bool AnswerControl(const sentencepiece::SentencePieceProcessor& processor) {
+  std::string answer;
+  uint32_t count = 0;
+  for (int id = 0; id < processor.GetPieceSize() && count < kPiecesControlMax; ++id) {
+    const std::string& piece = processor.IdToPiece(id);
+    if (!processor.IsControl(id) || piece.size() > kPiecesControlBytesMax) continue;
+    Append(answer, piece.size());
+    answer += piece;
+    ++count;
+  }
+  std::string words;
+  Append(words, count);
+  return WriteAll(words.data(), words.size()) && WriteAll(answer.data(), answer.size());
+}
+
 // The token after a text: the model's own, or the one that is asked for by its name, else by its
 // id. -1: there is none.
 int EndOf(const sentencepiece::SentencePieceProcessor& processor, int argc, char** argv) {
@@ -120,8 +135,9 @@ bool Run(int argc, char** argv) {
   if (!WriteAll(ready.data(), ready.size())) return false;
   std::vector<std::string> texts;
   for (uint32_t word; ReadAll(&word, sizeof(word));) {
-    const bool answered = word == kPiecesDecode
-                              ? AnswerDecode(processor)
+    const bool answered = word == kPiecesDecode ? AnswerDecode(processor)
+                          : word == kPiecesControl
+                              ? AnswerControl(processor)
                               : ReadTexts(word, texts) && Answer(processor, texts);
     if (!answered) return false;
   }

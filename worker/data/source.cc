@@ -13,6 +13,7 @@
 #include "common/base/tokenizer_name.h"
 #include "common/hf/hf_tokenizer.h"
 #include "worker/data/byte_stream.h"
+#include "worker/data/content_check.h"
 #include "worker/data/file_list.h"
 #include "worker/data/file_tokens.h"
 #include "worker/data/token_cache.h"
@@ -26,15 +27,16 @@ constexpr absl::string_view kJsonlEndings[] = {".jsonl",     ".json",     ".json
 constexpr absl::string_view kTokenEndings[] = {".bin"};
 constexpr absl::string_view kIndexEndings[] = {".idx"};
 constexpr int64_t kReadAtOnce = 1 << 16;
+constexpr size_t kFilesOpenMax = 128;  // Of a source.
 
 bool HasDocuments(SourceKind kind) {
   return kind == SourceKind::kText || kind == SourceKind::kJsonl;
 }
 
-absl::StatusOr<TokenPiece> OpenPiece(SourceKind kind, const std::string& path) {
-  switch (kind) {
+absl::StatusOr<TokenPiece> OpenPiece(const SourceOptions& options, const std::string& path) {
+  switch (options.kind) {
     case SourceKind::kNanoGpt:
-      return OpenNanoGptFile(path);
+      return OpenNanoGptFile(path, options.width == 0 ? kTokenBitsDefault : options.width);
     case SourceKind::kLlmc:
       return OpenLlmcFile(path);
     case SourceKind::kMegatron: {
@@ -94,12 +96,31 @@ absl::Status CheckSeparable(const SourceOptions& options, const FileTokens& toke
                       options.path, mark, options.eos.has_value() ? "eos" : "bos"));
 }
 
+// A process may have 1,024 files open, or fewer.
+absl::Status OpenByRead(TokenPiece& piece) {
+  LH_ASSIGN_OR_RETURN(ReadOnlyFile tokens, piece.file->OpenedByRead());
+  piece.file = std::make_shared<const ReadOnlyFile>(std::move(tokens));
+  if (piece.documents == nullptr) return absl::OkStatus();
+  LH_ASSIGN_OR_RETURN(ReadOnlyFile index, piece.documents->file.OpenedByRead());
+  piece.documents = std::make_shared<const MegatronDocuments>(
+      MegatronDocuments{std::move(index), piece.documents->index});
+  return absl::OkStatus();
+}
+
+void WarnOf(const std::vector<std::string>& suspicions, const TokenWork& work) {
+  if (!work.on_warning) return;
+  for (const std::string& suspicion : suspicions) work.on_warning(suspicion);
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
                                                    const std::vector<std::string>& files,
-                                                   int64_t vocab) {
+                                                   int64_t vocab, const TokenWork& work) {
   std::vector<TokenPiece> pieces;
   for (const std::string& file : files) {
-    LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(options.kind, file));
+    LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(options, file));
+    LH_ASSIGN_OR_RETURN(const std::vector<std::string> suspicions, SuspicionsOf(piece));
+    WarnOf(suspicions, work);
+    if (files.size() > kFilesOpenMax) LH_RETURN_IF_ERROR(OpenByRead(piece));
     pieces.push_back(std::move(piece));
   }
   DocumentTokens marks;
@@ -128,15 +149,24 @@ absl::StatusOr<SourceTokenizer> StartTokenizer(const SourceOptions& options, int
   if (!options.eos.has_value()) {
     LH_ASSIGN_OR_RETURN(declared, ReadDeclaredEnd(file));
   }
-  if (IsHfTokenizer(file)) {
-    LH_ASSIGN_OR_RETURN(result.tokenizer, StartHfTokenizer({.path = file, .threads = processes}));
-    result.parts = TextParts::kPieces;
-  } else {
+  if (!IsHfTokenizer(file)) {
     LH_ASSIGN_OR_RETURN(result.tokenizer, StartPieceTokenizer({.model = file,
                                                                .processes = processes,
                                                                .end_token = declared.token,
                                                                .end_id = declared.id,
                                                                .program = program}));
+    if (options.control_tokens) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file,
+                       ": a SentencePiece model makes no control tokens of text that spells "
+                       "them out: use its tokenizer.json, or omit control_tokens"));
+    }
+  } else {
+    LH_ASSIGN_OR_RETURN(
+        result.tokenizer,
+        StartHfTokenizer(
+            {.path = file, .control_tokens = options.control_tokens, .threads = processes}));
+    result.parts = TextParts::kPieces;
   }
   result.eos = options.eos.value_or(result.tokenizer->eos());
   if (options.eos.has_value() || result.eos != kNoToken) return result;
@@ -208,13 +238,17 @@ absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int pr
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work) {
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options));
-  if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab);
+  for (const std::string& file : files) {
+    LH_ASSIGN_OR_RETURN(const std::vector<std::string> suspicions, CheckContent(options, file));
+    WarnOf(suspicions, work);
+  }
+  if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab, work);
   const bool plain = options.kind == SourceKind::kText && options.tokenizer.empty() &&
                      options.eos.value_or(kNoToken) == kNoToken &&
                      options.bos.value_or(kNoToken) == kNoToken;
   if (plain) {
     LH_ASSIGN_OR_RETURN(const bool compressed, AnyCompressed(files));
-    if (!compressed) return OpenFiles(options, files, vocab);
+    if (!compressed) return OpenFiles(options, files, vocab, work);
   }
   LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
                       TokenizerOf(options, 1, work.tokenizer_program));
@@ -222,7 +256,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options
   LH_ASSIGN_OR_RETURN(const std::string prefix, MakeTokens(options, tokenizer, files, work));
   SourceOptions made = options;
   made.kind = SourceKind::kMegatron;
-  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab);
+  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab, work);
   if (dataset.ok()) return dataset;
   return WithMessage(dataset.status(), absl::StrCat("the tokens of ", options.path, " in ",
                                                     dataset.status().message()));

@@ -16,6 +16,8 @@
 
 namespace longhaul {
 
+inline constexpr int kTokenBitsDefault = 16;
+
 enum class SourceKind { kText, kJsonl, kNanoGpt, kLlmc, kMegatron };
 
 // As in TextSource, JsonlSource, TokenSource, MegatronSource of job.proto.
@@ -33,6 +35,14 @@ struct SourceOptions {
   std::optional<int64_t> eos;
   // The token at the beginning of each document. kText, kJsonl: it is added; kNoToken: none is.
   std::optional<int64_t> bos;
+  // kText: the bytes of a file are text, whatever it seems to be.
+  bool as_is = false;
+  // kText, kJsonl: control tokens that a text spells out become these tokens. Otherwise text stays
+  // text.
+  bool control_tokens = false;
+  // kNanoGpt: bits of an id: 16, 32 or 64. 0: kTokenBitsDefault, and refused where files seem to be
+  // something else.
+  int width = 0;
   // Dataset::AppendDocumentStarts is needed. Documents are the files of kText, the lines of kJsonl,
   // and those of the index of kMegatron. The other kinds then need `eos` or `bos`.
   bool documents = false;
@@ -46,6 +56,8 @@ struct TokenWork {
   // Called with what it waits for, about once a second while tokens are made, and at the end with
   // "". May be null.
   std::function<void(const std::string&)> on_wait;
+  // Called with what is suspicious of the data, but trained on. May be null.
+  std::function<void(const std::string&)> on_warning;
   // Another process that makes the tokens may be without progress for so long.
   absl::Duration patience = absl::Minutes(5);
   // See PieceTokenizerOptions.
@@ -58,11 +70,11 @@ struct TokenWork {
 
 // Opens the source, and makes its tokens if they do not exist yet (token_cache.h). Blocks
 // meanwhile. NOT_FOUND: the path, the tokenizer, or the program that it needs does not exist.
-// INVALID_ARGUMENT: the data is damaged, of another kind, or empty; a token is not below `vocab`
-// (FileTokens::Check: of large files some are looked at now, the others when they are read), or the
-// tokenizer has more than `vocab` tokens; or documents are needed and not marked. Messages name
-// file and place. DEADLINE_EXCEEDED: another process that makes the tokens makes no progress.
-// INTERNAL: tokens cannot be written. Others: the system's error.
+// INVALID_ARGUMENT: the data is damaged, of another kind (content_check.h), or empty; a token is
+// not below `vocab` (FileTokens::Check: of large files some are looked at now, the others when they
+// are read), or the tokenizer has more than `vocab` tokens; or documents are needed and not marked.
+// Messages name file and place. DEADLINE_EXCEEDED: another process that makes the tokens makes no
+// progress. INTERNAL: tokens cannot be written. Others: the system's error.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work);
 

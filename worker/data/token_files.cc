@@ -49,19 +49,19 @@ absl::Status Wrong(const std::string& path, absl::string_view what) {
 
 }  // namespace
 
-absl::StatusOr<TokenPiece> OpenNanoGptFile(const std::string& path) {
+absl::StatusOr<TokenPiece> OpenNanoGptFile(const std::string& path, int bits) {
   LH_ASSIGN_OR_RETURN(std::shared_ptr<const ReadOnlyFile> file, OpenFile(path));
   LH_ASSIGN_OR_RETURN(const std::vector<uint8_t> head, HeadOf(*file));
   const int64_t size = file->size();
   if (IsLlmcFile(head))
     return Wrong(path, "begins as a file of llm.c does (format: llmc of this source)");
-  if (size % 2 != 0) {
-    return Wrong(path,
-                 absl::StrFormat("%d bytes is an odd size; a nanoGPT file holds 16-bit tokens "
-                                 "(is it text, or another format?)",
-                                 size));
+  const int width = bits / 8;
+  if (size % width != 0) {
+    return Wrong(path, absl::StrFormat("%d bytes is an odd size for tokens of %d bits (is it text, "
+                                       "or another format?)",
+                                       size, bits));
   }
-  return TokenPiece{.file = std::move(file), .count = size / 2, .width = 2};
+  return TokenPiece{.file = std::move(file), .count = size / width, .width = width};
 }
 
 bool IsLlmcFile(absl::Span<const uint8_t> bytes) {

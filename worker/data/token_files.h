@@ -14,8 +14,8 @@
 
 namespace longhaul {
 
-// nanoGPT: unsigned 16-bit tokens, nothing else.
-absl::StatusOr<TokenPiece> OpenNanoGptFile(const std::string& path);
+// Unsigned tokens of 16 bits (nanoGPT), 32 or 64, nothing else.
+absl::StatusOr<TokenPiece> OpenNanoGptFile(const std::string& path, int bits = 16);
 
 // llm.c: a header of 256 int32 (magic, version, number of tokens; the rest is unused), then
 // unsigned tokens: 16 bits with magic 20240520, version 1; 32 bits with magic 20240801, version 7.

@@ -22,6 +22,8 @@ class Tokenizer {
   virtual int64_t vocab() const = 0;
   // Its end of sentence; kNoToken: none.
   virtual int64_t eos() const = 0;
+  // How its control tokens are spelled, for example <|endoftext|>.
+  virtual std::vector<std::string> control_tokens() const { return {}; }
   // What it would make of the same text is the same if this is.
   virtual std::string identity() const = 0;
   // tokens[i] becomes what texts[i] is; without markers of beginning or end. May block.
@@ -58,6 +60,9 @@ struct HfTokenizerOptions {
   // Around a text comes what the file says (a begin token, often), as a prompt has it for
   // transformers. Without: a text's own tokens, as training data has them.
   bool special_tokens = false;
+  // A control token that a text spells out becomes that token. Otherwise it stays text. Prompts
+  // (special_tokens) always have them.
+  bool control_tokens = false;
   int threads = 1;
 };
 
@@ -65,7 +70,7 @@ struct HfTokenizerOptions {
 // is the end token that its folder declares (common/hf/hf_tokenizer.h); of a folder that declares
 // none the usual token for the end of a text, if it has one. Decode leaves special tokens out.
 // NOT_FOUND: no file, no python3, or not with these packages, and what to install.
-// INVALID_ARGUMENT: not a tokenizer.json. Else as above.
+// INVALID_ARGUMENT: not a tokenizer.json, or a pointer of Git LFS in place of it. Else as above.
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOptions& options);
 
 }  // namespace longhaul

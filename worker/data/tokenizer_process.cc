@@ -119,6 +119,24 @@ absl::Status TokenizerProcess::Encode(absl::Span<const std::string> texts,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<std::string>> TokenizerProcess::ControlTokens() {
+  std::string request;
+  AppendWord(request, kPiecesControl);
+  LH_RETURN_IF_ERROR(Send(request));
+  LH_ASSIGN_OR_RETURN(const uint32_t count, ReceiveWord());
+  if (count > kPiecesControlMax)
+    return absl::InternalError(absl::StrCat(name_, " has too many control tokens"));
+  std::vector<std::string> names(count);
+  for (std::string& name : names) {
+    LH_ASSIGN_OR_RETURN(const uint32_t size, ReceiveWord());
+    if (size > kPiecesControlBytesMax)
+      return absl::InternalError(absl::StrCat(name_, " has a control token that is too long"));
+    name.resize(size);
+    LH_RETURN_IF_ERROR(Receive(name.data(), size));
+  }
+  return names;
+}
+
 absl::StatusOr<std::string> TokenizerProcess::Decode(absl::Span<const int32_t> tokens) {
   if (tokens.size() > kPiecesTokensMax) return absl::InternalError("too many tokens to be decoded");
   std::string request;

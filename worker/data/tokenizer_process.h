@@ -36,6 +36,8 @@ class TokenizerProcess {
   // tokens[i] becomes what texts[i] is; of as many texts. INTERNAL, too: more bytes of text than
   // kPiecesBytesMax.
   absl::Status Encode(absl::Span<const std::string> texts, absl::Span<std::vector<int32_t>> tokens);
+  // How the control tokens are spelled.
+  absl::StatusOr<std::vector<std::string>> ControlTokens();
   // At most kPiecesTokensMax.
   absl::StatusOr<std::string> Decode(absl::Span<const int32_t> tokens);
 

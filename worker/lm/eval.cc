@@ -84,6 +84,7 @@ absl::StatusOr<EvalData> OpenEvalData(const EvalArguments& arguments, const Mode
                         .line_bytes_max = int64_t{arguments.line_mib_max} << 20,
                         .eos = arguments.eos,
                         .bos = arguments.bos,
+                        .as_is = arguments.format == "text",
                         .documents = documents};
   const bool text = kind == SourceKind::kText || kind == SourceKind::kJsonl;
   if (text) {
@@ -97,6 +98,7 @@ absl::StatusOr<EvalData> OpenEvalData(const EvalArguments& arguments, const Mode
   const TokenWork work{.folder = folder.path(),
                        .threads = arguments.threads,
                        .on_wait = SayWhatIsWaitedFor,
+                       .on_warning = SayWhatIsWaitedFor,
                        .tokens_max = arguments.tokens_max > 0 ? arguments.tokens_max + 1 : 0,
                        .on_made = [&](int64_t bytes) { text_bytes = bytes; }};
   EvalData data;

@@ -55,6 +55,8 @@ constexpr const char* kAnywhere[] = {
     capability::kOffloadMuon,
     capability::kDataSeparateDocuments,
     capability::kSyncQuorum,
+    capability::kDataControlTokens,
+    capability::kDataWidth,
 };
 constexpr const char* kOnCpu[] = {
     capability::kOptimizerBfloat16Moments, capability::kOptimizerOnebitAdam,

@@ -33,7 +33,9 @@ std::string ModelFolder(const ReplicaOptions& options) {
 // `Documents`: TextSource or JsonlSource.
 template <typename Documents>
 SourceOptions DocumentsOf(SourceKind kind, const Documents& of, const ReplicaOptions& options) {
-  SourceOptions source{.kind = kind, .path = PathBelow(options.data_dir, of.path())};
+  SourceOptions source{.kind = kind,
+                       .path = PathBelow(options.data_dir, of.path()),
+                       .control_tokens = of.control_tokens()};
   if (of.tokenizer() == kModelTokenizer) {
     source.tokenizer = ModelFolder(options);
   } else if (of.tokenizer() != kByteTokenizer) {
@@ -46,14 +48,19 @@ SourceOptions DocumentsOf(SourceKind kind, const Documents& of, const ReplicaOpt
 
 SourceOptions SourceOf(const v1::WeightedSource& of, const ReplicaOptions& options) {
   const std::string& folder = options.data_dir;
-  if (of.has_text()) return DocumentsOf(SourceKind::kText, of.text(), options);
+  if (of.has_text()) {
+    SourceOptions source = DocumentsOf(SourceKind::kText, of.text(), options);
+    source.as_is = of.text().as_is();
+    return source;
+  }
   if (of.has_megatron()) {
     return {.kind = SourceKind::kMegatron, .path = PathBelow(folder, of.megatron().prefix())};
   }
   if (of.has_tokens()) {
     const bool llmc = of.tokens().format() == v1::LLMC;
     SourceOptions source{.kind = llmc ? SourceKind::kLlmc : SourceKind::kNanoGpt,
-                         .path = PathBelow(folder, of.tokens().path())};
+                         .path = PathBelow(folder, of.tokens().path()),
+                         .width = of.tokens().width()};
     if (of.tokens().has_eos()) source.eos = of.tokens().eos();
     if (of.tokens().has_bos()) source.bos = of.tokens().bos();
     return source;
@@ -167,8 +174,10 @@ absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options
   }
   result.separate_documents = spec.data().separate_documents();
   result.order = spec.data().order() == v1::EPOCHS ? DataOrder::kEpochs : DataOrder::kDraws;
-  result.token_work = {
-      .folder = options.work_dir, .threads = options.threads, .on_wait = options.on_wait};
+  result.token_work = {.folder = options.work_dir,
+                       .threads = options.threads,
+                       .on_wait = options.on_wait,
+                       .on_warning = options.on_warning};
   result.eval_fraction = spec.data().eval_fraction();
   result.eval_batches = spec.evaluation().batches();
   result.evaluation_beside = {.evaluations = EvaluationsBeside(spec.evaluation())};

@@ -1,12 +1,14 @@
-"""Turns text and JSONL into Megatron-LM's .bin and .idx with a Hugging Face tokenizer.json, for `data.megatron` of a job.
+"""Turns text, JSONL and Parquet into Megatron-LM's .bin and .idx with a Hugging Face tokenizer.json, for `data.megatron` of a job.
 
     python -m longhaul.tokenize --tokenizer tokenizer.json --out corpus part-*.jsonl.zst more.txt
     python -m longhaul.tokenize --tokenizer tokenizer.json --out corpus --field body folder/
     python -m longhaul.tokenize --tokenizer tokenizer.json --pipe        (started by other programs: worker/data/tokenizer_protocol.h)
 
-Inputs are files, folders (the files directly in them) and patterns; gzip and zstd by their content. A line of JSONL is a document, a text file is
-one. Documents stream through three stages at once: reading, encoding (in parallel, by the tokenizers package) and writing; memory does not grow
-with the inputs but for 12 bytes a document. A document of JSONL is encoded whole, a text file in pieces of 64 KiB. The files appear whole or not at all. Needs the PyPI package `tokenizers`, and `zstandard` for zstd.
+Inputs are files, folders (the files directly in them; where some are JSONL or Parquet by their names, these) and patterns; gzip and zstd by their
+content. A line of JSONL or a row of Parquet is a document, a text file is one. Files that are something else are refused. Names that begin with a dot
+are passed over. Control tokens that a text spells out stay text, unless --control-tokens is given. Documents stream through three stages at once: reading, encoding (in parallel, by the tokenizers package) and writing; memory does not grow
+with the inputs but for 12 bytes a document. A document of JSONL is encoded whole, a text file in pieces of 64 KiB. The files appear whole or not at all. Needs the PyPI package `tokenizers`, `zstandard` for zstd, and
+`pyarrow` for Parquet.
 
 Exit codes: 0 done; 1 damaged input, or files or standard output could not be written; 4 wrong arguments. A signal that ends it leaves no file.
 """
@@ -21,11 +23,13 @@ import json
 import os
 import pathlib
 import queue
+import re
 import signal
 import struct
 import sys
 import threading
 import time
+import zlib
 
 MAGIC = b"MMIDIDX\x00\x00"
 TYPES = {2: (8, "H"), 4: (4, "i")}  # Bytes of a token: Megatron's code, and array's.
@@ -34,6 +38,9 @@ BATCH_TEXTS = 4096
 PIECE_BYTES = 1 << 16  # A text file is cut behind a line's end about here: tokenizers slow down on long texts.
 LINE_MIB_DEFAULT, LINE_MIB_MAX = 64, 256
 SEQUENCE_TOKENS_MAX = 1 << 30
+JSON_DEPTH_MAX = 512
+DATA_ENDINGS = tuple(ending + packed for ending in (".jsonl", ".ndjson", ".json") for packed in ("", ".gz", ".zst")) + (".parquet",)
+CHAT_FIELDS = (("messages",), ("conversations",), ("conversation",), ("prompt", "completion"), ("instruction", "output"))
 END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
 
 
@@ -74,16 +81,30 @@ class Stopped(BaseException):
 
 def files_of(paths):
     """The files that the paths stand for, each path's by name."""
+    from longhaul import file_content
+
+    def present(names):
+        for name in (names := list(names)):
+            if link := file_content.dangling_link(name):
+                raise Failure(f"{name}: {link}")
+        return [name for name in names if os.path.isfile(name)]
+
     result = []
     for path in paths:
         if os.path.isdir(path):
-            found = sorted(name for name in (os.path.join(path, entry) for entry in os.listdir(path)) if os.path.isfile(name))
+            entries = sorted(entry for entry in os.listdir(path) if not file_content.is_side_file(entry))
+            documents = [entry for entry in entries if entry.endswith(DATA_ENDINGS)]
+            found = present(os.path.join(path, entry) for entry in documents or entries)
+            if documents and len(documents) < len(entries):
+                print(f"longhaul.tokenize: {path}: only the files of JSONL and Parquet are read, not: {', '.join(sorted(set(entries) - set(documents))[:8])}",
+                      file=sys.stderr)
             if not found:
                 raise Failure(f"{path}: this folder directly contains no file")
-        elif os.path.exists(path):
-            found = [path]
+        elif os.path.lexists(path):
+            found = present([path]) or [path]
         else:
-            found = sorted(name for name in glob.glob(path) if os.path.isfile(name))
+            found = present(sorted(name for name in glob.glob(path) if not file_content.is_side_file(os.path.basename(name))
+                                   or os.path.basename(path).startswith(".")))
             if not found:
                 raise Failure(f"{path}: there is no such file, and no file matches it as a pattern")
         result += found
@@ -133,17 +154,52 @@ def open_bytes(path):
         if magic[:2] == b"\x1f\x8b":
             with gzip.GzipFile(fileobj=raw) as stream:
                 yield stream, raw
-        elif magic == b"\x28\xb5\x2f\xfd":
+        elif magic == b"\x28\xb5\x2f\xfd" or (magic[1:] == b"\x2a\x4d\x18" and magic[0] & 0xF0 == 0x50):
             yield io.BufferedReader(ZstdReader(path, raw), 1 << 18), raw
         else:
             yield raw, raw
 
 
-def is_jsonl(path, first_line):
-    name = str(path)
-    for ending in (".gz", ".zst"):
-        name = name.removesuffix(ending)
-    return name.endswith((".jsonl", ".ndjson", ".json")) or first_line.lstrip().startswith(b"{")
+def wrong_field(place, field, names):
+    """The error of a row without text in its field."""
+    for chat in CHAT_FIELDS:
+        if all(name in names for name in chat):
+            return Failure(f"{place}: has no field '{field}' but {' and '.join(map(repr, chat))}: it is chat. Write each conversation as the text that the "
+                           f"model's chat template makes of it (apply_chat_template of transformers, tokenize=False), into the field '{field}'")
+    return Failure(f"{place}: has no field '{field}'" + (f"; it has {', '.join(list(names)[:8])}" if names else ""))
+
+
+def text_of(place, field, text):
+    if text is None:
+        raise Failure(f"{place}: its field '{field}' is not text but null: give it text, or leave the row out")
+    if not isinstance(text, str):
+        raise Failure(f"{place}: its field '{field}' is not text")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Failure(f"{place}: its field '{field}' has half of a surrogate pair") from None
+    return text
+
+
+def is_deep(line):
+    """Whether a line that is JSON is nested deeper than the worker reads."""
+    if line.count("[") + line.count("{") <= JSON_DEPTH_MAX:
+        return False
+    depth, in_string, skip = 0, False, False
+    for character in line:
+        if skip:
+            skip = False
+        elif character == '"':
+            in_string = not in_string
+        elif in_string:
+            skip = character == "\\"
+        elif character in "[{":
+            depth += 1
+            if depth > JSON_DEPTH_MAX:
+                return True
+        elif character in "]}":
+            depth -= 1
+    return False
 
 
 def json_documents(path, stream, field, line_mib_max):
@@ -157,19 +213,56 @@ def json_documents(path, stream, field, line_mib_max):
             line = line.removeprefix(b"\xef\xbb\xbf")
         if not line.strip():
             continue
+        place = f"{path}: line {number}"
         try:
-            text = json.loads(line)[field]
+            line = line.decode().strip()  # As JSON wants it; json.loads would also take UTF-16.
+            row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise Failure(f"{path}: line {number}: {error}") from None
-        except (KeyError, TypeError):
-            raise Failure(f"{path}: line {number}: has no field '{field}'") from None
-        if not isinstance(text, str):
-            raise Failure(f"{path}: line {number}: its field '{field}' is not text")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise Failure(f"{path}: line {number}: its field '{field}' has half of a surrogate pair") from None
-        yield text, True
+            raise Failure(f"{place}: {error}") from None
+        if not isinstance(row, dict):
+            raise Failure(f"{place}: is not a JSON object")
+        if is_deep(line):
+            raise Failure(f"{place}: is nested too deep")
+        if field not in row:
+            raise wrong_field(place, field, list(row))
+        yield text_of(place, field, row[field]), True
+
+
+def parquet_documents(path, field):
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise Missing(f"{path}: Parquet needs the package pyarrow (pip install pyarrow)") from None
+    number = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            if field not in file.schema_arrow.names:
+                raise wrong_field(path, field, file.schema_arrow.names)
+            for batch in file.iter_batches(batch_size=256, columns=[field]):
+                for text in batch.column(0).to_pylist():
+                    number += 1
+                    yield text_of(f"{path}: row {number}", field, text), True
+    except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
+        raise Failure(f"{path}: {error}") from None
+
+
+def documents_of(path, stream, head, field, line_mib_max):
+    """The documents of a file that is what it seems."""
+    from longhaul import file_content
+    content = file_content.content_of(head)
+    form, what, _ = content
+    named = str(path).endswith(DATA_ENDINGS[:-1])
+    if form == "table":
+        return parquet_documents(path, field)
+    if form == "jsonl" or (named and form in ("text", "empty")):
+        return json_documents(path, stream, field, line_mib_max)
+    if form in ("text", "empty"):
+        return text_documents(path, stream)
+    if form == "json" and not named:
+        print(f"longhaul.tokenize: {path}: is {what}: all of it is text", file=sys.stderr)
+        return text_documents(path, stream)
+    raise Failure(f"{path}: {file_content.refusal(content)}")
 
 
 def text_documents(path, stream):
@@ -213,14 +306,22 @@ class Progress:
         sys.stderr.flush()
 
 
+def head_of(path):
+    """The first bytes, uncompressed. What is damaged further on is found by reading on."""
+    head = b""
+    with open_bytes(path) as (stream, _), contextlib.suppress(EOFError, OSError, zlib.error):
+        while len(head) < 1 << 16 and (more := stream.read((1 << 16) - len(head))):
+            head += more
+    return head
+
+
 def batches(files, field, line_mib_max, progress):
     """Yields (texts, whether each ends its document), a batch at a time."""
     texts, ends, size = [], [], 0
     for path in files:
         try:
             with open_bytes(path) as (stream, raw):
-                first = stream.peek(1 << 16)[:1 << 16] if hasattr(stream, "peek") else b""
-                documents = json_documents(path, stream, field, line_mib_max) if is_jsonl(path, first) else text_documents(path, stream)
+                documents = documents_of(path, stream, head_of(path), field, line_mib_max)
                 before = progress.done
                 for text, end in documents:
                     texts.append(text)
@@ -429,8 +530,33 @@ def end_token(tokenizer, wanted, path):
     raise Failure("the tokenizer has none of the usual tokens for the end of a text: give --eos TOKEN, or --eos none")
 
 
-def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=None, line_mib_max=LINE_MIB_DEFAULT):
-    """Writes PREFIX.bin and PREFIX.idx; returns (tokens, documents). `eos`, `bos`: an id, or None."""
+def control_tokens_of(tokenizer):
+    """How they are spelled."""
+    return [token.content for token in tokenizer.get_added_tokens_decoder().values() if token.special and token.content]
+
+
+class SpelledControlTokens:
+    """Counts documents that spell control tokens out."""
+
+    def __init__(self, names):
+        # Few beginnings are looked for in a text before all names are.
+        self.beginnings = sorted({name[:2] for name in names})
+        self.names = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True)))) if names else None
+        self.documents = self.times = 0
+        self.spelled = False
+
+    def look(self, text, end):
+        if any(beginning in text for beginning in self.beginnings):
+            times = sum(1 for _ in self.names.finditer(text))
+            self.times += times
+            self.spelled = self.spelled or times > 0
+        if end:
+            self.documents += self.spelled
+            self.spelled = False
+
+
+def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=None, line_mib_max=LINE_MIB_DEFAULT, spelled=None):
+    """Writes PREFIX.bin and PREFIX.idx; returns (tokens, documents). `eos`, `bos`: an id, or None. `spelled`: a SpelledControlTokens that counts."""
     largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
     progress = Progress(files, quiet)
     writer = Writer(prefix, 2 if largest < 1 << 16 else 4)
@@ -454,6 +580,9 @@ def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=N
     try:
         writer.begin()
         for texts, ends in read_ahead(batches(files, field, line_mib_max, progress)):
+            if spelled is not None:
+                for text, end in zip(texts, ends):
+                    spelled.look(text, end)
             stage.put(encode(texts, add_special_tokens=False), ends)
             progress.tell(progress.done, writer.tokens)
         stage.finish()
@@ -472,7 +601,8 @@ def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=N
 class Pipe:
     """Encodes and decodes what comes on standard input until its end: worker/data/tokenizer_protocol.h."""
 
-    READY, REFUSED, DECODE = 0x59454350, 0x4F4E4350, 0x43454450
+    READY, REFUSED, DECODE, CONTROL = 0x59454350, 0x4F4E4350, 0x43454450, 0x4C544350
+    CONTROL_MAX, CONTROL_BYTES_MAX = 1 << 16, 1 << 12
     TEXTS_MAX, BYTES_MAX, TOKENS_MAX = 1 << 20, (256 << 20) + (2 << 20), 1 << 16
 
     def __init__(self, special_tokens=True):
@@ -504,7 +634,10 @@ class Pipe:
         with contextlib.suppress(EOFError, BrokenPipeError):
             while True:
                 word = self.word(1 << 32)
-                self.say(self.decoded(tokenizer) if word == self.DECODE else self.encoded(tokenizer, word))
+                if word == self.CONTROL:
+                    self.say(self.control(tokenizer))
+                else:
+                    self.say(self.decoded(tokenizer) if word == self.DECODE else self.encoded(tokenizer, word))
 
     def encoded(self, tokenizer, count):
         if count > self.TEXTS_MAX:
@@ -517,17 +650,21 @@ class Pipe:
             parts += struct.pack("<I", len(ids)), array.array("i", ids).tobytes()
         return b"".join(parts)
 
+    def control(self, tokenizer):
+        names = [name for name in map(str.encode, control_tokens_of(tokenizer)) if len(name) <= self.CONTROL_BYTES_MAX][:self.CONTROL_MAX]
+        return struct.pack("<I", len(names)) + b"".join(struct.pack("<I", len(name)) + name for name in names)
+
     def decoded(self, tokenizer):
         count = self.word(self.TOKENS_MAX)
         text = tokenizer.decode(struct.unpack(f"<{count}I", self.read(4 * count))).encode()
         return struct.pack("<I", len(text)) + text
 
 
-def serve(path, special_tokens):
+def serve(path, special_tokens, control_tokens):
     """The exit code."""
     pipe = Pipe(special_tokens)
     try:
-        tokenizer = load(path)
+        tokenizer = load(path, control_tokens)
     except Failure as failure:
         pipe.refuse(str(failure))
         return failure.code
@@ -539,7 +676,9 @@ def serve(path, special_tokens):
     return 0
 
 
-def load(path):
+def load(path, control_tokens=False):
+    """`control_tokens`: those that a text spells out become these tokens; otherwise they stay text."""
+    from longhaul import file_content
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -547,27 +686,36 @@ def load(path):
     path = pathlib.Path(path)
     path = path / "tokenizer.json" if path.is_dir() else path
     if not path.is_file():
-        raise Failure(f"{path}: there is no such file")
+        raise Failure(f"{path}: {file_content.dangling_link(path) or 'there is no such file'}")
+    with open(path, "rb") as file:
+        content = file_content.content_of(file.read(file_content.HEAD_BYTES))
+    if content[0] == "absent":
+        raise Failure(f"{path}: {file_content.refusal(content)}")
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # The package has no class of its own for it.
         raise Failure(f"{path}: is not a tokenizer.json, or needs a newer version of tokenizers (pip install -U tokenizers): {error}") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
+    if not control_tokens:
+        if not hasattr(tokenizer, "encode_special_tokens"):
+            raise Missing("needs a newer version of tokenizers, which keeps control tokens of a text as text (pip install -U tokenizers)")
+        tokenizer.encode_special_tokens = True  # As text.
     return tokenizer
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m longhaul.tokenize", description=__doc__.splitlines()[0])
-    parser.add_argument("inputs", nargs="*", metavar="PATH", help="text or JSONL: files, folders, patterns")
+    parser.add_argument("inputs", nargs="*", metavar="PATH", help="text, JSONL or Parquet: files, folders, patterns")
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="tokenizer.json, or a folder with one")
     parser.add_argument("--out", metavar="PREFIX", help="writes PREFIX.bin and PREFIX.idx")
-    parser.add_argument("--field", default="text", help="for JSONL: the field with the text (default: text)")
+    parser.add_argument("--field", default="text", help="the field of JSONL or the column of Parquet with the text (default: text)")
     parser.add_argument("--eos", metavar="TOKEN", help="after each document: a token or its id, or none (default: what the tokenizer's folder declares, else the usual names)")
     parser.add_argument("--bos", metavar="TOKEN", default="none", help="before each document: a token or its id (default: none)")
     parser.add_argument("--line-mib-max", type=int, default=LINE_MIB_DEFAULT, metavar="N", help=f"for JSONL: the longest line, in MiB (default: {LINE_MIB_DEFAULT})")
     parser.add_argument("--pipe", action="store_true", help="encode and decode for the program that started it")
     parser.add_argument("--no-special-tokens", action="store_true", help="with --pipe: add no special tokens to a text, as in training data")
+    parser.add_argument("--control-tokens", action="store_true", help="control tokens that a text spells out become these tokens (default: they stay text)")
     parser.add_argument("--threads", type=int, help="threads of the encoding (default: all cores)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     try:
@@ -590,19 +738,22 @@ def main(arguments=None):
         os.environ["RAYON_NUM_THREADS"] = str(options.threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     if options.pipe:
-        return serve(options.tokenizer, not options.no_special_tokens)
+        return serve(options.tokenizer, not options.no_special_tokens, options.control_tokens)
     try:
-        tokenizer = load(options.tokenizer)
+        tokenizer = load(options.tokenizer, options.control_tokens)
+        spelled = SpelledControlTokens(control_tokens_of(tokenizer))
         eos, bos = end_token(tokenizer, options.eos, options.tokenizer), named_token(tokenizer, "--bos", options.bos)
         files = files_of(options.inputs)
-        tokens, documents = tokenize(tokenizer, files, options.out, options.field, eos, options.quiet, bos, options.line_mib_max)
+        tokens, documents = tokenize(tokenizer, files, options.out, options.field, eos, options.quiet, bos, options.line_mib_max,
+                                     spelled)
     except Failure as failure:
         print(f"longhaul.tokenize: {failure}", file=sys.stderr)
         return failure.code
     except OSError as error:
         print(f"longhaul.tokenize: {error}", file=sys.stderr)
         return 1
-    print(json.dumps({"prefix": options.out, "tokens": tokens, "documents": documents, "vocab": tokenizer.get_vocab_size(), "eos": eos, "bos": bos}))
+    print(json.dumps({"prefix": options.out, "tokens": tokens, "documents": documents, "vocab": tokenizer.get_vocab_size(), "eos": eos, "bos": bos,
+                      "control_tokens": {"documents": spelled.documents, "times": spelled.times}}))
     return 0
 
 

@@ -26,7 +26,10 @@ std::string Write(const std::string& name, const std::string& bytes) {
 
 std::unique_ptr<Dataset> Open(SourceKind kind, const std::string& path) {
   const std::string work = testing::TempDir() + "/dataset_conformance_work";
-  return OpenSource({.kind = kind, .path = path, .eos = kNoToken}, 256, {.folder = work}).value();
+  // The suite's tokens are all bytes, which text is not.
+  return OpenSource({.kind = kind, .path = path, .eos = kNoToken, .as_is = true}, 256,
+                    {.folder = work})
+      .value();
 }
 
 std::unique_ptr<Dataset> MakeText() {
@@ -73,7 +76,8 @@ std::unique_ptr<Dataset> MakeMegatron() {
   // Its last token is the end of its only document.
   Write("dataset_conformance.eos/a", text.substr(0, text.size() - 1));
   const std::string work = testing::TempDir() + "/dataset_conformance_work";
-  return OpenSource({.path = path, .eos = static_cast<uint8_t>(text.back())}, 256, {.folder = work})
+  return OpenSource({.path = path, .eos = static_cast<uint8_t>(text.back()), .as_is = true}, 256,
+                    {.folder = work})
       .value();
 }
 

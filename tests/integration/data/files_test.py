@@ -83,6 +83,40 @@ class CheckTest(unittest.TestCase):
         self.assertIn("would be rejected", people.stderr)
 
 
+class OtherDataTest(ClusterTest):
+    """Jobs on data that is not what it seems."""
+
+    def test_a_job_refuses_it_in_the_words_of_data_check(self):
+        made = self.cluster.folder / "files"
+        (made / "folder").mkdir(parents=True)
+        (made / "pointer.txt").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 5000000000\n")
+        (made / "rows").write_bytes(jsonl(real_tools.sentences(100)))
+        (made / "folder/a.txt").write_text("\n".join(real_tools.sentences(2000)))
+        (made / "folder/._a.txt").write_bytes(b"\x00\x05\x16\x07" + bytes(100))
+        (made / "folder/.gitattributes").write_text("*.bin filter=lfs\n")
+        ids = [i * i * 7919 % 1000 if i % 3 else i % 200 for i in range(20000)]
+        import numpy
+        numpy.array(ids, dtype=numpy.uint32).tofile(made / "wide.bin")
+        self.cluster.start_worker("site-a", 1, "--data-dir", made, "--work-dir", self.cluster.folder / "work")
+        vocab = "model.transformer.vocab=1000"
+
+        def check(path, *flags):
+            result = subprocess.run([BIN / "longhaul", "data", "check", path, *flags, "-o", "json"], capture_output=True, text=True, timeout=60, check=False)
+            return json.loads(result.stdout)["data"]
+
+        for name, source, path, flags in (("pointer", "text: {path: pointer.txt}", "pointer.txt", ["--format", "text"]), ("rows", "text: {path: rows}", "rows", ["--format", "text"]),
+                                          ("wide", "tokens: {path: wide.bin}", "wide.bin", [])):
+            result = self.cluster.submit(name, pools=1, steps=20, wait=True, sets=[f"data={{{source}}}", vocab])
+            self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+            problem = check(made / path, *flags)["files"][0]["problems"][0]
+            self.assertIn(problem, self.cluster.job(name)["error"]["message"])
+        for name, source in (("folder", "text: {path: folder}"), ("bytes", "text: {path: rows, as_is: true}"), ("width", "tokens: {path: wide.bin, width: 32}")):
+            result = self.cluster.submit(name, pools=1, steps=20, wait=True, sets=[f"data={{{source}}}", vocab])
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertEqual(check(made / "folder")["tokens"], (made / "folder/a.txt").stat().st_size)
+        self.assertEqual(check(made / "wide.bin", "--width", "32")["tokens"], len(ids))
+
+
 class HfTokenizerTest(ClusterTest):
     """A tokenizer.json where a SentencePiece model may be: `data check`, and jobs on JSONL and text."""
 
@@ -171,6 +205,91 @@ class HfTokenizerTest(ClusterTest):
         of_tool = loss("tool", "megatron: {prefix: tool}")
         self.assertEqual(loss("json", f"jsonl: {{path: a.jsonl, tokenizer: tokenizer.json, bos: {self.eos}, eos: 250}}"), of_tool)
         self.assertNotEqual(loss("none", "jsonl: {path: a.jsonl, tokenizer: tokenizer.json, bos: -1, eos: 250}"), of_tool)
+
+    def tool_says(self, path, *flags):
+        """The documents that the Python tool makes of a file; or its words."""
+        result = subprocess.run([sys.executable, "-B", "-m", "longhaul.tokenize", "--quiet", "--tokenizer", self.path, "--out", self.made / "tool", path, *flags],
+                                check=False, capture_output=True, text=True)
+        self.assertNotIn("Traceback", result.stderr)
+        return result.stderr if result.returncode else real_tools.read_megatron(self.made / "tool")
+
+    def test_both_languages_make_the_same_of_nasty_files(self):
+        rows = [json.dumps({"text": ""}), json.dumps({"text": "not a number", "score": float("nan")}),
+                json.dumps({"n": [float("inf"), {"least": float("-inf")}], "text": "NaN \"Infinity\\"}), '{"text": "large", "n": 1e999}',
+                '{"cut": "\\ud83d", "text": "half elsewhere \\ud83d\\ude00"}', json.dumps({"text": "zero \0 inside"}),
+                '{"text": null, "text": 5, "text": "the last one counts"}', json.dumps({"text": "spells <|endoftext|> out"}), "", "  \t",
+                json.dumps({"text": "\u2028\u0085 \r\n caf\u00e9 \ufeff"}, ensure_ascii=False), '{"a": ' + "[" * 400 + "]" * 400 + ', "text": "deep"}']
+        lines = "\n".join(rows).encode()
+        text = "".join(real_tools.sentences(3000)).encode()
+        taken = {
+            "rows.jsonl": lines, "bom.jsonl": b"\xef\xbb\xbf" + lines, "crlf.jsonl": lines.replace(b"\n", b"\r\n"), "members.jsonl.gz":
+            gzip.compress(lines + b"\n") + gzip.compress(lines), "named_txt.txt": lines,
+            "skipped.jsonl.zst": b"\x50\x2a\x4d\x18\x04\0\0\0abcd" + zstandard.ZstdCompressor().compress(lines),
+            "long_row.jsonl": json.dumps({"text": "word " * 40000}).encode(), "plain.txt": text, "bom.txt": b"\xef\xbb\xbf" + text, "crlf.txt": text.replace(b".", b"\r\n"),
+            "no_line_ends.txt": text.replace(b"\n", b" "), "spelled.txt": b"a <|endoftext|> b\n" * 9000, "braces.txt": b"{not json}\n{at all}\n",
+            "one.json.txt": b'{\n  "a": "document",\n  "n": 1\n}\n', "short.txt": b"x"}
+        for name, content in taken.items():
+            with self.subTest(name):
+                (self.made / name).write_bytes(content)
+                documents = self.tool_says(self.made / name)
+                self.assertIsInstance(documents, list, documents)
+                found = self.check(self.made / name, "--tokenizer", self.path, "--sample", 100000)["data"]["files"][0]
+                tokens = sum(documents, [])
+                self.assertEqual(found["sample"]["tokens"], tokens[:100000])
+                self.assertEqual((found["tokens"], found["documents"]), (len(tokens), len(documents)))
+        self.assertEqual([self.tokenizer.decode(document[:-1]) for document in self.tool_says(self.made / "rows.jsonl")][4:7],
+                         ["half elsewhere \U0001f600", "zero \0 inside", "the last one counts"])
+        pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 5000000000\n"
+        refused = {
+            "pointer.txt": (pointer, "is a Git LFS pointer in place of the file: run `git lfs pull` in its folder"), "pointer.jsonl": (pointer, "is a Git LFS pointer"),
+            "mac.jsonl": (b"\x00\x05\x16\x07" + bytes(82), "is an AppleDouble side file of macOS: remove it"), "zip.txt": (b"PK\x03\x04" + bytes(30), "is a zip archive: unpack it"),
+            "tar.txt.gz": (gzip.compress(b"a" * 257 + b"ustar" + bytes(300)), "is a tar archive: unpack it"), "nul.jsonl": (b"a\0b", "is binary: files of tokens are read by"),
+            "tokenizer.txt": (self.path.read_bytes(), "is a Hugging Face tokenizer: name it as the tokenizer"), "utf16.txt": ("text".encode("utf-16"), "is text in UTF-16: convert it"),
+            "list.jsonl": (b'[\n{"text": "a"}\n]\n', "is one JSON document: write each document as an object on a line"),
+            "null.jsonl": (lines + b'\n{"text": null}\n', "line 13: its field 'text' is not text but null"), "half.jsonl": (b'{"text": "\\ud83d"}', "line 1: its field 'text' has half of a"),
+            "latin.jsonl": (b'{"id": "caf\xe9", "text": "a"}', "line 1: "), "wide.jsonl": ('{"text": "a"}'.encode("utf-16-le"), "is binary"),
+            "nan.jsonl": (b'{"text": NaN}', "line 1: "), "chat.jsonl": (b'{"messages": []}\n', "but 'messages': it is chat. Write each conversation"),
+            "deep.jsonl": (b'{"a": ' + b"[" * 600 + b"]" * 600 + b', "text": "a"}', "nested too deep"), "cut.txt": ("caf\u00e9".encode()[:-1], "UTF-8"),
+            "wrong.jsonl": (b'{"text": "a", "n": nan}', "line 1: "), "number.jsonl": (b'3\n', "line 1: is not a JSON object")}
+        for name, (content, words) in refused.items():
+            with self.subTest(name):
+                (self.made / name).write_bytes(content)
+                self.assertIn(words, self.tool_says(self.made / name))
+                kind = "jsonl" if ".jsonl" in name else "text"
+                problems = self.check(self.made / name, "--tokenizer", self.path, "--format", kind, code=1)["data"]["files"][0]["problems"]
+                self.assertIn(words, problems[0])
+
+    def test_control_tokens_that_a_text_spells_out_stay_text(self):
+        texts = ["Plain text.", "GPT-2 puts <|endoftext|> between documents.", "Never paste <|endoftext|> or <|endoftext|> into a prompt."]
+        (self.made / "a.jsonl").write_bytes(jsonl(texts))
+        for flags, count in ((), 3), (("--control-tokens",), 6):
+            tokens = sum(self.tool_says(self.made / "a.jsonl", *flags), [])
+            self.assertEqual(tokens.count(self.eos), count)
+            found = self.check(self.made / "a.jsonl", "--tokenizer", self.path, "--sample", 10000, *flags)["data"]["files"][0]
+            self.assertEqual(found["sample"]["tokens"], tokens)
+            self.assertEqual(found["control_tokens"], {"documents": 2, "times": 3})
+        people = subprocess.run([BIN / "longhaul", "data", "check", self.made / "a.jsonl", "--tokenizer", self.path], capture_output=True, text=True, check=True)
+        self.assertIn("2 documents spell out control tokens, 3 times; they stay text", people.stdout)
+        self.assertEqual(self.tokenizer.decode(self.tool_says(self.made / "a.jsonl")[1][:-1], skip_special_tokens=False), texts[1])
+
+    def test_parquet_becomes_tokens_before_the_job(self):
+        import pyarrow
+        from pyarrow import parquet
+        texts = real_tools.sentences(3000) + [""]
+        parquet.write_table(pyarrow.table({"id": range(len(texts)), "body": texts}), self.made / "a.parquet", row_group_size=700)
+        self.assertEqual(self.tool_says(self.made / "a.parquet", "--field", "body"), [self.encode(text) for text in texts])
+        self.assertIn("a.parquet: has no field 'text'; it has id, body", self.tool_says(self.made / "a.parquet"))
+        self.assertIn("row 1: its field 'id' is not text", self.tool_says(self.made / "a.parquet", "--field", "id"))
+        parquet.write_table(pyarrow.table({"text": ["a", None]}), self.made / "null.parquet")
+        self.assertIn("null.parquet: row 2: its field 'text' is not text but null", self.tool_says(self.made / "null.parquet"))
+        (self.made / "cut.parquet").write_bytes((self.made / "a.parquet").read_bytes()[:-100])
+        self.assertIn("cut.parquet: ", self.tool_says(self.made / "cut.parquet", "--field", "body"))
+        found = self.check(self.made / "a.parquet", code=1)["data"]["files"][0]
+        self.assertEqual(found["format"], "other")
+        self.assertIn("is a Parquet file: python3 -m longhaul.tokenize --field COLUMN", found["problems"][0])
+        refused = self.cluster.submit("parquet", pools=1, sets=["data={text: {path: /data/a.parquet}}"])
+        self.assertEqual(refused.returncode, 4, refused.stdout + refused.stderr)
+        self.assertIn("longhaul.tokenize", refused.stdout + refused.stderr)
 
     def test_a_pool_without_the_packages_says_so(self):
         (self.made / "a.jsonl").write_bytes(jsonl(["text"] * 100))

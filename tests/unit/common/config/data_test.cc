@@ -243,6 +243,32 @@ TEST(DataTest, PoolsWithoutTheirOwnReadTheCommonSource) {
   EXPECT_THAT(AllDataSources(data), SizeIs(3));
 }
 
+TEST(DataTest, RefusesPathsWhoseNamesSayThatTheyAreSomethingElse) {
+  for (const char* const name :
+       {"a/*.jsonl.zst", "b.parquet", "tokenizer.json", "/m/tokenizer.model", "c.idx", "d.tar.gz",
+        "e.npy", "f.safetensors"}) {
+    const std::string text = absl::StrCat("{text: {path: '", name, "'}}");
+    EXPECT_THAT(DataFaults(text), ElementsAre("data.text.path")) << name;
+    EXPECT_THAT(DataFaults(absl::StrCat("{text: {path: '", name, "', as_is: true}}")), IsEmpty());
+    EXPECT_THAT(DataFaults(absl::StrCat("{tokens: {path: '", name, "'}}")),
+                ElementsAre("data.tokens.path"));
+  }
+  EXPECT_THAT(DataFaults("{jsonl: {path: a.parquet}}"), ElementsAre("data.jsonl.path"));
+  EXPECT_THAT(DataFaults("{jsonl: {path: a.txt}}"), IsEmpty());
+}
+
+TEST(DataTest, ChecksWidthAndControlTokens) {
+  EXPECT_THAT(DataFaults("{tokens: {path: x, width: 32}}"), IsEmpty());
+  EXPECT_THAT(DataFaults("{tokens: {path: x, width: 4}}"), ElementsAre("data.tokens.width"));
+  EXPECT_THAT(DataFaults("{tokens: {path: x, width: 32, format: llmc}}"),
+              ElementsAre("data.tokens.width"));
+  EXPECT_THAT(DataFaults("{text: {path: x, tokenizer: /m, control_tokens: true}}"), IsEmpty());
+  EXPECT_THAT(DataFaults("{text: {path: x, tokenizer: m.model, control_tokens: true}}"),
+              ElementsAre("data.text.control_tokens"));
+  EXPECT_THAT(DataFaults("{jsonl: {path: x, control_tokens: true}}"),
+              ElementsAre("data.jsonl.control_tokens"));
+}
+
 TEST(DataTest, NeedsNameEverythingThatAnOlderWorkerWouldNotSee) {
   const auto needs = [](const std::string& data) {
     return NeedsOf(ResolveJobSpec(WithData(data)).value().spec);
@@ -264,6 +290,10 @@ TEST(DataTest, NeedsNameEverythingThatAnOlderWorkerWouldNotSee) {
     EXPECT_THAT(needs(absl::StrCat("{", kind, ": {path: x, bos: 1}}")), Contains("data:bos"));
     EXPECT_THAT(needs(absl::StrCat("{", kind, ": {path: x}}")), Not(Contains("data:bos")));
   }
+  EXPECT_THAT(needs("{tokens: {path: x, width: 32}}"), Contains("data:width"));
+  EXPECT_THAT(needs("{tokens: {path: x, width: 16}}"), Not(Contains("data:width")));
+  EXPECT_THAT(needs("{jsonl: {path: x, tokenizer: m.json, control_tokens: true}}"),
+              Contains("data:control-tokens"));
   EXPECT_THAT(needs("{text: {path: x}, separate_documents: true}"),
               Contains("data:separate-documents"));
   EXPECT_THAT(needs("{text: {path: x}, pools: [{pool: a, megatron: {prefix: y}}]}"),

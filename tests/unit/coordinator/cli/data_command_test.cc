@@ -51,6 +51,44 @@ TEST_F(DataCommandTest, DamageIsAnErrorThatComesWithTheData) {
               HasSubstr("line 2"));
 }
 
+TEST_F(DataCommandTest, SaysThatAFileIsSomethingElse) {
+  const std::string parquet = Write("a.parquet", "PAR1" + std::string(100, '\0'));
+  const CliResult refused = run_({"data", "check", parquet, "-o", "json"});
+  EXPECT_EQ(refused.exit, 1);
+  const Json file = refused.envelope()["data"]["files"][0];
+  EXPECT_EQ(file["format"], "other");
+  EXPECT_THAT(std::string(file["problems"][0]), HasSubstr("is a Parquet file"));
+  EXPECT_EQ(file["control_tokens"], nullptr);
+  const std::string rows = Write("rows", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n");
+  EXPECT_EQ(run_({"data", "check", rows, "--format", "text"}).exit, 1);
+  EXPECT_EQ(run_({"data", "check", rows, "--format", "text", "--as-is"}).exit, 0);
+}
+
+TEST_F(DataCommandTest, TakesTheWidthOfIds) {
+  std::string wide;
+  for (int i = 0; i < 2000; ++i) {
+    const uint32_t id = 37 * i % 50000;
+    wide.append(reinterpret_cast<const char*>(&id), sizeof(id));
+  }
+  const std::string path = Write("wide.bin", wide);
+  EXPECT_THAT(run_({"data", "check", path}).out, HasSubstr("as in files of 32-bit ids"));
+  const CliResult taken = run_({"data", "check", path, "--width", "32", "-o", "json"});
+  EXPECT_EQ(taken.exit, 0) << taken.out;
+  EXPECT_EQ(taken.envelope()["data"]["tokens"], 2000);
+  EXPECT_EQ(run_({"data", "check", path, "--width", "16"}).exit, 0);
+  EXPECT_EQ(run_({"data", "check", path, "--width", "24"}).exit, 4);
+}
+
+TEST_F(DataCommandTest, ShowsWarnings) {
+  const std::string path = Write("one.txt", "{\n  \"a\": 1,\n  \"b\": 2\n}\n");
+  const CliResult table = run_({"data", "check", path});
+  EXPECT_EQ(table.exit, 0);
+  EXPECT_THAT(table.out, HasSubstr("Warning: " + path + ": is one JSON document"));
+  EXPECT_EQ(
+      run_({"data", "check", path, "-o", "json"}).envelope()["data"]["files"][0]["warnings"].size(),
+      1);
+}
+
 TEST_F(DataCommandTest, SaysThatTextIsNotUtf8) {
   const std::string path = Write("latin.txt", "caf\xE9\n");
   const CliResult result = run_({"data", "check", path});

@@ -78,6 +78,36 @@ TEST_F(DocumentsTest, NamesTheLineThatIsBroken) {
               HasSubstr("nested too deep"));
 }
 
+// As the Python tool reads it: values of other fields do not matter, and of a name that occurs
+// twice the last value counts.
+TEST_F(DocumentsTest, TakesWhatPythonWritesInOtherFields) {
+  EXPECT_THAT(Jsonl("{\"text\": \"\", \"score\": NaN}\n"
+                    "{\"a\": [Infinity, -Infinity, {\"b\": NaN}], \"text\": \"NaN \\\"Infinity\"}\n"
+                    "{\"a\": 1e999, \"b\": -1E+400, \"text\": \"large 1e999\"}\n"
+                    "{\"cut\": \"\\ud83d\", \"\\ude00\": 1, \"text\": \"\\ud83d\\ude00\"}\n"
+                    "{\"text\": 1, \"text\": NaN, \"text\": \"last\"}\n"
+                    "{\"n\": NaN, \"text\": \"zero \\u0000 inside\"}\n"),
+              ElementsAre("", "NaN \"Infinity", "large 1e999", "\xF0\x9F\x98\x80", "last",
+                          std::string("zero \0 inside", 13)));
+  EXPECT_THAT(Jsonl("{\"text\": NaN}").back(), HasSubstr("line 1: "));
+  EXPECT_THAT(Jsonl("{\"text\": \"a\", \"text\": null}").back(),
+              HasSubstr("line 1: its field 'text' is not text but null"));
+  EXPECT_THAT(Jsonl("{\"n\": NaN, \"text\": \"half \\ud83d\"}").back(),
+              HasSubstr("line 1: its field 'text' has half of a surrogate pair"));
+  EXPECT_THAT(Jsonl("{\"n\": NaN, \"text\": \"a\"").back(), HasSubstr("syntax error"));
+  EXPECT_THAT(Jsonl("{\"n\": Nan, \"text\": \"a\"}").back(), HasSubstr("syntax error"));
+}
+
+TEST_F(DocumentsTest, SaysThatChatIsChat) {
+  for (const char* line :
+       {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "{\"conversations\": []}",
+        "{\"prompt\": \"a\", \"completion\": \"b\"}"}) {
+    EXPECT_THAT(Jsonl(line).back(), HasSubstr("it is chat")) << line;
+    EXPECT_THAT(Jsonl(line).back(), HasSubstr("apply_chat_template")) << line;
+  }
+  EXPECT_THAT(Jsonl("{\"messages\": [], \"text\": \"a\"}"), ElementsAre("a"));
+}
+
 // The parser quotes all that it has read of a text.
 TEST_F(DocumentsTest, WhatItSaysOfALongLineIsShort) {
   const std::string text(1 << 20, 'x');

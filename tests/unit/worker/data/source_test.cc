@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -530,6 +532,36 @@ TEST_F(SourceTest, DocumentsThatNothingTellsAreRefused) {
   EXPECT_TRUE(Open(megatron).ok());
   megatron.documents = true;
   EXPECT_THAT(MessageOf(megatron), HasSubstr("m.bin: its index lists no documents"));
+}
+
+TEST_F(SourceTest, MoreFilesThanAProcessMayOpen) {
+  constexpr int kFiles = 300;
+  std::filesystem::create_directories(dir_.Join("data/m"));
+  for (int i = 0; i < kFiles; ++i) {
+    const std::string prefix = absl::StrCat(dir_.Join("data/m/"), 1000 + i);
+    WriteBytes(prefix + ".idx", MegatronIndexBytes({2}, 8, 2));
+    WriteBytes(prefix + ".bin", WordsOf<uint16_t>({'a', 'b'}));
+  }
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few = {.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto opened = Open(Source(SourceKind::kMegatron, "m"));
+  std::vector<int64_t> tokens(2 * kFiles), starts;
+  const absl::Status read =
+      opened.ok() ? (*opened)->Read(0, absl::MakeSpan(tokens)) : opened.status();
+  const absl::Status found =
+      opened.ok() ? (*opened)->AppendDocumentStarts(0, 2 * kFiles, starts) : opened.status();
+  WriteBytes(dir_.Join("data/m/1007.bin"), WordsOf<uint16_t>({'c', 'd'}));
+  const absl::Status changed =
+      opened.ok() ? (*opened)->Read(0, absl::MakeSpan(tokens)) : opened.status();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(read.ok()) << read;
+  EXPECT_TRUE(found.ok()) << found;
+  EXPECT_EQ(starts.size(), kFiles);
+  EXPECT_EQ(tokens.back(), 'b');
+  EXPECT_TRUE(absl::IsDataLoss(changed)) << changed;
+  EXPECT_THAT(std::string(changed.message()), HasSubstr("1007.bin is not the file that it was"));
 }
 
 TEST_F(SourceTest, MegatronByPrefixNameFolderOrPattern) {

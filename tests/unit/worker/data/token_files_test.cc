@@ -124,6 +124,17 @@ TEST_F(TokenFilesTest, RefusesDamagedMegatron) {
   EXPECT_TRUE(absl::IsNotFound(OpenMegatronFile(dir_.Join("m")).status()));
 }
 
+// As writers with NumPy 2 made it: the second sequence begins at byte 2,400,000,000.
+TEST_F(TokenFilesTest, SaysThatAnOffsetWrapped) {
+  std::string index = MegatronIndexBytes({600000000, 1}, 4, 4);
+  index.replace(50, 8, WordsOf<int64_t>({2400000000 - (int64_t{1} << 32)}));
+  Write("w.idx", index);
+  Write("w.bin", "");
+  EXPECT_THAT(MessageOf(OpenMegatronFile(dir_.Join("w")).status()),
+              HasSubstr("sequence 1 begins at byte -1894967296 of the .bin, expected byte "
+                        "2400000000: the offset wrapped at 2^31"));
+}
+
 TEST_F(TokenFilesTest, WritesWhatItReads) {
   for (const auto& [vocab, width] : {std::pair{256, 1}, {257, 2}, {65537, 4}}) {
     auto writer = MegatronWriter::Create(dir_.Join("w"), vocab).value();
