@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -28,6 +29,23 @@ void MakeRoom(const Descriptor& type, const FieldDescriptor& field, const std::s
     }
   }
   for (const std::string& other : displaced) group.erase(other);
+}
+
+// The field that `names` lead to, or null.
+const FieldDescriptor* FieldAt(const Descriptor& type, const std::vector<std::string>& names) {
+  const Descriptor* message = &type;
+  const FieldDescriptor* field = nullptr;
+  for (const std::string& name : names) {
+    field = message == nullptr ? nullptr : FindField(*message, name);
+    message = field == nullptr ? nullptr : field->message_type();
+  }
+  return field;
+}
+
+// Text as people write it is no YAML: "[old] corpus", "Vol: 1", 2026. In quotes it may be.
+bool IsPlainText(const FieldDescriptor* field, absl::string_view text) {
+  return field != nullptr && field->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+         !field->is_repeated() && !absl::StartsWith(text, "\"") && !absl::StartsWith(text, "'");
 }
 
 // Parses the value of an override. It collects violations of its own, so that a syntax error names
@@ -65,10 +83,14 @@ void ApplyOverride(const Descriptor& type, const std::string& assignment, Json& 
     return;
   }
   const std::string path = assignment.substr(0, equals);
-  Json value;
-  if (!ParseValue(path, assignment.substr(equals + 1), value, violations)) return;
-
+  const std::string text = assignment.substr(equals + 1);
   const std::vector<std::string> names = absl::StrSplit(path, '.');
+  Json value;
+  if (IsPlainText(FieldAt(type, names), text)) {
+    value = text;
+  } else if (!ParseValue(path, text, value, violations)) {
+    return;
+  }
   const Descriptor* message = &type;
   Json* group = &document;
   for (size_t i = 0; i < names.size(); ++i) {

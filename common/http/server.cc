@@ -4,6 +4,7 @@
 #include <microhttpd.h>
 #include <netdb.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <deque>
@@ -49,6 +50,20 @@ bool NamesThisMachine(const char* host) {
   return number || absl::EqualsIgnoreCase(parsed->host, "localhost");
 }
 
+bool HasIpv6() {
+  const int probe = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (probe >= 0) close(probe);
+  return probe >= 0;
+}
+
+bool MeansAllAddresses(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
+
+// As gRPC reads it: all addresses are those of both families, where the system has both.
+std::string HostToBind(const std::string& host) {
+  if (!MeansAllAddresses(host)) return host;
+  return HasIpv6() ? "::" : "0.0.0.0";
+}
+
 MHD_Result Send(MHD_Connection* connection, const Page& page) {
   MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, kAnswerSeconds);
   const std::unique_ptr<MHD_Response, decltype(&MHD_destroy_response)> response(
@@ -82,6 +97,11 @@ PageRequest RequestOf(MHD_Connection* connection) {
   return request;
 }
 
+MHD_FLAG FamilyOf(const addrinfo& address, const std::string& host) {
+  if (address.ai_family != AF_INET6) return MHD_NO_FLAG;
+  return MeansAllAddresses(host) ? MHD_USE_DUAL_STACK : MHD_USE_IPv6;
+}
+
 }  // namespace
 
 class HttpServer::Impl {
@@ -111,7 +131,7 @@ class HttpServer::Impl {
   // False: it cannot listen there.
   bool Start(const Options& options) {
     const absl::StatusOr<ResolvedAddress> found =
-        Resolve({options.address, options.port}, {.flags = AI_NUMERICHOST});
+        Resolve({HostToBind(options.address), options.port}, {.flags = AI_NUMERICHOST});
     if (!found.ok()) return false;
     const addrinfo& address = **found;
     std::vector<MHD_OptionItem> tls;
@@ -125,8 +145,7 @@ class HttpServer::Impl {
     tls.push_back({MHD_OPTION_END, 0, nullptr});
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME |
-            (address.ai_family == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG) |
-            (options.identity ? MHD_USE_TLS : MHD_NO_FLAG),
+            FamilyOf(address, options.address) | (options.identity ? MHD_USE_TLS : MHD_NO_FLAG),
         0, nullptr, nullptr, &Impl::OnRequest, this, MHD_OPTION_SOCK_ADDR, address.ai_addr,
         // More than are kept: one that OnConnection closes still counts for a moment.
         MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(2 * connections_max_),

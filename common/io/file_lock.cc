@@ -26,13 +26,19 @@ FileLock::~FileLock() {
 
 absl::Status FileLock::Open(const std::string& path) {
   path_ = path;
-  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0664);
   return fd_ >= 0 ? absl::OkStatus() : Failed("open");
 }
 
 absl::StatusOr<bool> FileLock::Try() {
   if (flock(fd_, LOCK_EX | LOCK_NB) == 0) return true;
   if (errno == EWOULDBLOCK || errno == EINTR) return false;
+  if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat(path_,
+                            ": its file system has no file locks (Lustre has them with the "
+                            "mount option flock): name a folder on another one"));
+  }
   return Failed("lock");
 }
 

@@ -16,7 +16,15 @@
 namespace longhaul {
 namespace {
 
-constexpr int kFileMode = 0644, kFolderMode = 0755;
+// The process's mask decides whether its group may write, too.
+constexpr int kFileMode = 0664, kFolderMode = 0775;
+
+// What file systems answer that have no such call, as SMB, some of FUSE and shared folders of
+// virtual machines, and those that are read-only. EIO is not among them: bytes are lost then.
+bool CannotSyncFolders(int error) {
+  return error == EINVAL || error == ENOTSUP || error == EOPNOTSUPP || error == ENOSYS ||
+         error == EROFS || error == EBADF;
+}
 
 absl::Status ErrnoStatus(int error, absl::string_view action, const std::string& path) {
   const std::string message = absl::StrCat(action, " ", path);
@@ -180,7 +188,8 @@ class PosixFileSystem : public FileSystem {
     if (descriptor < 0) return OpenStatus(errno, "open folder", path);
     const int error = fsync(descriptor) == 0 ? 0 : errno;
     close(descriptor);
-    return error == 0 ? absl::OkStatus() : SyncStatus(error, "sync folder", path);
+    if (error == 0 || CannotSyncFolders(error)) return absl::OkStatus();
+    return SyncStatus(error, "sync folder", path);
   }
 
   absl::StatusOr<int64_t> FreeBytes(const std::string& path) override {
@@ -191,6 +200,14 @@ class PosixFileSystem : public FileSystem {
 };
 
 }  // namespace
+
+bool CanSyncFolders(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return true;
+  const bool can = fsync(descriptor) == 0 || !CannotSyncFolders(errno);
+  close(descriptor);
+  return can;
+}
 
 std::unique_ptr<FileSystem> MakePosixFileSystem() { return std::make_unique<PosixFileSystem>(); }
 

@@ -1,13 +1,14 @@
 #include "common/rpc/channel.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/host_port.h"
 #include "common/rpc/deadline.h"
+#include "common/rpc/proxy.h"
 #include "common/rpc/retry.h"
 #include "common/rpc/segment_limit.h"
 #include "grpc/compression.h"
@@ -22,9 +23,18 @@ namespace {
 // cancelled.
 constexpr absl::Duration kWatch = absl::Milliseconds(100);
 
-bool IsOfThisMachine(absl::string_view address) {
-  const absl::StatusOr<HostPort> to = ParseHostPort(address);
-  return to.ok() && IsLoopback(to->host);
+// gRPC's own name of the argument, which its headers do not have.
+constexpr char kConnectHeaders[] = "grpc.http_connect_headers";
+
+// Leaves gRPC no choice: what it reads of the environment itself differs from what curl reads.
+void SetProxy(const ChannelOptions& options, grpc::ChannelArguments& arguments) {
+  const ProxyChoice proxy =
+      options.direct ? ProxyChoice() : ProxyOf(options.address).value_or(ProxyChoice());
+  if (proxy.address.empty()) return arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetString(GRPC_ARG_HTTP_PROXY, absl::StrCat("http://", proxy.address));
+  if (proxy.credentials.empty()) return;
+  arguments.SetString(kConnectHeaders, absl::StrCat("Proxy-Authorization:Basic ",
+                                                    absl::Base64Escape(proxy.credentials)));
 }
 
 }  // namespace
@@ -64,9 +74,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ChannelOptions& options) {
   arguments.SetMaxReceiveMessageSize(
       static_cast<int>(options.receive_bytes_max > 0 ? options.receive_bytes_max : limit));
   arguments.SetMaxSendMessageSize(static_cast<int>(limit));
-  // A proxy's localhost is another machine's.
-  if (options.direct || IsOfThisMachine(options.address))
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  SetProxy(options, arguments);
   if (options.small_segments) LimitSegments(arguments);
   if (!options.tls_name.empty()) arguments.SetSslTargetNameOverride(options.tls_name);
   std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
@@ -94,15 +102,10 @@ void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
 }
 
 std::string ProxyNote(absl::string_view address) {
-  if (IsOfThisMachine(address)) return "";
-  // In the order of gRPC.
-  for (const char* name : {"grpc_proxy", "https_proxy", "http_proxy"}) {
-    const char* const proxy = std::getenv(name);
-    if (proxy == nullptr || *proxy == '\0') continue;
-    return absl::StrCat("; ", name,
-                        " is set: gRPC connects through that proxy, unless no_proxy has the host");
-  }
-  return "";
+  const ProxyChoice proxy = ProxyOf(address).value_or(ProxyChoice());
+  if (proxy.address.empty()) return "";
+  return absl::StrCat("; ", proxy.variable, " is set: connections go through the proxy ",
+                      proxy.address, ", unless no_proxy has the host");
 }
 
 absl::Status CheckAddress(absl::string_view address) {

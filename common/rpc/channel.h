@@ -37,8 +37,8 @@ struct ChannelOptions {
   bool small_segments = false;
 };
 
-// gRPC connects through the proxy that grpc_proxy, https_proxy or http_proxy of the environment
-// names, unless no_grpc_proxy or no_proxy has the host; never to this machine itself.
+// Connects through the proxy that the environment names (ProxyOf). The caller has refused one that
+// cannot be used; it would be passed over here.
 //
 // Does not block and cannot fail. The channel connects on its first call (an attempt takes at most
 // 10 s), and tries again after 100 ms to 2 s; after 2 s it also looks the host's name up again.
@@ -56,7 +56,7 @@ inline constexpr absl::Duration kReconnectPatience = absl::Seconds(5);
 void AwaitNextAttempt(absl::Span<const std::shared_ptr<grpc::Channel>> channels,
                       absl::Duration wait, const std::stop_token& stop);
 
-// "; http_proxy is set: ..." where a channel to `address` may go through a proxy, else empty.
+// "; https_proxy is set: ..." where a channel to `address` goes through a proxy, else empty.
 std::string ProxyNote(absl::string_view address);
 
 // INVALID_ARGUMENT unless a client can dial `address`: HOST:PORT or [V6]:PORT with a port from 1 to

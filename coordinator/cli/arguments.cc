@@ -1,6 +1,7 @@
 #include "coordinator/cli/arguments.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -92,8 +93,10 @@ void AddSubmit(CLI::App& app, Arguments& arguments) {
       ->type_name("FILE")
       ->required();
   submit
-      ->add_option("--set", arguments.overrides,
-                   "Change one value of the spec, for example --set sync.h=100; repeatable")
+      ->add_option(
+          "--set", arguments.overrides,
+          "Change one value of the spec, for example --set sync.h=100; YAML, or plain text "
+          "where the field is text; repeatable")
       ->type_name("PATH=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -353,11 +356,25 @@ std::unique_ptr<CLI::App> MakeApp(Arguments& arguments) {
   return app;
 }
 
+namespace {
+
+// CLI11 would read the brackets of a path "[old]" of `data check` as those of a list.
+std::vector<std::string> WithPlainPaths(std::vector<std::string> args) {
+  const std::string command[] = {"data", "check"};
+  const auto begin = std::search(args.begin(), args.end(), std::begin(command), std::end(command));
+  for (auto word = begin; word != args.end(); ++word) {
+    if (absl::StartsWith(*word, "[") && absl::EndsWith(*word, "]")) word->insert(0, "./");
+  }
+  return args;
+}
+
+}  // namespace
+
 std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::string>& args) {
   Arguments arguments;
   const std::unique_ptr<CLI::App> app = MakeApp(arguments);
   try {  // CLI11 reports by exceptions; this is the one call boundary.
-    ParseCommandLine(*app, args);
+    ParseCommandLine(*app, WithPlainPaths(args));
   } catch (const CLI::CallForHelp&) {
     const std::vector<std::string> unknown = app->remaining(true);
     if (unknown.empty() || !app->get_subcommands().empty()) return Help{app->help()};

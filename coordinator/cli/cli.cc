@@ -48,7 +48,8 @@ Outcome Execute(const Arguments& arguments, const Environment& environment) {
     }
     return error;
   }
-  environment.before_client();
+  if (const absl::Status able = environment.before_client(); !able.ok())
+    return ErrorOf(able, ExitCode::kFailed);
   Client client(connection->server, arguments.timeout, *std::move(access));
   return RunCommand(arguments, client, environment);
 }

@@ -10,6 +10,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/deadline.h"
 #include "common/rpc/fragment_stream.h"
+#include "common/rpc/proxy.h"
 #include "common/rpc/secret_file.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
@@ -76,6 +77,7 @@ absl::Status Client::ErrorOf(const grpc::Status& status, const grpc::ClientConte
 }
 
 absl::Status Client::Prepare(grpc::ClientContext& context, absl::Time deadline) const {
+  LH_RETURN_IF_ERROR(ProxyOf(address_).status());
   context.set_deadline(GrpcDeadline(deadline));
   if (access_.token_file.empty()) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const std::string token, ReadTokenFile("--token-file", access_.token_file));

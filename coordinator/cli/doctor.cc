@@ -155,7 +155,8 @@ class Examination {
   void CheckCoordinator() {
     const absl::Duration timeout =
         arguments_.timeout_given ? arguments_.timeout : absl::Seconds(10);
-    environment_.before_client();
+    if (const absl::Status able = environment_.before_client(); !able.ok())
+      return Unreachable(able, timeout);
     Client client(connection_.server, timeout, access_);
     const absl::StatusOr<LinkFacts> link = MeasureLink(client, environment_.clock);
     if (absl::IsUnimplemented(link.status())) {

@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string>
 
+#include "absl/status/status.h"
 #include "common/base/clock.h"
 
 namespace longhaul::cli {
@@ -35,8 +36,8 @@ struct Environment {
   std::function<std::optional<std::string>(const char* name)> variable;
   // Null: there is none, or it cannot move its cursor.
   Terminal* terminal = nullptr;
-  // Called before a client is made. Many commands make none. Not empty.
-  std::function<void()> before_client = [] {};
+  // Called before a client is made. Many commands make none. Not empty. An error ends the command.
+  std::function<absl::Status()> before_client = [] { return absl::OkStatus(); };
 
   // The width of the terminal, or 80.
   int columns() const { return terminal == nullptr ? 80 : terminal->columns(); }

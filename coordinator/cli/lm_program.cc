@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "common/base/compute_environment.h"
 #include "common/base/program_beside.h"
 #include "coordinator/cli/help_examples.h"
 
@@ -63,8 +64,11 @@ std::variant<ExitCode, CliError> ShowLmHelp(std::vector<std::string> args, std::
 CliError BecomeLm(std::vector<std::string> args) {
   const std::string command = args[0];
   const std::vector<char*> argv = ArgvOf(args);
-  execvp(ProgramBeside(kProgram).c_str(), argv.data());
-  execvp(kProgram, argv.data());
+  // It computes on --threads threads, wherever this process may run.
+  ComputeEnvironment environment = ComputeEnvironmentOf(environ, {});
+  const std::vector<char*> variables = PointersTo(environment.variables);
+  execvpe(ProgramBeside(kProgram).c_str(), argv.data(), variables.data());
+  execvpe(kProgram, argv.data(), variables.data());
   return NotInstalled(command);
 }
 

@@ -8,6 +8,7 @@
 
 #include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
+#include "common/base/thread_limit.h"
 #include "common/command_line/output_end.h"
 #include "common/command_line/standard_files.h"
 #include "common/rpc/allocator.h"
@@ -35,7 +36,12 @@ int Main(int argc, char** argv) {
         return value == nullptr ? std::nullopt : std::optional<std::string>(value);
       },
       .terminal = terminal.get(),
-      .before_client = longhaul::KeepGrpcLibrary};
+      .before_client =
+          [] {
+            absl::Status threads = longhaul::CheckThreads(longhaul::CliThreadsNeeded());
+            if (threads.ok()) longhaul::KeepGrpcLibrary();
+            return threads;
+          }};
   return static_cast<int>(
       longhaul::cli::Run(std::vector<std::string>(argv + 1, argv + argc), environment));
 }

@@ -40,8 +40,9 @@ std::string NodeGroups::Pool::Missing() const {
     if (!nodes[n].here) missing.push_back(static_cast<int>(n));
   }
   if (missing.empty()) return absl::StrFormat("a new group of its %d nodes", nodes.size());
-  return absl::StrFormat("node%s %s of %d", missing.size() > 1 ? "s" : "",
-                         absl::StrJoin(missing, ", "), nodes.size());
+  return absl::StrFormat("node%s %s of %d%s%s", missing.size() > 1 ? "s" : "",
+                         absl::StrJoin(missing, ", "), nodes.size(),
+                         disagreement.empty() ? "" : "; a node was refused: ", disagreement);
 }
 
 absl::Status NodeGroups::Join(std::string_view name, std::string_view incarnation,
@@ -65,7 +66,10 @@ absl::Status NodeGroups::Join(std::string_view name, std::string_view incarnatio
   Pool made{.nodes = std::vector<Node>(is_new ? traits.nodes : 0), .since = now};
   Pool& pool = is_new ? made : it->second;
   std::optional<int> number = NumberFor(pool, incarnation, traits);
-  LH_RETURN_IF_ERROR(CheckAgrees(name, pool, number.value_or(-1), traits));
+  if (absl::Status agrees = CheckAgrees(name, pool, number.value_or(-1), traits); !agrees.ok()) {
+    pool.disagreement = std::string(agrees.message());
+    return agrees;
+  }
   if (!number.has_value() && IsFixed(traits) && MakeRoom(name, pool, *traits.number, now))
     number = traits.number;
   if (!number.has_value()) {
@@ -83,6 +87,7 @@ absl::Status NodeGroups::Join(std::string_view name, std::string_view incarnatio
   } else if (!was_here && pool.group != running) {
     End(pool, now);
   }
+  if (pool.complete()) pool.disagreement.clear();
   if (pool.group.empty() && pool.complete()) pool.group = fresh;
   if (is_new) pools_.emplace(name, std::move(made));
   return absl::OkStatus();
@@ -269,8 +274,14 @@ absl::Status NodeGroups::CheckAgrees(std::string_view name, const Pool& pool, in
     if (other.traits.traits.cuda != traits.traits.cuda)
       return differ("the device", DeviceWord(other.traits.traits), DeviceWord(traits.traits));
     // Nodes could not reach each other if only some had a loopback address.
-    if (IsLoopback(other.traits.host) != IsLoopback(traits.host))
-      return differ("the address", other.traits.host, traits.host);
+    if (IsLoopback(other.traits.host) != IsLoopback(traits.host)) {
+      const absl::Status differs = differ("the address", other.traits.host, traits.host);
+      return absl::Status(
+          differs.code(),
+          absl::StrCat(differs.message(), "; other machines cannot reach a loopback address: give ",
+                       IsLoopback(traits.host) ? "this node" : absl::StrCat("node ", n),
+                       " --in-pool-address, or the coordinator's real address"));
+    }
     if (other.traits.version != traits.version)
       return differ("the version", other.traits.version, traits.version);
   }

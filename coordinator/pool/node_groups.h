@@ -130,6 +130,9 @@ class NodeGroups {
     std::vector<Node> nodes;
     std::string group;
     absl::Time since;
+    // Why the last node that did not agree with the others was refused. Empty since the pool was
+    // complete.
+    std::string disagreement = {};
 
     bool complete() const;
     // What the pool waits for, as a text, if it has no group or one that is coming back.

@@ -19,6 +19,7 @@
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/stop_signals.h"
+#include "common/base/thread_limit.h"
 #include "common/command_line/output_end.h"
 #include "common/command_line/standard_files.h"
 #include "common/command_line/stop_deadline.h"
@@ -127,6 +128,8 @@ int Run(Flags flags) {
   RaiseFileLimit();
   const Logger log(flags.server.log);
   for (const std::string& line : flags.misspelt) log.Warning(line);
+  if (const absl::Status threads = CheckThreads(CoordinatorThreadsNeeded()); !threads.ok())
+    return Refuse(log, threads);
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
   KeepGrpcLibrary();
@@ -182,6 +185,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   longhaul::KeepStandardFiles();
   longhaul::IgnoreFileSizeSignal();
+  longhaul::ShareFilesWithGroupZero();
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::EndProgram(

@@ -12,6 +12,7 @@
 #include "common/http/openness.h"
 #include "common/http/server.h"
 #include "common/io/file_util.h"
+#include "common/io/posix_filesystem.h"
 #include "common/logging/flag_error.h"
 #include "common/rpc/listener.h"
 #include "coordinator/store/data_folder.h"
@@ -142,6 +143,12 @@ absl::StatusOr<std::unique_ptr<MetaStore>> OpenDatabase(FileSystem& fs, const st
                                                         const Logger& log,
                                                         SlowOperations* operations) {
   LH_ASSIGN_OR_RETURN(std::unique_ptr<MetaStore> meta, OpenMeta(fs, data_dir, operations));
+  if (!CanSyncFolders(JobsFolder(data_dir))) {
+    log.Warning(absl::StrCat(
+        "--data-dir ", data_dir,
+        ": its file system cannot sync folders: a power failure of the machine may lose the names "
+        "of new files, and with them jobs, rounds and checkpoints; a local disk does not"));
+  }
   LH_RETURN_IF_ERROR(CheckFolders(fs, data_dir, *meta, log));
   return meta;
 }

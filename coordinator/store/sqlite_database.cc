@@ -134,7 +134,13 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::
   int code = SQLITE_OK;
   {
     const SlowOperations::Operation operation(operations, "open", path);
-    if (path != kInMemory) LH_RETURN_IF_ERROR(CheckFiles(path));
+    if (path != kInMemory) {
+      LH_RETURN_IF_ERROR(CheckFiles(path));
+      // SQLite would never let the group write. Its other files get the mode of this one. (To close
+      // a file that is there would release its locks.)
+      const int made = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0664);
+      if (made >= 0) close(made);
+    }
     database = Connect(path, path, operations, &code);
   }
   if (code != SQLITE_OK) return database->Error();

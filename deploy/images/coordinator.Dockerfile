@@ -22,7 +22,7 @@ COPY deploy/images/coordinator.packages deploy/images/install.sh /tmp/
 RUN sh /tmp/install.sh /tmp/coordinator.packages && rm /tmp/* \
  && groupadd --system --gid 10001 longhaul \
  && useradd --system --uid 10001 --gid longhaul --home-dir /var/lib/longhaul --shell /usr/sbin/nologin longhaul \
- && install -d -o longhaul -g longhaul -m 0750 /var/lib/longhaul
+ && install -d -o longhaul -g root -m 0770 /var/lib/longhaul
 COPY --from=build /build/bin/longhaul-coordinator /build/bin/longhaul /build/bin/longhaul-sentencepiece /usr/local/bin/
 COPY deploy/images/healthcheck /usr/local/bin/healthcheck
 LABEL org.opencontainers.image.title="longhaul-coordinator" \

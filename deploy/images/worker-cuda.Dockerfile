@@ -29,7 +29,7 @@ COPY deploy/images/worker.packages deploy/images/install.sh /tmp/
 RUN sh /tmp/install.sh /tmp/worker.packages && rm /tmp/* \
  && groupadd --system --gid 10001 longhaul \
  && useradd --system --uid 10001 --gid longhaul --home-dir /data --shell /usr/sbin/nologin longhaul \
- && install -d -m 0755 /data && install -d -m 0750 -o longhaul -g longhaul /state
+ && install -d -m 0755 /data && install -d -m 0770 -o longhaul -g root /state
 COPY --from=build /runtime/ /
 COPY --from=build /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /build/bin/longhaul-sentencepiece /usr/local/bin/
 COPY --from=build /build/lib/ /usr/local/lib/

@@ -49,6 +49,16 @@ class ChartTest(unittest.TestCase):
             self.assertEqual(rendered.returncode, 0, rendered.stderr)
             self.assertEqual((PLAIN / name).read_text().split("\n", 1)[1], rendered.stdout, "run deploy/helm/render.sh --write")
 
+    def test_users_and_groups_may_be_left_to_the_platform(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as values:
+            values.write("securityContext: {fixedIds: false}\n")
+            values.flush()
+            rendered = render(values.name)
+        self.assertEqual(rendered.returncode, 0, rendered.stderr)
+        for word in ("runAsUser", "runAsGroup", "fsGroup:", "10001"):
+            self.assertNotIn(word, rendered.stdout)
+        self.assertEqual(rendered.stdout.count("runAsNonRoot: true"), 2)
+
     def test_kubernetes_takes_every_object(self):
         result = validate("manifests", *PLAIN.glob("*.yaml"))
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)

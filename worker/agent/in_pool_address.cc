@@ -9,9 +9,12 @@
 #include <cerrno>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/host_port.h"
 #include "common/base/resolved_address.h"
 #include "common/base/status_macros.h"
@@ -75,6 +78,30 @@ absl::StatusOr<std::string> AddressTowards(absl::string_view address) {
     failed = own.status();
   }
   return absl::UnavailableError(absl::StrCat(address, ": ", failed.message()));
+}
+
+absl::StatusOr<std::string> OuterAddress() {
+  // Addresses for documents, which are behind the default route, if there is one.
+  for (const char* const beyond : {"192.0.2.1:9", "[2001:db8::1]:9"}) {
+    const absl::StatusOr<std::string> own = AddressTowards(beyond);
+    if (own.ok() && !own->empty() && !IsLoopback(*own)) return own;
+  }
+  ifaddrs* interfaces = nullptr;
+  if (getifaddrs(&interfaces) != 0) return absl::ErrnoToStatus(errno, "listing the interfaces");
+  const absl::Cleanup free = [interfaces] { freeifaddrs(interfaces); };
+  std::vector<std::string> of_ipv4, of_ipv6;
+  for (const ifaddrs* next = interfaces; next != nullptr; next = next->ifa_next) {
+    const std::string text = TextOf(next->ifa_addr).value_or("");
+    const bool up = (next->ifa_flags & IFF_UP) != 0 && (next->ifa_flags & IFF_LOOPBACK) == 0;
+    if (!up || text.empty() || absl::StartsWith(text, "169.254.") || absl::StartsWith(text, "fe80"))
+      continue;
+    (next->ifa_addr->sa_family == AF_INET ? of_ipv4 : of_ipv6).push_back(text);
+  }
+  const std::vector<std::string>& found = of_ipv4.empty() ? of_ipv6 : of_ipv4;
+  if (found.size() == 1) return found[0];
+  return absl::NotFoundError(found.empty() ? "this machine has no other address"
+                                           : absl::StrCat("this machine has several addresses: ",
+                                                          absl::StrJoin(found, ", ")));
 }
 
 absl::StatusOr<std::string> InterfaceOf(const std::string& address) {

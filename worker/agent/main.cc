@@ -9,11 +9,13 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "common/base/exit_code.h"
 #include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/stop_signals.h"
+#include "common/base/thread_limit.h"
 #include "common/command_line/output_end.h"
 #include "common/command_line/standard_files.h"
 #include "common/command_line/stop_deadline.h"
@@ -94,6 +96,13 @@ int RunWorker(WorkerFlags flags) {
   AgentOptions options = std::move(flags.agent);
   StartLog(flags, options);
   for (const std::string& line : flags.misspelt) options.log.Warning(line);
+  if (const absl::Status able =
+          CheckThreads(AgentThreadsNeeded(options.ranks, flags.site.threads.value_or(1)));
+      !able.ok()) {
+    options.log.Error(
+        absl::StrCat(able.message(), "; fewer --ranks or --threads need fewer of them"));
+    return StartExitCode(able);
+  }
   SendProtobufLogTo(options.log);
   SendGrpcLogTo(options.log);
   signal(SIGPIPE, SIG_IGN);
@@ -140,6 +149,7 @@ int RunWorker(WorkerFlags flags) {
 int main(int argc, char** argv) {
   longhaul::KeepStandardFiles();
   longhaul::IgnoreFileSizeSignal();
+  longhaul::ShareFilesWithGroupZero();
   int exit_code = 0;
   std::optional<longhaul::WorkerFlags> flags = longhaul::ParseWorkerFlags(argc, argv, &exit_code);
   if (!flags.has_value()) return longhaul::ExitAfterOutput(exit_code, std::cout, std::cerr);

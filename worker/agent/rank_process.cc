@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "common/base/compute_environment.h"
+
 extern char** environ;
 
 namespace longhaul {
@@ -44,13 +46,6 @@ struct Pipe {
   }
 };
 
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  for (std::string& s : strings) result.push_back(s.data());
-  result.push_back(nullptr);
-  return result;
-}
-
 // `lines`: the descriptor of its standard error. Negative: that of this process.
 absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int report, int lines) {
   posix_spawn_file_actions_t actions;
@@ -61,9 +56,7 @@ absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int 
   posix_spawn_file_actions_adddup2(&actions, report, kReportDescriptor);
   std::vector<std::string> arguments = {options.program};
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
-  // These variables come first, since the first one of a name counts.
-  std::vector<std::string> environment = options.environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) environment.push_back(*entry);
+  ComputeEnvironment environment = ComputeEnvironmentOf(environ, options.environment);
   // The agent blocks the signals that end a rank, so they must be unblocked for it.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
@@ -74,8 +67,9 @@ absl::StatusOr<pid_t> Spawn(const RankProcess::Options& options, int input, int 
   posix_spawnattr_setpgroup(&attributes, 0);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   pid_t pid;
-  const int error = posix_spawn(&pid, options.program.c_str(), &actions, &attributes,
-                                Pointers(arguments).data(), Pointers(environment).data());
+  const int error =
+      posix_spawn(&pid, options.program.c_str(), &actions, &attributes,
+                  PointersTo(arguments).data(), PointersTo(environment.variables).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return absl::ErrnoToStatus(error, "starting " + options.program);

@@ -30,7 +30,7 @@ class RankProcess {
   struct Options {
     std::string program;
     std::vector<std::string> arguments;
-    // NAME=VALUE, added to this process's own environment.
+    // NAME=VALUE, added to what stays of this process's own environment (ComputeEnvironmentOf).
     std::vector<std::string> environment;
     // What the process reads on its standard input.
     std::string input;

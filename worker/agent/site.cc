@@ -13,7 +13,9 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "common/base/compute_environment.h"
 #include "common/base/counted.h"
 #include "common/base/host_port.h"
 #include "common/base/names.h"
@@ -21,6 +23,7 @@
 #include "common/device/cuda_module.h"
 #include "common/logging/flag_error.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/proxy.h"
 #include "worker/agent/in_pool_address.h"
 #include "worker/agent/node_identity.h"
 #include "worker/cores/busy_cores.h"
@@ -81,6 +84,7 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
   if (const absl::Status address = CheckAddress(options.coordinator); !address.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--coordinator: ", address.message()));
   }
+  LH_RETURN_IF_ERROR(ProxyOf(options.coordinator).status());
   std::error_code error;
   if (options.data_dir.empty()) {
     return absl::NotFoundError(
@@ -119,6 +123,25 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
                    ", and this machine has ", Counted(devices, "GPU")));
 }
 
+// A coordinator on this machine is reached over loopback, and so is no other node. Replaces the
+// address where the user has allowed plaintext on others, else says what may be wrong.
+void LeaveLoopback(AgentOptions& options) {
+  const std::string how =
+      absl::StrCat("the coordinator is reached over the loopback address ", options.in_pool_address,
+                   ", at which other machines do not reach this node");
+  const absl::StatusOr<std::string> outer = OuterAddress();
+  if (outer.ok() && options.allow_plaintext_beyond_localhost) {
+    options.in_pool_address = *outer;
+    options.log.Info(absl::StrCat(how, ": the pool's other nodes get ", *outer,
+                                  "; --in-pool-address names another one"));
+    return;
+  }
+  options.log.Warning(
+      absl::StrCat(how, ": if the pool has nodes on other machines, give --in-pool-address",
+                   outer.ok() ? absl::StrCat(" ", *outer, " and --allow-plaintext-beyond-localhost")
+                              : absl::StrCat(" (", outer.status().message(), ")")));
+}
+
 // Determines how the pool's other nodes reach this one and verify it.
 absl::Status PrepareNode(const SiteChoice& choice, AgentOptions& options) {
   LH_ASSIGN_OR_RETURN(const NodeIdentity identity,
@@ -141,6 +164,7 @@ absl::Status PrepareNode(const SiteChoice& choice, AgentOptions& options) {
                                                     "; give the address of this machine")));
     }
     options.in_pool_address = *std::move(address);
+    if (IsLoopback(options.in_pool_address)) LeaveLoopback(options);
   }
   LH_ASSIGN_OR_RETURN(options.in_pool_interface,
                       OfFlag(flag, InterfaceOf(options.in_pool_address)));
@@ -187,6 +211,14 @@ void ChooseCores(const SiteChoice& choice, AgentOptions& options) {
   if (host.ok()) options.log.Info(Describe(*host, options.cores));
 }
 
+void TellRemovedVariables(const Logger& log) {
+  const ComputeEnvironment environment = ComputeEnvironmentOf(environ, {});
+  if (environment.removed.empty()) return;
+  log.Info(absl::StrCat("the ranks' environment is without ",
+                        absl::StrJoin(environment.removed, ", "),
+                        ": --threads and --bind-cores decide on threads and cores"));
+}
+
 }  // namespace
 
 absl::Status PrepareSite(const SiteChoice& choice, AgentOptions& options) {
@@ -194,6 +226,7 @@ absl::Status PrepareSite(const SiteChoice& choice, AgentOptions& options) {
   LH_RETURN_IF_ERROR(CheckOptions(choice, options));
   LH_RETURN_IF_ERROR(PrepareNode(choice, options));
   ChooseCores(choice, options);
+  TellRemovedVariables(options.log);
   options.capabilities = CapabilitiesOn(options.device);
   return absl::OkStatus();
 }

@@ -23,6 +23,7 @@
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
+#include "common/base/thread_limit.h"
 #include "common/base/thread_team.h"
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "common/command_line/output_end.h"
@@ -311,6 +312,10 @@ int RunRank(const RankFlags& flags, const sigset_t& signals, const Logger& of_ra
   // touches them first.
   if (const absl::Status bound = BindToProcessors(flags.cpus); !bound.ok())
     of_rank.Warning(absl::StrCat("not bound to its cores: ", bound.message()));
+  if (const absl::Status threads = CheckThreads(RankThreadsNeeded(flags.threads)); !threads.ok()) {
+    of_rank.Error(threads.message());
+    return kRankRestart;
+  }
   SendProtobufLogTo(of_rank);
   SendGrpcLogTo(of_rank);
   KeepGrpcLibrary();

@@ -3,6 +3,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/channel.h"
+#include "common/rpc/proxy.h"
 #include "common/wire/proto_values.h"
 
 namespace longhaul::session {
@@ -77,6 +78,7 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, const PoolIdentity& sel
     if (!fragment.endpoint().empty()) {
       const absl::Status address = CheckAddress(fragment.endpoint());
       if (!address.ok()) return Bad("an endpoint: " + std::string(address.message()));
+      LH_RETURN_IF_ERROR(ProxyOf(fragment.endpoint()).status());
     }
     FragmentPlan item{.schedule = {.first_push_step = fragment.first_push_step(),
                                    .period = fragment.period(),

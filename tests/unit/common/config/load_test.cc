@@ -1,5 +1,6 @@
 #include "common/config/load.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/config/job_spec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -89,6 +90,60 @@ TEST(LoadTest, OverridesReplaceValuesAndMakeGroups) {
   EXPECT_EQ(spec.sync().down().codec(), v1::FP32);
   EXPECT_EQ(spec.pools().names_size(), 2);
   EXPECT_EQ(spec.data().text().path(), "/a, b#c");
+}
+
+TEST(LoadTest, AnOverrideOfATextFieldIsThatText) {
+  for (const char* const text : {"[old] corpus",
+                                 "/a/[old] b",
+                                 "Vol: 1",
+                                 "{draft}",
+                                 "- dash",
+                                 "*",
+                                 "&a",
+                                 "!b",
+                                 "%c",
+                                 "@d",
+                                 "`e",
+                                 "|",
+                                 ">",
+                                 "a #1",
+                                 "# b",
+                                 "a=b",
+                                 "trailing ",
+                                 " leading",
+                                 "2026",
+                                 "007",
+                                 "1e3",
+                                 "0x1f",
+                                 "true",
+                                 "no",
+                                 "null",
+                                 "~",
+                                 ".inf",
+                                 "2001-01-01",
+                                 "it's",
+                                 "a\\b",
+                                 "ünï",
+                                 "a: [",
+                                 "?",
+                                 ":",
+                                 "line\nfeed",
+                                 "<<"}) {
+    const auto spec = ParseJobSpec("name: a", {absl::StrCat("data.text.path=", text)});
+    ASSERT_TRUE(spec.ok()) << text << ": " << spec.status();
+    EXPECT_EQ(spec->data().text().path(), text);
+  }
+  const auto path = [](const char* value) {
+    return ParseJobSpec("name: a", {absl::StrCat("data.text.path=", value)})
+        .value()
+        .data()
+        .text()
+        .path();
+  };
+  EXPECT_EQ(path(R"("a\tb")"), "a\tb");
+  EXPECT_EQ(path("'2026'"), "2026");
+  // As by null in YAML text before: the field counts as left out.
+  EXPECT_EQ(path(""), "");
 }
 
 TEST(LoadTest, OverrideReplacesAnotherMemberOfTheOneof) {

@@ -1,5 +1,7 @@
 #include "common/http/server.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -46,6 +48,24 @@ TEST(HttpServerTest, ServesThePagesThatItIsGiven) {
   EXPECT_THAT(HttpGet(server->port(), "/echo?a=1&word=%3Cx%3E"), EndsWith("\r\n<x>|"));
   for (const char* other : {"/other", "/echo/below", "/echo2"}) {
     EXPECT_THAT(HttpGet(server->port(), other), StartsWith("HTTP/1.1 404 ")) << other;
+  }
+}
+
+// Those of an IPv6-only pod, too: its probes ask the pod's address.
+TEST(HttpServerTest, AllAddressesAreThoseOfBothFamilies) {
+  const int probe = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 own{.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+  const bool has_ipv6 =
+      probe >= 0 && bind(probe, reinterpret_cast<sockaddr*>(&own), sizeof(own)) == 0;
+  if (probe >= 0) close(probe);
+  for (const char* const all : {"0.0.0.0", "::"}) {
+    const auto server = HttpServer::Start({.address = all}, Probes()).value();
+    EXPECT_THAT(HttpGet(server->port(), "/healthz"), StartsWith("HTTP/1.1 200 ")) << all;
+    if (!has_ipv6) continue;
+    const int client = socket(AF_INET6, SOCK_STREAM, 0);
+    own.sin6_port = htons(static_cast<uint16_t>(server->port()));
+    EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0) << all;
+    close(client);
   }
 }
 

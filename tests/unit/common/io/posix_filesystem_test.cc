@@ -12,6 +12,16 @@
 namespace longhaul {
 namespace {
 
+// Linux's own file system of processes has no sync for folders, as SMB has none.
+TEST(PosixFileSystemTest, AFolderThatCannotBeSyncedIsNoError) {
+  EXPECT_FALSE(CanSyncFolders("/proc"));
+  EXPECT_TRUE(MakePosixFileSystem()->SyncDir("/proc").ok());
+  const TempDir folder;
+  EXPECT_TRUE(CanSyncFolders(folder.path()));
+  EXPECT_TRUE(MakePosixFileSystem()->SyncDir(folder.path()).ok());
+  EXPECT_FALSE(MakePosixFileSystem()->SyncDir(folder.Join("none")).ok());
+}
+
 // It may pass, and nothing was damaged: as when the disk is full.
 TEST(PosixFileSystemTest, AFileThatMayNotBecomeLargerIsNoRoom) {
   const TempDir folder;

@@ -38,7 +38,7 @@ struct CliRunner {
   Terminal* screen = nullptr;  // Where bars and live tables are drawn.
   Clock* time = nullptr;       // Null: the system's.
   bool broken_output = false;  // Nothing can be written to it.
-  std::function<void()> before_client = [] {};
+  std::function<absl::Status()> before_client = [] { return absl::OkStatus(); };
 
   CliResult operator()(const std::vector<std::string>& args) const {
     std::istringstream in(input);

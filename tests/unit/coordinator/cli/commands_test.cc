@@ -333,7 +333,10 @@ TEST_F(CommandsTest, TextThatCannotBeSentIsAWrongArgument) {
 TEST_F(CommandsTest, OnlyACommandThatCallsKeepsTheLibraryOfCalls) {
   fake_.Start();
   int kept = 0;
-  run_.before_client = [&kept] { ++kept; };
+  run_.before_client = [&kept] {
+    ++kept;
+    return absl::OkStatus();
+  };
   EXPECT_EQ(run_({"--version"}).exit, 0);
   EXPECT_EQ(run_({"get", "--help"}).exit, 0);
   EXPECT_EQ(run_({"contexts"}).exit, 0);

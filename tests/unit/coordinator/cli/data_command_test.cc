@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "cli_runner.h"
@@ -39,6 +40,19 @@ TEST_F(DataCommandTest, TellsWhatFilesAreAndHoldTogether) {
   EXPECT_THAT(table.out, HasSubstr("DOCUMENTS"));
   EXPECT_THAT(table.out, HasSubstr("Sample of "));
   EXPECT_EQ(table.out.find('\x1b'), std::string::npos);
+}
+
+TEST_F(DataCommandTest, NamesMayBeginAndEndWithBrackets) {
+  Write("[old]", "some text\n");
+  Write("b.txt", "abc\n");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(dir_.path());
+  const CliResult result =
+      run_({"data", "check", "[old]", "b.txt", "--format", "text", "-o", "json"});
+  std::filesystem::current_path(before);
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(result.envelope()["data"]["files"].size(), 2u);
+  EXPECT_EQ(result.envelope()["data"]["files"][0]["path"], "./[old]");
 }
 
 TEST_F(DataCommandTest, DamageIsAnErrorThatComesWithTheData) {

@@ -154,6 +154,14 @@ TEST_F(NodeGroupsTest, AnAddressOfOneMachineIsNotReachedFromAnother) {
   const absl::Status status = Join("n2", {.nodes = 3, .host = "10.0.0.2"});
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(status.message(), HasSubstr("the address is 127.0.0.1 on node 0"));
+  EXPECT_THAT(status.message(), HasSubstr("give node 0 --in-pool-address"));
+  // The nodes that wait are told, too, until the pool is complete.
+  EXPECT_THAT(groups_.PlaceOf("a", "n0")->missing,
+              HasSubstr("node 2 of 3; a node was refused: nodes of pool a disagree"));
+  EXPECT_THAT(groups_.forming()[0].missing, HasSubstr("--in-pool-address"));
+  EXPECT_TRUE(Join("n2", {.nodes = 3, .host = "127.0.0.3"}).ok());
+  groups_.Leave("a", "n2", now_);
+  EXPECT_EQ(groups_.PlaceOf("a", "n0")->missing, "node 2 of 3");
 }
 
 TEST_F(NodeGroupsTest, NamesBothThatDisagree) {

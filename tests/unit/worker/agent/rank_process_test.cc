@@ -51,6 +51,18 @@ TEST(RankProcessTest, ReadsItsInputAndReports) {
   EXPECT_EQ(run.reports[0].job_id(), "hello-42");
 }
 
+// A binding that a batch system exports would put all threads of a rank on one core.
+TEST(RankProcessTest, SettingsOfOpenMpDoNotReachARank) {
+  setenv("OMP_PROC_BIND", "true", 1);
+  setenv("GOMP_CPU_AFFINITY", "0", 1);
+  ShellRank run("echo \"{\\\"jobId\\\": \\\"$OMP_PROC_BIND-$GOMP_CPU_AFFINITY-$MARK\\\"}\" >&3");
+  unsetenv("OMP_PROC_BIND");
+  unsetenv("GOMP_CPU_AFFINITY");
+  run.exited.WaitForNotification();
+  ASSERT_EQ(run.reports.size(), 1u);
+  EXPECT_EQ(run.reports[0].job_id(), "--42");
+}
+
 // More than a pipe holds.
 TEST(RankProcessTest, AProcessThatDoesNotReadItsInputDelaysNobody) {
   ShellRank run(
