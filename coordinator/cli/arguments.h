@@ -52,6 +52,8 @@ struct Arguments {
   bool wait = false, follow = false;
   // list, contexts
   bool names = false;
+  // compare
+  std::vector<std::string> jobs;
   // download, export
   std::string out;
 
