@@ -64,8 +64,9 @@ def option_table(options, with_variables=True):
 
 
 def subcommands(text):
-    section = re.search(r"^Subcommands:\n((?:  .*\n)+)", text, re.M)
-    return re.findall(r"^  (\S+)", section.group(1), re.M) if section else []
+    # The page of `longhaul` has groups of them.
+    sections = re.findall(r"^(?:Subcommands|Jobs|Results|Specs and data|Pools and this machine|Others):\n((?:  .*\n)+)", text, re.M)
+    return [name for section in sections for name in re.findall(r"^  (\S+)", section, re.M)]
 
 
 def cli_commands(program, command=(), of_group=()):

@@ -19,6 +19,19 @@ inline absl::string_view ClipUtf8(absl::string_view text, size_t bytes_max) {
   return text.substr(0, size);
 }
 
+// The same for words that people read: it ends after a whole word, where there is one in its second
+// half, and with "...".
+inline std::string ClipWords(absl::string_view text, size_t bytes_max) {
+  constexpr absl::string_view kMark = " ...";
+  if (text.size() <= bytes_max || bytes_max <= kMark.size())
+    return std::string(ClipUtf8(text, bytes_max));
+  const absl::string_view clipped = ClipUtf8(text, bytes_max - kMark.size());
+  // One more byte: the word may end just there.
+  const size_t end = text.substr(0, clipped.size() + 1).rfind(' ');
+  const bool whole = end != absl::string_view::npos && end > bytes_max / 2;
+  return absl::StrCat(whole ? text.substr(0, end) : clipped, whole ? kMark : kMark.substr(1));
+}
+
 // The bytes of the character with which the text begins. 0: it does not begin with one (RFC 3629).
 inline size_t Utf8Size(absl::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };

@@ -76,8 +76,7 @@ Violations TakeShapeOf(const std::string& folder, const std::string& field, v1::
       spec.model().kind_case() != v1::ModelSpec::KIND_NOT_SET && !spec.model().has_transformer();
   if (spec.model().has_hf() || other || !IsHfFolder(folder)) return {};
   const absl::StatusOr<HfConfig> config = ReadHfConfig(folder);
-  if (!config.ok())
-    return {{field, std::string(config.status().message()), "see config.json there"}};
+  if (!config.ok()) return {{field, std::string(config.status().message()), ""}};
   return TakeShape(*config, *spec.mutable_model()->mutable_transformer());
 }
 

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -19,7 +20,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kSeparateDocuments[] = "longhaul_separate_documents";
-constexpr char kLlama[] = "LlamaForCausalLM", kQwen3[] = "Qwen3ForCausalLM";
+constexpr char kLlama[] = "LlamaForCausalLM", kQwen3[] = "Qwen3ForCausalLM",
+               kMistral[] = "MistralForCausalLM";
 
 // Reads the fields of an object with the types that they should have. Collects all mistakes.
 class Fields {
@@ -27,6 +29,7 @@ class Fields {
   Fields(const Json& json, std::vector<std::string>& wrong) : json_(json), wrong_(wrong) {}
 
   bool Has(const char* name) const { return json_.contains(name) && !json_[name].is_null(); }
+  bool IsNull(const char* name) const { return json_.contains(name) && json_[name].is_null(); }
   int64_t Integer(const char* name, std::optional<int64_t> absent = std::nullopt) const {
     if (Missing(name, absent.has_value())) return absent.value_or(0);
     const Json& value = json_[name];
@@ -75,6 +78,54 @@ class Fields {
   std::vector<std::string>& wrong_;
 };
 
+// What other architectures have that these models do not. The first row whose word is in the name.
+struct OtherArchitecture {
+  const char *word, *reason;
+};
+constexpr OtherArchitecture kOtherArchitectures[] = {
+    {"moe", "it is a mixture of experts"},
+    {"mixtral", "it is a mixture of experts"},
+    {"deepseekv", "it is a mixture of experts with latent attention"},
+    {"gptoss", "it is a mixture of experts"},
+    {"conditionalgeneration",
+     "it has more than a language model; its language model alone may fit"},
+    {"qwen2", "its attention has biases; Qwen3ForCausalLM has none"},
+    {"gpt2", "it has learned positions, LayerNorm and biases"},
+    {"gptneox", "it has LayerNorm, biases and a partial rotation"},
+    {"gptj", "it has LayerNorm, biases and a partial rotation"},
+    {"opt", "it has learned positions, LayerNorm and biases"},
+    {"bloom", "it has ALiBi positions, LayerNorm and biases"},
+    {"mpt", "it has ALiBi positions and LayerNorm"},
+    {"falcon", "it has LayerNorm and parallel blocks"},
+    {"phi3", "its q, k, v and its gate, up are stored as one tensor each"},
+    {"phi", "it has LayerNorm, biases and a partial rotation"},
+    {"gemma", "it has other norms, GELU and a scaled embedding"},
+    {"olmo", "its norms are elsewhere or have no weights"},
+    {"stablelm", "it has LayerNorm and a partial rotation"},
+    {"starcoder", "it has LayerNorm and biases"},
+    {"cohere", "it has LayerNorm and parallel blocks"},
+    {"mamba", "it is not a transformer"},
+    {"rwkv", "it is not a transformer"},
+};
+
+absl::Status Unsupported(const std::string& name) {
+  const std::string lower = absl::AsciiStrToLower(name);
+  std::string reason, next;
+  for (const OtherArchitecture& other : kOtherArchitectures) {
+    if (!reason.empty() || !absl::StrContains(lower, other.word)) continue;
+    reason = absl::StrCat(": ", other.reason);
+  }
+  if (reason.empty()) {
+    next = absl::StrCat("; if it has the layout of Llama by another name, write ", kLlama,
+                        " and model_type llama into a copy of its config.json: tensors that do not "
+                        "fit are named then");
+  }
+  return absl::UnimplementedError(absl::StrCat("architectures: ", name.substr(0, 80),
+                                               " is not supported", reason, "; supported are ",
+                                               kLlama, " (also SmolLM2, TinyLlama), ", kMistral,
+                                               " without a sliding window, and ", kQwen3, next));
+}
+
 absl::StatusOr<std::string> ArchitectureOf(const Json& json) {
   std::string name;
   if (json.contains("architectures") && json["architectures"].is_array() &&
@@ -82,14 +133,14 @@ absl::StatusOr<std::string> ArchitectureOf(const Json& json) {
     name = json["architectures"][0].get<std::string>();
   } else if (json.contains("model_type") && json["model_type"].is_string()) {
     const auto type = json["model_type"].get<std::string>();
-    name = type == "llama" ? kLlama : type == "qwen3" ? kQwen3 : type;
+    name = type == "llama"     ? kLlama
+           : type == "qwen3"   ? kQwen3
+           : type == "mistral" ? kMistral
+                               : type;
   }
-  if (name == kLlama || name == kQwen3) return name;
+  if (name == kLlama || name == kQwen3 || name == kMistral) return name;
   if (name.empty()) return absl::InvalidArgumentError("architectures: is missing");
-  const bool qwen = absl::StartsWithIgnoreCase(name, "qwen3");
-  return absl::UnimplementedError(absl::StrCat(
-      "architectures: ", name.substr(0, 80), " is not supported; the nearest that is: ",
-      qwen ? kQwen3 : kLlama, " (supported: ", kLlama, ", ", kQwen3, ")"));
+  return Unsupported(name);
 }
 
 RopeScaling ScalingOf(const Fields& rope, const std::string& type,
@@ -151,7 +202,21 @@ void RefuseWhatIsLacking(const Json& json, const Fields& top, std::vector<std::s
   }
 }
 
-TransformerShape ShapeOfFields(const Fields& top, bool qwen3) {
+// transformers' default of a Mistral is a window of 4,096. One that has all positions hides
+// nothing.
+void RefuseWindow(const Fields& top, const TransformerShape& shape,
+                  std::vector<std::string>& lacking) {
+  const bool none = top.IsNull("sliding_window");
+  const int64_t window = none ? shape.positions : top.Integer("sliding_window", 4096);
+  if (window >= shape.positions) return;
+  lacking.push_back(
+      absl::StrCat("sliding_window: ", window, " is not supported; up to ", window,
+                   " tokens the model is the same without it: write sliding_window null and "
+                   "max_position_embeddings ",
+                   window, " into a copy of its config.json"));
+}
+
+TransformerShape ShapeOfFields(const Fields& top, bool qwen3, bool mistral) {
   TransformerShape shape{.layers = top.Integer("num_hidden_layers"),
                          .dim = top.Integer("hidden_size"),
                          .heads = top.Integer("num_attention_heads"),
@@ -160,8 +225,10 @@ TransformerShape ShapeOfFields(const Fields& top, bool qwen3) {
                          .norm_eps = top.Number("rms_norm_eps", 1e-6),
                          .qk_norm = qwen3,
                          .tie_embeddings = top.Flag("tie_word_embeddings", /*absent=*/false),
-                         .positions = top.Integer("max_position_embeddings", qwen3 ? 32768 : 2048)};
-  shape.kv_heads = top.Integer("num_key_value_heads", qwen3 ? 32 : shape.heads);
+                         .positions = top.Integer("max_position_embeddings", mistral ? 131072
+                                                                             : qwen3 ? 32768
+                                                                                     : 2048)};
+  shape.kv_heads = top.Integer("num_key_value_heads", mistral ? 8 : qwen3 ? 32 : shape.heads);
   shape.head_dim = top.Integer("head_dim", qwen3 ? 128 : 0);
   if (shape.head_dim == 0 && shape.heads > 0 && shape.dim % shape.heads == 0)
     shape.head_dim = shape.dim / shape.heads;
@@ -196,8 +263,10 @@ absl::StatusOr<HfConfig> ParseHfConfig(absl::string_view text) {
   LH_ASSIGN_OR_RETURN(const std::string architecture, ArchitectureOf(json));
   std::vector<std::string> wrong, lacking;
   const Fields top(json, wrong);
-  HfConfig config{.shape = ShapeOfFields(top, architecture == kQwen3)};
+  const bool mistral = architecture == kMistral;
+  HfConfig config{.shape = ShapeOfFields(top, architecture == kQwen3, mistral), .mistral = mistral};
   ReadRope(json, top, config.shape, wrong, lacking);
+  if (mistral) RefuseWindow(top, config.shape, lacking);
   RefuseWhatIsLacking(json, top, lacking);
   config.bos = top.Tokens("bos_token_id");
   config.eos = top.Tokens("eos_token_id");
@@ -272,8 +341,13 @@ std::string WriteHfConfig(const HfConfig& config, ElementType type) {
   const char* const dtype = type == ElementType::kBf16 ? "bfloat16" : "float32";
   using OrderedJson = nlohmann::ordered_json;
   OrderedJson json = {
-      {"architectures", {shape.qk_norm ? kQwen3 : kLlama}},
-      {"model_type", shape.qk_norm ? "qwen3" : "llama"},
+      {"architectures",
+       {shape.qk_norm    ? kQwen3
+        : config.mistral ? kMistral
+                         : kLlama}},
+      {"model_type", shape.qk_norm    ? "qwen3"
+                     : config.mistral ? "mistral"
+                                      : "llama"},
       {"attention_bias", false},
       {"attention_dropout", 0.0},
       {"bos_token_id", OrderedJson::parse(config.bos)},
@@ -298,6 +372,9 @@ std::string WriteHfConfig(const HfConfig& config, ElementType type) {
       {"vocab_size", shape.vocab}};
   if (shape.qk_norm) {
     json["use_sliding_window"] = false;
+  } else if (config.mistral) {
+    json["sliding_window"] = nullptr;  // Absent, it would be 4,096.
+    json.erase("attention_bias");
   } else {
     json["mlp_bias"] = false;
   }

@@ -22,13 +22,16 @@ struct HfConfig {
   TransformerShape shape;
   // JSON of bos_token_id, eos_token_id, pad_token_id: a number, a list of numbers, or null.
   std::string bos = "null", eos = "null", pad = "null";
+  // It is a MistralForCausalLM without a sliding window: the layout of Llama by another name, which
+  // an export keeps.
+  bool mistral = false;
   // It was trained with data.separate_documents. Written, if so, as a field of its own, which
   // transformers keeps and does not use.
   bool separate_documents = false;
 };
 
 // INVALID_ARGUMENT: not JSON, or fields are missing or impossible. UNIMPLEMENTED: the architecture
-// is not supported (the nearest supported one is named), or some of its settings are not. The
+// is not supported (the message says what can be done), or some of its settings are not. The
 // message names all of them.
 absl::StatusOr<HfConfig> ParseHfConfig(absl::string_view json);
 
@@ -48,7 +51,8 @@ absl::StatusOr<std::vector<int64_t>> ParseEndTokens(absl::string_view json);
 std::vector<std::string> DifferencesFrom(const HfConfig& config, const TransformerShape& wanted);
 
 // A config.json for transformers 4 and 5: that of Qwen3ForCausalLM with qk_norm, otherwise that of
-// LlamaForCausalLM. `type` is the type of the stored parameters.
+// LlamaForCausalLM, or of MistralForCausalLM if the model was one. `type` is the type of the stored
+// parameters.
 std::string WriteHfConfig(const HfConfig& config, ElementType type);
 
 }  // namespace longhaul

@@ -133,6 +133,8 @@ absl::StatusOr<HfExport> WriteAll(FileSystem& fs, const ModelLayout& layout,
       if (config.bos == "null") config.bos = like->bos;
       if (config.eos == "null") config.eos = like->eos;
       if (config.pad == "null") config.pad = like->pad;
+      // What trained as a Llama layout is exported as what it was.
+      config.mistral = like->mistral && DifferencesFrom(*like, config.shape).empty();
     }
   }
   const std::vector<std::vector<Source>> shards = Shards(layout, options);

@@ -21,7 +21,8 @@ struct HfExportOptions {
   // The most bytes of tensors in a file. A larger tensor has a file alone.
   int64_t file_bytes_max = 5'000'000'000;
   // A Hugging Face folder whose tokenizer and generation_config.json are copied. Its config.json
-  // gives the special tokens if `config` does not. Empty: none.
+  // gives the special tokens if `config` does not, and the architecture's name (HfConfig.mistral)
+  // if it describes the same model. Empty: none.
   std::string like;
 };
 

@@ -152,6 +152,16 @@ absl::StatusOr<bool> SameValues(const HfParameters::Source& a, const HfParameter
   return true;
 }
 
+// A model that ties its embeddings may be stored with the output's matrix alone: of two names for
+// one tensor, writers keep one.
+void NameTied(Stored& stored) {
+  const auto output = stored.find(kOutput);
+  if (output == stored.end() || stored.contains(kEmbeddings)) return;
+  const HfParameters::Source source = output->second;
+  stored.erase(output);
+  stored.emplace(kEmbeddings, source);
+}
+
 // A model that ties its embeddings may be stored with the output's beside them. If these differ,
 // transformers uses both, whatever config.json says; so it is asked which is meant.
 absl::Status CheckTied(const std::string& folder, const Stored& stored) {
@@ -183,7 +193,10 @@ absl::StatusOr<std::vector<std::vector<HfParameters::Source>>> SourcesOf(const s
   std::vector<std::vector<HfParameters::Source>> units;
   std::vector<std::string> missing, misshapen, surplus, sentences;
   const bool tied = Ties(layout);
-  if (tied) LH_RETURN_IF_ERROR(CheckTied(folder, stored));
+  if (tied) {
+    LH_RETURN_IF_ERROR(CheckTied(folder, stored));
+    NameTied(stored);
+  }
   for (const UnitLayout& unit : layout.units) {
     std::vector<HfParameters::Source>& sources = units.emplace_back();
     for (const TensorLayout& wanted : unit.tensors) {

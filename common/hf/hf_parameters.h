@@ -21,7 +21,8 @@ absl::StatusOr<std::vector<std::string>> HfFilesOf(const std::string& folder);
 // Reads the headers and finds every tensor of `layout`. NOT_FOUND: no such folder or file.
 // INVALID_ARGUMENT: a file is not a safetensors file, the index is malformed, or tensors are
 // missing, surplus, of another shape or of another type. Each is named (at most 40 of a kind).
-// lm_head.weight beside tied embeddings and buffers of rotary positions are not surplus. Blocks.
+// lm_head.weight beside tied embeddings and buffers of rotary positions are not surplus; of tied
+// embeddings lm_head.weight may be the only name. Blocks.
 absl::StatusOr<std::unique_ptr<InitialParameters>> OpenHfParameters(const std::string& folder,
                                                                     const ModelLayout& layout);
 

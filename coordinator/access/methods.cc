@@ -18,6 +18,7 @@ constexpr MethodRule kRules[] = {
     {"/longhaul.v1.JobService/DownloadCheckpoint", Need::kViewer},
     {"/longhaul.v1.JobService/DeleteJob", Need::kSubmitter, /*audited=*/true},
     {"/longhaul.v1.JobService/ListEvents", Need::kViewer},
+    {"/longhaul.v1.CurveService/GetCurves", Need::kViewer},
     {"/longhaul.v1.UploadService/FindFolder", Need::kSubmitter},
     {"/longhaul.v1.UploadService/PrepareUpload", Need::kSubmitter, /*audited=*/true},
     {"/longhaul.v1.UploadService/UploadFile", Need::kSubmitter, /*audited=*/true,

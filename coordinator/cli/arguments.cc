@@ -11,12 +11,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/jsonl_line.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/usage_fault.h"
 #include "common/command_line/value_checks.h"
 #include "coordinator/cli/certificate_authority.h"
 #include "coordinator/cli/help_examples.h"
+#include "coordinator/cli/other_words.h"
 #include "coordinator/cli/pause.h"
 #include "coordinator/cli/results.h"
 #include "coordinator/cli/simulate.h"
@@ -280,16 +282,30 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
       *AddJobCommand(app, arguments, "wait",
                      "Wait until a job has ended and show it; the exit code tells how it ended"),
       arguments);
+  app.add_subcommand("top", "Show jobs and pools live in the terminal; q quits");
   AddLogs(app, arguments);
   AddJobCommand(app, arguments, "cancel", "Stop a job permanently; its last commit is kept")
       ->add_option("--reason", arguments.reason, "Reason to record with the job");
   AddPauseCommands(app, arguments);
-  app.add_subcommand("pools", "List pools");
   AddJobCommand(app, arguments, "checkpoints", "List the checkpoints of a job");
-  AddCerts(app, arguments);
   AddResultCommands(app, arguments);
-  app.add_subcommand("top", "Show jobs and pools live in the terminal; q quits");
+  app.add_subcommand("compare", "Compare the losses and specs of jobs, or plot those of one job")
+      ->add_option("JOB", arguments.jobs, "Names or ids of the jobs")
+      ->required();
+  AddExport(app, arguments);
+  // Their options are those of longhaul-lm, which gets the words as they are.
+  for (const auto& [name, about] :
+       {std::pair("eval", "Loss of a job's checkpoint, or of a Hugging Face model"),
+        std::pair("sample",
+                  "Continue a prompt with a job's checkpoint, or a Hugging Face model")}) {
+    CLI::App* command = app.add_subcommand(name, about);
+    command->fallthrough(false)->prefix_command();
+    command->set_help_flag();
+  }
   AddSpec(app, arguments);
+  AddData(app, arguments.data);
+  AddSimulate(app, arguments.simulate);
+  app.add_subcommand("pools", "List pools");
   CLI::App* doctor = app.add_subcommand(
       "doctor",
       "Find problems with this machine, the coordinator and the connection to it, or with the "
@@ -303,22 +319,32 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
       ->type_name("DIR");
   app.add_subcommand("contexts", "List the coordinators in your configuration file")
       ->add_flag("--names", arguments.names, "Print only names, one per line");
-  AddExport(app, arguments);
-  // Their options are those of longhaul-lm, which gets the words as they are.
-  for (const auto& [name, about] :
-       {std::pair("eval", "Loss of a checkpoint or Hugging Face model"),
-        std::pair("sample", "Continue a prompt with a checkpoint or Hugging Face model")}) {
-    CLI::App* command = app.add_subcommand(name, about);
-    command->fallthrough(false)->prefix_command();
-    command->set_help_flag();
-  }
-  AddData(app, arguments.data);
-  AddSimulate(app, arguments.simulate);
+  AddCerts(app, arguments);
   app.add_subcommand("version", "Show the version of this program");
   app.add_subcommand("completion", "Print a completion script: source <(longhaul completion bash)")
-      ->add_option("SHELL", arguments.shell, "bash or zsh")
+      ->add_option("SHELL", arguments.shell, "bash, zsh or fish")
       ->required()
-      ->check(OneOf({"bash", "zsh"}));
+      ->check(OneOf({"bash", "zsh", "fish"}));
+}
+
+// The order of the groups, and of the commands in each, is that of the help page.
+constexpr std::pair<const char*, const char*> kGroups[] = {
+    {"Jobs", "submit list get watch wait top logs events pause resume cancel delete"},
+    {"Results", "compare checkpoints checkpoint download export eval sample"},
+    {"Specs and data", "spec data simulate"},
+    {"Pools and this machine", "pools doctor contexts certs version completion"},
+};
+
+// Groups the commands of the help page. One that no group names comes last.
+void GroupCommands(CLI::App& app) {
+  for (CLI::App* command : app.get_subcommands({})) {
+    command->group("Others");
+    for (const auto& [group, names] : kGroups) {
+      const std::vector<std::string> all = absl::StrSplit(names, ' ');
+      if (std::find(all.begin(), all.end(), command->get_name()) != all.end())
+        command->group(group);
+    }
+  }
 }
 
 // Below the help of each command. `prefix`: the names of the commands around, each with a space.
@@ -353,6 +379,7 @@ std::unique_ptr<CLI::App> MakeApp(Arguments& arguments) {
   AddGlobalOptions(*app, arguments);
   AddCommands(*app, arguments);
   AddExamples(*app, "");
+  GroupCommands(*app);
   return app;
 }
 
@@ -368,6 +395,22 @@ std::vector<std::string> WithPlainPaths(std::vector<std::string> args) {
   return args;
 }
 
+CliError ExplainToUser(const CLI::App& app, const CLI::ParseError& error,
+                       const std::vector<std::string>& args) {
+  UsageFault fault = ExplainUsage(app, error, args);
+  const bool words = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                     dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  const std::vector<std::string> stray = app.remaining(true);
+  if (!words || stray.empty()) return UsageError(std::move(fault.message), std::move(fault.hint));
+  if (std::string hint = OtherWordHint(app, args); !hint.empty()) {
+    fault.hint = std::move(hint);
+    // `longhaul job get` lacks no JOB: it is no command.
+    if (!absl::StartsWith(stray[0], "-") && stray[0] == args[0])
+      fault.message = absl::StrCat("no such command: ", stray[0]);
+  }
+  return UsageError(std::move(fault.message), std::move(fault.hint));
+}
+
 }  // namespace
 
 std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::string>& args) {
@@ -378,16 +421,14 @@ std::variant<Arguments, Help, CliError> ParseArguments(const std::vector<std::st
   } catch (const CLI::CallForHelp&) {
     const std::vector<std::string> unknown = app->remaining(true);
     if (unknown.empty() || !app->get_subcommands().empty()) return Help{app->help()};
-    UsageFault fault = ExplainUsage(*app, CLI::ExtrasError(unknown), args);
-    return UsageError(std::move(fault.message), std::move(fault.hint));
+    return ExplainToUser(*app, CLI::ExtrasError(unknown), args);
   } catch (const CLI::CallForVersion&) {
     Arguments version;
     version.command = "version";
     version.output = OutputFormatOf(args);
     return version;
   } catch (const CLI::ParseError& e) {
-    UsageFault fault = ExplainUsage(*app, e, args);
-    return UsageError(std::move(fault.message), std::move(fault.hint));
+    return ExplainToUser(*app, e, args);
   }
   for (const CLI::App* at = app.get(); !at->get_subcommands().empty();) {
     at = at->get_subcommands().front();

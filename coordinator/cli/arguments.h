@@ -74,6 +74,8 @@ struct Arguments {
   bool fail_unhealthy = false;
   // list, contexts
   bool names = false;
+  // compare
+  std::vector<std::string> jobs;
   // download, export
   std::string out;
 

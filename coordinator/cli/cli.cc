@@ -13,6 +13,7 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/completion.h"
 #include "coordinator/cli/connection.h"
+#include "coordinator/cli/lm_model.h"
 #include "coordinator/cli/lm_program.h"
 
 namespace longhaul::cli {
@@ -69,7 +70,13 @@ ExitCode RunOrThrow(const std::vector<std::string>& given, const Environment& en
     if (const auto* exit = std::get_if<ExitCode>(&shown)) return *exit;
     return Write(Outcome(std::get<CliError>(std::move(shown))), OutputFormatOf(args), environment);
   }
-  if (IsLmCommand(args)) return Write(Outcome(BecomeLm(args)), OutputFormatOf(args), environment);
+  if (IsLmCommand(args)) {
+    auto words = WithLocalModel(args, environment);
+    if (auto* const error = std::get_if<CliError>(&words))
+      return Write(Outcome(std::move(*error)), OutputFormatOf(args), environment);
+    return Write(Outcome(BecomeLm(std::get<std::vector<std::string>>(std::move(words)))),
+                 OutputFormatOf(args), environment);
+  }
   std::variant<Arguments, Help, CliError> parsed = ParseArguments(args);
   if (const auto* help = std::get_if<Help>(&parsed)) {
     environment.out << help->text << std::flush;

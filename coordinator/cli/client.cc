@@ -125,6 +125,7 @@ Client::Client(std::string address, absl::Duration timeout, ClientAccess access)
   server_ = v1::ServerService::NewStub(channel_);
   logs_ = v1::LogService::NewStub(channel_);
   uploads_ = v1::UploadService::NewStub(channel_);
+  curves_ = v1::CurveService::NewStub(channel_);
 }
 
 absl::StatusOr<v1::SubmitJobResponse> Client::SubmitJob(const v1::SubmitJobRequest& request) {
@@ -176,6 +177,10 @@ absl::StatusOr<v1::Job> Client::ResumeJob(const std::string& job) {
 absl::StatusOr<v1::ListCheckpointsResponse> Client::ListCheckpoints(const std::string& job) {
   return Call(*jobs_, OfJob<v1::ListCheckpointsRequest>(job),
               &v1::JobService::Stub::ListCheckpoints);
+}
+
+absl::StatusOr<v1::GetCurvesResponse> Client::GetCurves(const v1::GetCurvesRequest& request) {
+  return Call(*curves_, request, &v1::CurveService::Stub::GetCurves);
 }
 
 absl::StatusOr<v1::ListPoolsResponse> Client::ListPools() {

@@ -12,6 +12,7 @@
 #include "common/rpc/tls.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/support/sync_stream.h"
+#include "longhaul/v1/curves.grpc.pb.h"
 #include "longhaul/v1/job.grpc.pb.h"
 #include "longhaul/v1/logs.grpc.pb.h"
 #include "longhaul/v1/pool.grpc.pb.h"
@@ -79,6 +80,8 @@ class Client {
   absl::Status DownloadCheckpoint(
       const v1::DownloadCheckpointRequest& request, absl::Time deadline,
       const std::function<absl::Status(const v1::DownloadCheckpointResponse&)>& on_chunk);
+  // UNIMPLEMENTED: an earlier version of the coordinator.
+  absl::StatusOr<v1::GetCurvesResponse> GetCurves(const v1::GetCurvesRequest& request);
   absl::StatusOr<v1::FindFolderResponse> FindFolder(const v1::FindFolderRequest& request);
   absl::StatusOr<v1::PrepareUploadResponse> PrepareUpload(const v1::PrepareUploadRequest& request);
   // One stream: `first`, then what `next` gives, at most 1 MiB each, until it gives nothing or the
@@ -115,6 +118,7 @@ class Client {
   std::unique_ptr<v1::ServerService::Stub> server_;
   std::unique_ptr<v1::LogService::Stub> logs_;
   std::unique_ptr<v1::UploadService::Stub> uploads_;
+  std::unique_ptr<v1::CurveService::Stub> curves_;
 };
 
 // Whether the error came from a server, as far as this program can know. False if no server was

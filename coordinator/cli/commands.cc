@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/names.h"
+#include "coordinator/cli/compare.h"
 #include "coordinator/cli/data_command.h"
 #include "coordinator/cli/export.h"
 #include "coordinator/cli/pause.h"
@@ -90,6 +91,7 @@ constexpr Command kCommands[] = {
     {"download", DownloadTo},
     {"events", Events},
     {"delete", Delete},
+    {"compare", Compare},
 };
 
 }  // namespace

@@ -4,9 +4,12 @@
 #include <vector>
 
 #include "CLI/App.hpp"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/cli/arguments.h"
+#include "coordinator/cli/fish_completion.h"
+#include "coordinator/cli/lm_program.h"
 
 namespace longhaul::cli {
 namespace {
@@ -16,13 +19,6 @@ void AppendOptions(const CLI::App& app, std::vector<std::string>* words) {
     for (const std::string& name : option->get_lnames()) words->push_back("--" + name);
     for (const std::string& name : option->get_snames()) words->push_back("-" + name);
   }
-}
-
-bool TakesJob(const CLI::App& command) {
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_name() == "JOB") return true;
-  }
-  return false;
 }
 
 // The words that may follow the command, and whether names of jobs may.
@@ -38,7 +34,8 @@ Words WordsOf(const CLI::App& command, const std::vector<std::string>& global) {
     result.words.push_back(inner->get_name());
     AppendOptions(*inner, &result.words);
   }
-  if (command.get_name() == "completion") result.words.insert(result.words.end(), {"bash", "zsh"});
+  if (command.get_name() == "completion")
+    result.words.insert(result.words.end(), {"bash", "zsh", "fish"});
   return result;
 }
 
@@ -111,10 +108,19 @@ compdef _longhaul longhaul
 
 }  // namespace
 
+bool TakesJob(const CLI::App& command) {
+  if (IsLmCommand({command.get_name()})) return true;
+  for (const CLI::Option* option : command.get_options()) {
+    if (absl::StartsWith(option->get_name(), "JOB")) return true;
+  }
+  return false;
+}
+
 std::string CompletionScript(const std::string& shell) {
   Arguments unused;
   const std::unique_ptr<CLI::App> made = MakeApp(unused);
   const CLI::App& app = *made;
+  if (shell == "fish") return FishCompletion(app);
   if (shell == "zsh") return absl::StrCat("#compdef longhaul\n", WordsFunction(app), kZsh);
   return WordsFunction(app) + kBash;
 }

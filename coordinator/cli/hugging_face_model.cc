@@ -7,6 +7,7 @@
 #include "common/config/data_sources.h"
 #include "common/config/hugging_face_spec.h"
 #include "common/hf/hf_config.h"
+#include "common/hf/hf_model.h"
 #include "common/hf/hf_tokenizer.h"
 #include "common/io/file_content.h"
 
@@ -49,8 +50,11 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
   if (absl::IsNotFound(config.status()) && !dangling) {
     // ResolveJobSpec names what else is missing.
     if (model.transformer().layers() != 0 || !model.transformer().size().empty()) return {};
+    const std::string hub = HubHint(model.hf().path());
     return {{kField, absl::StrCat("no config.json in ", model.hf().path(), " on this machine"),
-             "submit from a machine that has the folder, or write model.transformer in the spec"}};
+             !hub.empty() ? hub
+                          : "submit from a machine that has the folder, or write "
+                            "model.transformer in the spec"}};
   }
   if (!config.ok()) return {{kField, std::string(config.status().message()), ""}};
   std::vector<SpecViolation> violations = TakeShape(*config, *model.mutable_transformer());

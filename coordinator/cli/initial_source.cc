@@ -10,6 +10,7 @@
 #include "common/checkpoint/initial_folder.h"
 #include "common/config/checkpoint_name.h"
 #include "common/config/job_spec.h"
+#include "common/hf/hf_model.h"
 
 namespace longhaul::cli {
 namespace {
@@ -107,7 +108,7 @@ std::variant<InitialSource, CliError> FindInitialSource(const Arguments& argumen
   const std::string path = WholePath(name);
   if (!folder_here) {
     spec.mutable_init()->set_folder(path);
-    return InitialSource{.not_here = there ? "" : path};
+    return InitialSource{.not_here = there ? "" : path, .hub_hint = there ? "" : HubHint(name)};
   }
   const absl::StatusOr<std::vector<SeenFile>> seen = LookAtFolder(fs, path);
   if (!here && absl::IsPermissionDenied(seen.status())) {

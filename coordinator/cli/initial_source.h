@@ -28,6 +28,8 @@ struct InitialSource {
   std::optional<FolderToSend> folder;
   // A path that is no folder here, so that it was taken for one of the coordinator's machine.
   std::string not_here;
+  // What to do if that is the id of a model at the Hugging Face hub (common/hf/hf_model.h).
+  std::string hub_hint;
 };
 
 // Fills in spec.init, and the model's shape if the source is a folder here. Such a folder is

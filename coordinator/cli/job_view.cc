@@ -26,6 +26,19 @@ std::string Took(const v1::Job& job, absl::Time now) {
                       TimeFromProto(job.started_at()));
 }
 
+std::string SubmittedText(const v1::Job& job, const char* form) {
+  if (!job.has_created_at()) return "-";
+  return absl::FormatTime(form, TimeFromProto(job.created_at()), absl::UTCTimeZone());
+}
+
+// Narrow, as `ls` has it: the time of today, else the day of this year, else the month.
+std::string SubmittedDay(const v1::Job& job, absl::Time now) {
+  const auto same = [&](const char* form) {
+    return SubmittedText(job, form) == absl::FormatTime(form, now, absl::UTCTimeZone());
+  };
+  return SubmittedText(job, same("%Y-%m-%d") ? "%H:%MZ" : same("%Y") ? "%b %d" : "%b %Y");
+}
+
 std::string KeptFor(absl::Time until, absl::Time now) {
   if (until <= now) return "being deleted, unless another job starts from its checkpoint";
   return absl::StrCat(DurationText(until - now), ", until it is deleted");
@@ -72,9 +85,13 @@ std::string FragmentTable(const v1::Job& job, TableWidth width) {
 std::string PoolTable(const v1::Job& job, TableWidth width) {
   std::vector<std::vector<std::string>> rows;
   for (const v1::PoolProgress& p : job.pools()) {
-    rows.push_back({p.pool(), p.live() ? "yes" : "no", absl::StrCat(p.ranks()),
-                    absl::StrCat(p.inner_step()), absl::StrFormat("%.4f", p.train_loss()),
-                    CountText(p.tokens_per_second()),
+    // A pool that left because the job is complete is not a loss.
+    rows.push_back({p.pool(),
+                    HasEnded(job) ? "ended"
+                    : p.live()    ? "yes"
+                                  : "no",
+                    absl::StrCat(p.ranks()), absl::StrCat(p.inner_step()),
+                    absl::StrFormat("%.4f", p.train_loss()), CountText(p.tokens_per_second()),
                     DurationText(absl::Seconds(p.compute_seconds())),
                     DurationText(absl::Seconds(p.exposed_wait_seconds()))});
   }
@@ -197,6 +214,7 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
       {"id", job.id()},
       {"state", StateName(job.state())},
       {"step", Steps(job)},
+      {"submitted", SubmittedText(job, "%Y-%m-%d %H:%M:%SZ")},
       {"duration", Took(job, now)},
       {"parameters", CountText(job.parameters())},
       {"tokens", CountText(job.tokens())},
@@ -237,7 +255,7 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, TableWid
   for (const v1::Job& job : jobs.jobs()) {
     rows.push_back({job.spec().name(), StateAndHealth(job), Steps(job), LossOrDash(job.eval_loss()),
                     absl::StrCat(job.pools_size() + job.pools_left_out()), Took(job, now),
-                    job.id()});
+                    SubmittedDay(job, now), job.id()});
   }
   return FittedTable({{"NAME", CellFit::kName},
                       {"STATE"},
@@ -245,6 +263,7 @@ std::string JobsTable(const v1::ListJobsResponse& jobs, absl::Time now, TableWid
                       {"EVAL LOSS"},
                       {"POOLS"},
                       {"RUNNING FOR"},
+                      {"DATE"},
                       {"ID", CellFit::kId}},
                      rows, width);
 }

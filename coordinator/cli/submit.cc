@@ -189,8 +189,11 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   }
   if (!response.ok()) {
     CliError error = Refusal(response.status(), request.spec(), client.address());
-    if (!source.not_here.empty() && error.hint.empty())
+    if (!source.hub_hint.empty()) {
+      error.hint = source.hub_hint;
+    } else if (!source.not_here.empty() && error.hint.empty()) {
       error.hint = absl::StrCat("--from: ", source.not_here, " is not a local folder");
+    }
     return error;
   }
   const v1::Job& job = response->job();

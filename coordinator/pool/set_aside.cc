@@ -92,7 +92,7 @@ std::string Describe(const SetAside& set_aside, absl::Time now) {
   const JobFault& fault = set_aside.fault;
   std::string words(ClipUtf8(fault.field, 64));
   if (!fault.message.empty()) {
-    absl::StrAppend(&words, words.empty() ? "" : ": ", ClipUtf8(fault.message, 100));
+    absl::StrAppend(&words, words.empty() ? "" : ": ", ClipWords(fault.message, 100));
   }
   if (words.empty()) words = std::string(ClipUtf8(fault.code, 64));
   // Whole seconds, rounded up, so that the pool never tries later than said.

@@ -164,7 +164,13 @@ int Run(Flags flags) {
         absl::StrCat(kReadyMark, (*server)->address(), "\nhttp=", (*server)->http_address(), "\n"));
     if (!written.ok()) return Refuse(log, OfFlag("--ready-file", written));
   }
-  log.Info(absl::StrCat("serving at ", (*server)->address()));
+  const std::string page = (*server)->http_address();
+  log.Info(absl::StrCat("serving at ", (*server)->address(),
+                        page.empty() ? "" : "; the status page is at ",
+                        page.empty()            ? ""
+                        : flags.server.http_tls ? "https://"
+                                                : "http://",
+                        page));
   watched.asked_to_stop.WaitForNotification();
   if (!flags.ready_file.empty()) (void)fs->Remove(flags.ready_file);
   (*server)->Shutdown(kGrace);

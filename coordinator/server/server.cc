@@ -33,6 +33,7 @@
 #include "coordinator/effects/owner_thread.h"
 #include "coordinator/effects/performer.h"
 #include "coordinator/server/start_checks.h"
+#include "coordinator/service/curve_service.h"
 #include "coordinator/service/job_metrics.h"
 #include "coordinator/service/job_service.h"
 #include "coordinator/service/log_service.h"
@@ -382,6 +383,7 @@ class CoordinatorServer::Impl {
     upload_service_ = std::make_unique<UploadService>(service, &upload_metrics_);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);
+    curve_service_ = std::make_unique<CurveService>(service);
     log_service_ = std::make_unique<LogService>(&log_hub_, service.certificates, service.door);
     server_service_ = std::make_unique<ServerService>(ServerFacts{
         .clock = clock_,
@@ -391,11 +393,12 @@ class CoordinatorServer::Impl {
         .http_address = [this] { return shows_pages_ ? http_address() : std::string(); },
         .http_tls = options.http_tls,
         .door = service.door});
-    LH_ASSIGN_OR_RETURN(
-        server_, OfFlag("--listen", Server::Start(RpcOptions(options),
-                                                  {job_service_.get(), upload_service_.get(),
-                                                   pool_service_.get(), sync_service_.get(),
-                                                   server_service_.get(), log_service_.get()})));
+    LH_ASSIGN_OR_RETURN(server_,
+                        OfFlag("--listen", Server::Start(RpcOptions(options),
+                                                         {job_service_.get(), upload_service_.get(),
+                                                          pool_service_.get(), sync_service_.get(),
+                                                          server_service_.get(), log_service_.get(),
+                                                          curve_service_.get()})));
     return absl::OkStatus();
   }
 
@@ -517,6 +520,7 @@ class CoordinatorServer::Impl {
   std::unique_ptr<SyncService> sync_service_;
   std::unique_ptr<ServerService> server_service_;
   std::unique_ptr<LogService> log_service_;
+  std::unique_ptr<CurveService> curve_service_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<HttpServer> http_server_;
   // True once http_server_ exists.

@@ -12,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/task_runner.h"
 #include "coordinator/effects/recovery.h"
+#include "coordinator/service/curve_service.h"
 #include "coordinator/service/job_report.h"
 #include "coordinator/service/messages.h"
 #include "google/protobuf/util/json_util.h"
@@ -105,6 +106,17 @@ absl::StatusOr<v1::JobDetail> AskJobDetail(const StatusSource& source, const std
   return WithStoredEvaluations(source, std::move(page.detail));
 }
 
+absl::StatusOr<v1::GetCurvesResponse> AskCurves(const StatusSource& source,
+                                                const std::string& name) {
+  v1::GetCurvesRequest request;
+  request.set_job(name);
+  return AnswerOf<v1::GetCurvesResponse>(
+      source, [&](TaskRunner::Task task) { return source.service.beside->Submit(std::move(task)); },
+      [source, request = std::move(request)] {
+        return CurvesOf(*source.service.control, request);
+      });
+}
+
 template <typename Message>
 Page JsonOf(const absl::StatusOr<Message>& answer) {
   if (!answer.ok()) {
@@ -169,6 +181,9 @@ void AddStatusPages(Pages& pages, const StatusSource& source) {
             [source](const PageRequest&) { return JsonOf(AskOverview(source)); });
   pages.Add("/api/v1/job", [source](const PageRequest& request) {
     return JsonOf(AskJobDetail(source, request.Parameter("name")));
+  });
+  pages.Add("/api/v1/curves", [source](const PageRequest& request) {
+    return JsonOf(AskCurves(source, request.Parameter("job")));
   });
 }
 

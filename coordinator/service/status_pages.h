@@ -5,6 +5,7 @@
 //                   page asks for it.
 //   /api/v1/overview
 //   /api/v1/job?name=NAME
+//   /api/v1/curves?job=NAME (curves.proto)
 #pragma once
 
 #include <functional>

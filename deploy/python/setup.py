@@ -1,12 +1,20 @@
 """Generates the messages and stubs from the contract (proto/longhaul/v1) when the package is built."""
 
+import atexit
 import pathlib
+import shutil
+import tempfile
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
-PROTOS = HERE.parents[1] / "proto"
+# Beside the package in the repository, within it in a source distribution.
+PROTOS = HERE / "proto" if (HERE / "proto").exists() else HERE.parents[1] / "proto"
+# What a build leaves is not left in the checkout.
+WORK = tempfile.mkdtemp(prefix="longhaul-build-")
+atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 
 
 class BuildWithProtos(build_py):
@@ -24,4 +32,14 @@ class BuildWithProtos(build_py):
         super().run()
 
 
-setup(cmdclass={"build_py": BuildWithProtos})
+class SdistWithProtos(sdist):
+    def make_release_tree(self, base_dir, files):
+        super().make_release_tree(base_dir, files)
+        target = pathlib.Path(base_dir, "proto/longhaul/v1")
+        target.mkdir(parents=True, exist_ok=True)
+        for path in sorted((PROTOS / "longhaul/v1").glob("*.proto")):
+            shutil.copyfile(path, target / path.name)
+
+
+setup(cmdclass={"build_py": BuildWithProtos, "sdist": SdistWithProtos},
+      options={"build": {"build_base": f"{WORK}/build"}, "egg_info": {"egg_base": WORK}})

@@ -134,6 +134,9 @@ def schemas():
         "events": rows(event),
         "event": event,                 # events --follow -o jsonl
         "export": record(job=TEXT, step=count, folder=TEXT, dtype=TEXT, parameters=count, bytes=count, files=count, carried=rows(TEXT)),
+        "compare": record(jobs=rows(record(name=TEXT, id=TEXT, state=TEXT, tokens=count, curve=rows(record(tokens=real, loss=real)))),
+                          differences={"type": "object", "additionalProperties": rows(TEXT)}, loss={"enum": ["eval/loss", "train/loss"]},
+                          equal_tokens=rows(record(tokens=real, losses=rows(real)))),
         "data_check": record(files=rows(file), tokens=count, documents=number_or_null, problem_count=count),
         "certs": record(ca=TEXT, certificate=TEXT, key=TEXT, valid_until={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}),
         "eval": record(loss=real, perplexity=real, bits_per_byte={"anyOf": [real, {"type": "null"}]}, tokens=count, sequences=count,

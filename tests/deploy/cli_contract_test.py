@@ -50,7 +50,7 @@ class ContractTest(ClusterTest):
         for schema, command in (("jobs", ["list"]), ("job", ["get", "tiny"]), ("pools", ["pools"]), ("checkpoints", ["checkpoints", "tiny"]),
                                 ("top", ["top"]), ("log_line", ["logs", "tiny"]), ("spec_explain", ["spec", "explain", "sync"]),
                                 ("spec_explain", ["spec", "explain", "sync.up.codec"]), ("spec_init", ["spec", "init"]), ("doctor", ["doctor"]),
-                                ("contexts", ["contexts"]), ("version", ["version"]), ("events", ["events", "tiny"]),
+                                ("contexts", ["contexts"]), ("version", ["version"]), ("events", ["events", "tiny"]), ("compare", ["compare", "tiny", "tiny"]),
                                 ("event", ["events", "tiny", "--follow"])):
             self.ask(schema, *command)
         self.ask_for_results()

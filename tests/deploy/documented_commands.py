@@ -13,6 +13,10 @@ INSTEAD = {
     "longhaul submit -f job.yaml --set name=onward --from /tmp/quickstart-model":
         "longhaul submit -f job.yaml --set name=onward --from quickstart-model --wait",
     "longhaul checkpoint JOB": "longhaul checkpoint running --wait",
+    "longhaul compare JOB OTHER": "longhaul compare quickstart shorter",
+    "longhaul compare JOB": "longhaul compare quickstart",
+    "longhaul sample JOB --prompt TEXT": "longhaul sample quickstart --prompt Once --max-tokens 8",
+    "longhaul eval JOB --data PATH": "longhaul eval quickstart --data /usr/share/common-licenses/BSD",
     "longhaul pause JOB": "longhaul pause running --wait",
     "longhaul resume JOB": "longhaul resume running",
     "longhaul logs quickstart --follow": "longhaul logs quickstart --follow --timeout 2s",

@@ -67,8 +67,9 @@ def commands():
 def command_pages(longhaul_help, *words):
     """(words of a command, its help page) of each command that does something. `longhaul_help`: words of a command -> its help page."""
     page = longhaul_help(*words)
-    inner = re.search(r"^Subcommands:\n((?:  .*\n)+)", page, re.M)
-    names = re.findall(r"^  (\S+)", inner.group(1), re.M) if inner else []
+    # The page of `longhaul` has groups of them.
+    groups = re.findall(r"^(?:Subcommands|Jobs|Results|Specs and data|Pools and this machine|Others):\n((?:  .*\n)+)", page, re.M)
+    names = [name for group in groups for name in re.findall(r"^  (\S+)", group, re.M)]
     found = [] if names else [(words, page)]
     for name in names:
         found += command_pages(longhaul_help, *words, name)

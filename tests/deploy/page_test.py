@@ -116,7 +116,7 @@ def chromium():
 class FakeCoordinator(http.server.ThreadingHTTPServer):
     """The page's files, and reports as a test writes them."""
 
-    def __init__(self, overview, details):
+    def __init__(self, overview, details, curves=()):
         page = ROOT / "coordinator/service/page"
         by_name = {name: detail for detail in details for name in (detail["job"]["id"], detail["job"].get("spec", {}).get("name"))}
 
@@ -128,6 +128,8 @@ class FakeCoordinator(http.server.ThreadingHTTPServer):
                     self.answer("application/json", json.dumps(overview).encode())
                 elif path == "/api/v1/job" and name in by_name:
                     self.answer("application/json", json.dumps(by_name[name]).encode())
+                elif path == "/api/v1/curves" and urllib.parse.parse_qs(query).get("job", [""])[0] in dict(curves):
+                    self.answer("application/json", json.dumps({"curves": dict(curves)[urllib.parse.parse_qs(query)["job"][0]]}).encode())
                 elif path == "/api/v1/job" and name == "busy-1":
                     self.send_error(503)
                 elif path in ("/", "/status.css", "/status.js"):
@@ -157,8 +159,8 @@ class FakeCoordinator(http.server.ThreadingHTTPServer):
 class PartsTest(unittest.TestCase):
     """Reports of which the page is not to expect too much."""
 
-    def show(self, overview, details):
-        server = FakeCoordinator(overview, details)
+    def show(self, overview, details, curves=()):
+        server = FakeCoordinator(overview, details, curves)
         self.addCleanup(server.close)
         self.browser = Browser(chromium(), f"http://127.0.0.1:{server.server_port}/")
         self.addCleanup(self.browser.close)
@@ -203,9 +205,63 @@ class PartsTest(unittest.TestCase):
         self.show({**self.NOW, "jobs": [self.RUNS]}, [{"job": self.RUNS}, {"job": old}])
         self.browser.run("location.hash = 'old'")
         self.await_title("old completed")
-        # Of no job: as without it.
+        # Of no job: as without it, but it says so.
         self.browser.run("location.hash = 'nobody'")
         self.await_title("runs running")
+        cluster.wait_until(lambda: self.text("unknown-job") == "No job is named nobody. This is runs.", 30, "the word about it")
+        self.browser.run("location.hash = 'runs'")
+        cluster.wait_until(lambda: self.browser.run("document.getElementById('unknown-job').hidden"), 30, "the word to go")
+
+    def curve(self, name, pool, points):
+        return {"name": name, "pool": pool, "points": [{"step": str(step), "value": value} for step, value in points]}
+
+    def words(self, selector):
+        return json.loads(self.browser.run(f"JSON.stringify([...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent))"))
+
+    def test_numbers_have_a_sane_length(self):
+        rounds = [{"fragment": 0, "kind": "outer", "pools": [{"pool": "site-a", "pushed_at": f"2026-01-01T00:00:5{i}.{7 * i + 1}Z"}],
+                   "committed_at": f"2026-01-01T00:00:5{i}.9Z"} for i in range(9)]
+        job = {**self.RUNS, "eval_loss": {"last": 84.77, "best": 1e-7, "metrics": [{"name": "perplexity", "value": 6.56260192588274e36}]}}
+        evaluations = [{"step": str(i), "loss": 1000.0 if i == 0 else 3 - i / 100} for i in range(100)]
+        self.show({**self.NOW, "jobs": [job]}, [{"now": self.NOW["now"], "job": job, "rounds": rounds, "evaluations": evaluations}],
+                  {"runs-1": [self.curve("train/learning_rate", "site-a", [(i, 3e-5 * i) for i in range(20)])]}.items())
+        cluster.wait_until(lambda: self.words("#curves svg text"), 30, "the small charts")
+        self.assertIn("6.56e+36", self.text("facts"))
+        self.assertIn("1.00e-7", self.text("facts"))
+        for text in self.words("svg text"):
+            self.assertLess(len(text), 12, text)
+        self.assertIn("0", self.words("#rounds svg text"))
+        self.assertIn("losses reach 1000.000", self.text("loss"))
+
+    def test_the_end_of_a_job_has_what_comes_next(self):
+        job = {"id": "old-1", "state": "COMPLETED", "inner_step": "10", "tokens": "36000", "spec": {"name": "old", "train": {"steps": 10}},
+               "started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T01:00:00Z", "wire_bytes": {"up_total": "450000000"}}
+        events = [{"kind": "CHECKPOINT_WRITTEN", "step": step, "message": "x"} for step in ("5", "10")]
+        curves = [self.curve("train/loss", "site-a", [(1, 5.0), (5, 3.0), (10, 2.0)]), self.curve("eval/loss", "", [(5, 3.1), (10, 2.1)]),
+                  self.curve("train/gradient_norm", "site-a", [(1, 1.0), (5, "NaN"), (10, 0.5)])]
+        self.show({**self.NOW, "jobs": [self.RUNS, job]}, [{"job": self.RUNS}, {"now": self.NOW["now"], "job": job, "events": events}],
+                  {"old-1": curves, "runs": [self.curve("eval/loss", "", [(2, 4.0), (5, 3.5)])]}.items())
+        self.browser.run("location.hash = 'old'")
+        self.await_title("old completed")
+        cluster.wait_until(lambda: "Gradient norm" in self.text("curves"), 30, "the curves")
+        facts = self.text("facts")
+        self.assertIn("duration1 h 0 min", facts)
+        self.assertIn("mean speed10 tokens/s", facts)
+        self.assertIn("mean rate1.000 Mbit/s", facts)
+        self.assertNotIn("pools alive", facts)
+        # The curves of pools come from the files, since it has ended.
+        self.assertIn("site-a, training", self.text("loss"))
+        for command in ("longhaul download old@10 --out old-checkpoint", "longhaul export old@10 --out old-hf", "longhaul sample old@10"):
+            self.assertIn(command, self.text("results"))
+        self.assertEqual(json.loads(self.text("spec")), job["spec"])
+        # Words are explained where the pointer is.
+        self.assertIn("nats per token", self.browser.run("[...document.querySelectorAll('dt')].find(e => e.textContent === 'eval loss').title"))
+        self.assertTrue(self.browser.run("[...document.querySelectorAll('th')].find(e => e.textContent === 'uplink NMSE').title"))
+        # Another job in the same chart.
+        self.browser.run("const s = document.getElementById('overlay'); s.value = 'runs'; s.dispatchEvent(new Event('change'))")
+        cluster.wait_until(lambda: "runs, held-out text" in self.text("loss"), 30, "the other job")
+        self.assertEqual(self.browser.run("location.hash"), "#old,runs")
+        self.assertEqual(self.browser.run("document.querySelectorAll('#loss path.other').length"), 2)  # The curve, and its mark.
 
 
 class PageTest(cluster.ClusterTest):

@@ -7,8 +7,10 @@ import pathlib
 import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
+import zipfile
 
 import tools
 
@@ -54,6 +56,99 @@ found["rows"] = longhaul.rows(client.get("from-python"))
 print(json.dumps(found))
 """
 
+REPORTS = """
+import copy, json, pickle
+import longhaul
+from google.protobuf import json_format
+from longhaul import Job, JobEvent, JobState, Pool
+from longhaul.v1 import event_pb2, job_pb2, pool_pb2
+
+message = job_pb2.Job(id="i", inner_step=30, state=job_pb2.RUNNING, spec=job_pb2.JobSpec(name="tiny", train=job_pb2.TrainSpec(steps=60)))
+message.eval_loss.last = 2.5
+job = Job(message)
+failed = job_pb2.Job(spec=message.spec, state=job_pb2.FAILED, error=job_pb2.JobError(code="NOT_FOUND", message="no data"))
+found = {"shown": [str(job), str(job.state), f"{job.state:10}"], "failed": repr(Job(failed)),
+         "like ints": [job.state == 3, job.state == job_pb2.RUNNING, job.state in (JobState.RUNNING,), job_pb2.JobState.Name(job.state)]}
+newer = Job(job_pb2.Job(state=77)).state
+found["newer"] = [str(newer), int(newer)]
+small = Job(job_pb2.Job(id="i", spec=message.spec))
+found["copies"] = [copy.deepcopy(job) == job, pickle.loads(pickle.dumps(job)) == job, job == message, json_format.MessageToDict(small)]
+try:
+    job.id = "j"
+except AttributeError as error:
+    found["changed"] = str(error)
+found["states"] = {state.name: state.value for state in JobState}
+found["of the contract"] = dict(job_pb2.JobState.items())
+found["event"] = repr(JobEvent(event_pb2.JobEvent(kind=event_pb2.POOL_LOST, severity=event_pb2.WARNING, pool="site-a", message="was lost")))
+found["pool"] = repr(Pool(pool_pb2.Pool(name="site-a", state=pool_pb2.IDLE, ranks=2)))
+found["hint"] = str(longhaul.LonghaulError("NOT_FOUND", "no such job", hint="see the list"))
+print(json.dumps(found))
+"""
+SPECS = """
+import json
+import longhaul
+
+found = []
+for spec in ({"sync": {"hh": 3}}, {"nmae": "a"}, {"sync": {"up": {"codec": "int5"}}}, {"sync": {"h": "x"}}, {"data": {"mixture": {"sources": [{"tokns": {}}]}}}):
+    try:
+        longhaul.Client("localhost:1").submit(spec)
+    except longhaul.LonghaulError as error:
+        found.append([type(error).__name__, error.code, str(error)])
+print(json.dumps(found))
+"""
+RESULTS = """
+import asyncio, json, os, shutil, sys
+import longhaul
+
+client = longhaul.Client(sys.argv[1], timeout=10)
+out = sys.argv[2]
+job = client.get("tiny")
+found = {"state": [str(job.state), str(longhaul.JobState.COMPLETED)]}
+curves = client.curves("tiny")
+found["names"] = sorted({row["name"] for row in curves})
+found["of the pool"] = sorted({row["pool"] for row in client.curves("tiny", ["train/loss"])})
+found["outer"] = sorted({row["pool"] for row in client.curves("tiny", ["eval/loss"])}, key=str)
+found["step"] = client.download("tiny", out)
+try:
+    client.download("tiny", out)
+except FileExistsError as error:
+    found["again"] = str(error)
+# A copy that broke off: a file is half there, another is damaged.
+shutil.copytree(out, out + "-2.partial")
+first, second = sorted(name for name in os.listdir(out) if name != "manifest.json")[:2]
+os.truncate(f"{out}-2.partial/{first}", os.path.getsize(f"{out}/{first}") // 2)
+with open(f"{out}-2.partial/{second}", "r+b") as file:
+    file.write(b"damaged")
+found["partial"] = [client.download("tiny", out + "-2", step=60), str(os.path.exists(out + "-2.partial"))]
+for name in os.listdir(out):
+    assert open(f"{out}/{name}", "rb").read() == open(f"{out}-2/{name}", "rb").read(), name
+try:
+    client.download("tiny", out + "-3", step=1)
+except longhaul.LonghaulError as error:
+    found["unknown"] = error.code
+
+async def main():
+    async with longhaul.AsyncClient(sys.argv[1], timeout=10) as client:
+        seen = [str(update.state) async for update in client.watch("tiny")]
+        try:
+            await client.get("nobody")
+        except longhaul.LonghaulError as error:
+            reason = error.reason
+        return [[job.name for job in await client.list()], str((await client.wait("tiny", timeout=10)).state), seen, [pool.name for pool in await client.pools()],
+                await client.curves("tiny") == curves, reason]
+
+found["aio"] = asyncio.run(main())
+print(json.dumps(found))
+"""
+TYPED = """
+print(client.pools()[0].name, client.list()[0].spec.name, client.events("a")[0].message, client.checkpoints("a")[-1].step)
+for row in client.metrics("a"):
+    print(row["step"])
+reveal_type(client.list())
+reveal_type(client.get("a").state)
+reveal_type(client.pools())
+reveal_type(client.curves("a"))
+"""
 SPEC = """{"name": "tiny", "model": {"transformer": {"layers": 1, "dim": 32, "heads": 2, "ff_dim": 64, "context": 32}},
     "data": {"text": {"path": "%s"}}, "train": {"steps": 60, "batch": 2}, "sync": {"h": 10}}"""
 # Server, a checkpoint's folder, a spec that it fits, one that it does not fit. It stands still in the middle of the largest file, once.
@@ -263,19 +358,20 @@ class PythonClientTest(ClusterTest):
     @classmethod
     def setUpClass(cls):
         cls.python = tools.environment(pathlib.Path(__file__).with_name("python_requirements.txt"))
+        cls.oldest = tools.environment(pathlib.Path(__file__).with_name("python_floors.txt"))
         cls.folder = tempfile.TemporaryDirectory()
-        # A copy: building leaves files beside the sources.
+        # A copy: other tests use the sources, and nothing may be left beside them.
         subprocess.run(["cp", "-r", ROOT / "deploy", ROOT / "proto", cls.folder.name], check=True)
-        subprocess.run(tools.pip(cls.python, "install", "-q", "--no-build-isolation", "--no-deps", "--target", cls.folder.name + "/installed",
+        subprocess.run(tools.pip(cls.oldest, "install", "-q", "--no-build-isolation", "--no-deps", "--target", cls.folder.name + "/installed",
                                  cls.folder.name + "/deploy/python"), check=True)
 
     @classmethod
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def run_script(self, *arguments):
+    def run_script(self, *arguments, python=None):
         environment = {**os.environ, "PYTHONPATH": self.folder.name + "/installed"}
-        result = subprocess.run([self.python, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False)
+        result = subprocess.run([python or self.python, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout
 
@@ -299,6 +395,101 @@ class PythonClientTest(ClusterTest):
         self.assertEqual(found["cancelled"], ["enough", "CANCELLED"])
         self.assertGreater(found["logs"], 0)
         self.assertEqual(found["rows"][0]["step"], 200)
+
+    def test_a_report_shows_names_and_is_short(self):
+        found = json.loads(self.run_script("-W", "error", "-c", REPORTS))
+        self.assertEqual(found["shown"], ["<Job tiny RUNNING, step 30/60, eval loss 2.5000>", "RUNNING", "RUNNING   "])
+        self.assertEqual(found["failed"], "<Job tiny FAILED, step 0/60, NOT_FOUND: no data>")
+        self.assertEqual(found["like ints"], [True, True, True, "RUNNING"])
+        self.assertEqual(found["newer"], ["JobState_77", 77])
+        self.assertEqual(found["copies"], [True, True, True, {"id": "i", "spec": {"name": "tiny", "train": {"steps": "60"}}}])
+        self.assertIn("a report", found["changed"])
+        self.assertEqual(found["states"], found["of the contract"])
+        self.assertEqual(found["event"], "<JobEvent 1970-01-01T00:00:00Z WARNING POOL_LOST site-a: was lost>")
+        self.assertEqual(found["pool"], "<Pool site-a IDLE, ranks 2>")
+        self.assertEqual(found["hint"], "NOT_FOUND: no such job (hint: see the list)")
+
+    def test_an_unknown_field_is_named_with_what_was_meant(self):
+        found = json.loads(self.run_script("-c", SPECS))
+        self.assertEqual([fault[:2] for fault in found], [["SpecError", "INVALID_ARGUMENT"]] * len(found))
+        for fault, words in zip(found, ("sync.hh: unknown field (did you mean 'h'?)", "nmae: unknown field (did you mean 'name'?)", "'int5' is not one of fp32,",
+                                        "Failed to parse h field", "data.mixture.sources[0].tokns: unknown field (did you mean 'tokens'?)")):
+            self.assertIn(words, fault[2])
+
+    def test_curves_checkpoints_and_asyncio(self):
+        self.cluster.start_worker("site-a")
+        self.assertEqual(self.cluster.submit("tiny", steps=60, pools=1, wait=True).returncode, 0)
+        out = self.cluster.folder / "mine"
+        for python in (self.python, self.oldest):
+            found = json.loads(self.run_script("-W", "error", "-c", RESULTS, self.cluster.address, f"{out}-{python == self.oldest}", python=python))
+            self.assertEqual(found["state"], ["COMPLETED", "COMPLETED"])
+            for name in ("eval/loss", "train/loss", "train/learning_rate", "train/gradient_norm", "train/tokens_per_second"):
+                self.assertIn(name, found["names"])
+            self.assertEqual(found["of the pool"], ["site-a"])
+            self.assertEqual(found["outer"], [None])
+            self.assertEqual(found["step"], 60)
+            self.assertIn("exists", found["again"])
+            self.assertEqual(found["partial"], [60, "False"])
+            self.assertEqual(found["unknown"], "NOT_FOUND")
+            self.assertEqual(found["aio"], [["tiny"], "COMPLETED", ["COMPLETED"], ["site-a"], True, "JOB_UNKNOWN"])
+        # The folder is what the CLI makes.
+        self.assertEqual(self.cluster.cli("download", "tiny", "--out", f"{out}-cli").returncode, 0)
+        for path in pathlib.Path(f"{out}-cli").iterdir():
+            self.assertEqual(path.read_bytes(), (pathlib.Path(f"{out}-True") / path.name).read_bytes(), path.name)
+
+    def test_type_checkers_know_the_lines_of_the_page(self):
+        page = (ROOT / "deploy/python/README.md").read_text().split("```python\n", 1)[1].split("```", 1)[0]
+        script = pathlib.Path(self.folder.name, "typed.py")
+        script.write_text(page.replace('{"name": "tiny", ...}', '{"name": "tiny"}') + TYPED)
+        result = subprocess.run([self.python, "-m", "mypy", "--cache-dir", self.folder.name + "/mypy", script], capture_output=True, text=True, timeout=300,
+                                env={**os.environ, "MYPYPATH": self.folder.name + "/installed"}, check=False)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        for kind in ("list[longhaul.reports.Job]", "longhaul.reports.JobState", "list[longhaul.reports.Pool]", "list[dict[str, Any]]"):
+            self.assertIn(f'Revealed type is "{kind}"', result.stdout.replace("builtins.", "").replace("typing.", ""))
+
+    def test_a_source_distribution_builds(self):
+        source = self.folder.name + "/deploy/python"
+        script = "import sys; from setuptools import build_meta; print(getattr(build_meta, sys.argv[1])(sys.argv[2]))"
+
+        def build(what, folder, target):
+            result = subprocess.run([self.oldest, "-c", script, what, target], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return result.stdout.splitlines()[-1]
+
+        work = self.folder.name + "/dist"
+        name = build("build_sdist", source, work)
+        with tarfile.open(f"{work}/{name}") as archive:
+            archive.extractall(work, filter="data")
+        wheel = build("build_wheel", f"{work}/{name.removesuffix('.tar.gz')}", work)
+        with zipfile.ZipFile(f"{work}/{wheel}") as archive:
+            names = archive.namelist()
+            metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
+        for part in ("longhaul/v1/job_pb2.py", "longhaul/v1/curves_pb2_grpc.py", "longhaul/v1/job_pb2.pyi", "longhaul/py.typed", "longhaul/aio.py"):
+            self.assertIn(part, names)
+        self.assertIn("\nAuthor: ", metadata)
+        self.assertIn("\nClassifier: Typing :: Typed", metadata)
+        # Beside these live tensorflow (protobuf below 8, from 6.31.1 on), wandb and ray.
+        self.assertIn("\nRequires-Dist: protobuf<8,>=6.31.1\n", metadata)
+        shown = self.run_script("-m", "longhaul")
+        self.assertIn("longhaul " + re.search(r"^Version: (.*)$", metadata, re.MULTILINE)[1], shown)
+        # A build leaves nothing in the checkout.
+        self.assertEqual(sorted(os.listdir(source)), sorted(name for name in os.listdir(ROOT / "deploy/python") if name not in ("build", "longhaul.egg-info")))
+
+    def test_the_versions_are_one(self):
+        cmake = re.search(r"project\(\w+ VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        self.assertEqual(self.run_script("-c", "import longhaul; print(longhaul.__version__)").strip(), cmake)
+
+    def test_the_tokenizer_needs_neither_grpc_nor_protobuf(self):
+        """Also where both are installed, and too old."""
+        broken = pathlib.Path(self.folder.name, "broken")
+        for package in ("grpc", "google/protobuf"):
+            (broken / package).mkdir(parents=True)
+            (broken / package / "__init__.py").write_text("raise ImportError('it is too old')\n")
+        for where in (self.folder.name + "/installed", ROOT / "deploy/python"):
+            result = subprocess.run(["/usr/bin/python3", "-B", "-m", "longhaul.tokenize", "--help"], capture_output=True, text=True, timeout=60, check=False,
+                                    env={**os.environ, "PYTHONPATH": f"{broken}:{where}"})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("--tokenizer", result.stdout)
 
     def check_channel(self, options):
         """They are those of every other program."""

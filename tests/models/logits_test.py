@@ -212,10 +212,24 @@ class RefusedTest(ModelTest):
 
     def test_architectures(self):
         folder = self.save(make_model())
-        self.edit_config(folder, architectures=["MistralForCausalLM"])
-        self.refused(folder, "MistralForCausalLM is not supported", "the nearest that is: LlamaForCausalLM")
+        self.edit_config(folder, architectures=["Qwen2ForCausalLM"])
+        self.refused(folder, "Qwen2ForCausalLM is not supported", "has biases; Qwen3ForCausalLM has none")
         self.edit_config(folder, architectures=["Qwen3MoeForCausalLM"])
-        self.refused(folder, "the nearest that is: Qwen3ForCausalLM")
+        self.refused(folder, "it is a mixture of experts; supported are LlamaForCausalLM")
+
+    def test_a_mistral_without_a_window_is_a_llama_by_another_name(self):
+        folder = self.save(make_model("Mistral", sliding_window=None))
+        self.assert_near(our_logits(folder, TOKENS), logits_of(load(folder), TOKENS), 1e-4)
+        self.edit_config(folder, sliding_window=16)
+        self.refused(folder, "sliding_window: 16 is not supported", "up to 16 tokens the model is the same")
+
+    def test_a_tied_model_may_be_stored_with_the_output_alone(self):
+        model = make_model(tie_word_embeddings=True)
+        folder = self.save(model)
+        tensors = load_file(folder / "model.safetensors")
+        tensors["lm_head.weight"] = tensors.pop("model.embed_tokens.weight")
+        save_file(tensors, folder / "model.safetensors")
+        self.assert_near(our_logits(folder, TOKENS), logits_of(model, TOKENS), 1e-4)
 
     def test_what_of_an_architecture_is_lacking(self):
         folder = self.save(make_model())

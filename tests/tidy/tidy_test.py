@@ -46,7 +46,7 @@ ALLOWED = {
     # Core, jobs and places are seen through effects alone; of the store only the values that reports show.
     "coordinator/service": ["common/", "coordinator/access", "coordinator/effects/control_plane.h", "coordinator/effects/evaluation_reports.h", "coordinator/effects/job_events.h",
                             "coordinator/effects/live_job.h", "coordinator/effects/owner_thread.h", "coordinator/effects/publisher.h",
-                            "coordinator/effects/recovery.h", "coordinator/effects/refusal.h", "coordinator/store/checkpoint.h", "coordinator/store/round_records.h", "coordinator/store/uploads.h",
+                            "coordinator/effects/recovery.h", "coordinator/effects/refusal.h", "coordinator/store/checkpoint.h", "coordinator/store/job_folder.h", "coordinator/store/round_records.h", "coordinator/store/uploads.h",
                             "proto"],
     "coordinator/server": ["common/", "coordinator/", "proto"],
     "coordinator/cli": ["common/base", "common/checkpoint", "common/command_line", "common/config", "common/device", "common/hf", "common/io", "common/layout", "common/plan", "common/rpc",

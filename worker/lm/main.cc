@@ -40,7 +40,10 @@ struct Options {
 
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* about, std::string& model) {
   CLI::App* command = app.add_subcommand(name, about);
-  command->add_option("MODEL", model, "Folder of a checkpoint, or of a Hugging Face model")
+  command
+      ->add_option("MODEL", model,
+                   "Folder of a checkpoint or of a Hugging Face model; in `longhaul` also JOB or "
+                   "JOB@STEP, whose checkpoint is downloaded")
       ->type_name("")
       ->required();
   return command;

@@ -14,8 +14,10 @@ absl::StatusOr<ModelSource> OpenModel(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
     return absl::NotFoundError(absl::StrCat(
-        folder,
-        ": no such folder; give the folder of a checkpoint (step-...) or of a Hugging Face model"));
+        folder, ": no such folder; ",
+        HubHint(folder).empty()
+            ? "give a job, the folder of a checkpoint (step-...) or of a Hugging Face model"
+            : HubHint(folder)));
   }
   if (CheckpointFolder::IsOne(folder)) {
     LH_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointFolder> checkpoint,

@@ -22,7 +22,13 @@ function element(name, attributes = {}, ...children) {
 const number = (value) => (value === undefined || value === "" ? 0 : Number(value));
 const time = (stamp) => (stamp ? Date.parse(stamp) / 1000 : undefined);
 const whole = (value) => number(value).toLocaleString("en");
-const loss = (value) => (value === undefined ? "–" : number(value).toFixed(3));
+// Of any size, in few digits.
+function brief(value) {
+  const n = number(value), size = Math.abs(n);
+  if (!isFinite(n)) return String(n);
+  return size >= 1e6 || (size > 0 && size < 1e-3) ? n.toExponential(2) : n.toFixed(3);
+}
+const loss = (value) => (value === undefined ? "–" : brief(value));
 
 function scaled(value, units, base) {
   let n = number(value), i = 0;
@@ -81,8 +87,9 @@ function ticks(low, high, count) {
   const raw = (high - low) / count || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
+  // Multiples of a whole number: sums would end beside zero.
   const result = [];
-  for (let t = Math.ceil(low / step) * step; t <= high + step * 1e-9; t += step) result.push(Number(t.toPrecision(12)));
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) result.push(Number((i * step).toPrecision(12)) + 0);
   return result;
 }
 
@@ -103,11 +110,17 @@ function smooth(points) {
   });
 }
 
-function lossChart(detail, width) {
+// The coordinator's files have the curves of a job that has ended, and of the time before a restart.
+const stored = (curves, name, outer) => (curves || []).filter((c) => c.name === name && !c.pool === outer)
+  .map((c) => ({name: c.pool, points: (c.points || []).map((p) => ({step: number(p.step), loss: number(p.value)}))}));
+
+function lossChart(detail, width, curves, other) {
   const evaluations = plain(detail.evaluations);
-  const pools = (detail.curves || []).map((c) => ({name: c.pool, points: smooth(plain(c.points))}));
+  const live = (detail.curves || []).map((c) => ({name: c.pool, points: plain(c.points)}));
+  const pools = (live.length ? live : stored(curves, "train/loss", false)).map((c) => ({name: c.name, points: smooth(c.points)}));
+  const beside = other ? (stored(other.curves, "eval/loss", true)[0] || {points: []}).points : [];
   const own = (detail.pool_evaluations || []).map((c) => ({name: c.pool, points: plain(c.points)}));
-  const all = [...evaluations, ...[...pools, ...own].flatMap((p) => p.points)].filter((p) => isFinite(p.loss));
+  const all = [...evaluations, ...beside, ...[...pools, ...own].flatMap((p) => p.points)].filter((p) => isFinite(p.loss));
   if (all.length < 2) return element("p", {class: "dim"}, "No loss was reported yet.");
   const [W, H, L, B, T] = [width, 240, 40, 22, 6];
   const lastStep = Math.max(...all.map((p) => p.step), 1);
@@ -120,7 +133,7 @@ function lossChart(detail, width) {
   const svg = element("svg:svg", {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "loss by inner step"});
   for (const t of ticks(low, high, 5)) {
     svg.append(element("svg:line", {class: "grid", x1: L, x2: W - 6, y1: y(t), y2: y(t)}),
-               element("svg:text", {x: L - 5, y: y(t) + 4, "text-anchor": "end"}, String(t)));
+               element("svg:text", {x: L - 5, y: y(t) + 4, "text-anchor": "end"}, tickText(t)));
   }
   for (const t of ticks(0, lastStep, width / 120)) {
     svg.append(element("svg:text", {x: x(t), y: H - 6, "text-anchor": x(t) > W - 30 ? "end" : "middle"}, t.toLocaleString("en")));
@@ -129,7 +142,7 @@ function lossChart(detail, width) {
   // In the color of the same pool's training.
   const colorOf = (name) => Math.max(pools.findIndex((p) => p.name === name), 0) % 6;
   for (const p of own) svg.append(curve(p.points, x, y, `held s${colorOf(p.name)}`));
-  svg.append(curve(evaluations, x, y, "eval"));
+  svg.append(curve(beside, x, y, "other"), curve(evaluations, x, y, "eval"));
   for (const p of evaluations.filter((e) => isFinite(e.loss))) {
     svg.append(element("svg:circle", {class: "dot", cx: x(p.step), cy: y(p.loss), r: 2.6},
                        element("svg:title", {}, `step ${p.step}: ${p.loss.toFixed(4)}`)));
@@ -138,9 +151,37 @@ function lossChart(detail, width) {
     element("svg:path", {class: `curve ${className}`, d: "M0,5L22,5"})), label);
   const legend = element("p", {class: "legend"}, mark("eval", "outer parameters, held-out text"),
                          ...pools.map((p, i) => mark(`s${i % 6}`, `${p.name}, training`)),
-                         ...own.map((p) => mark(`held s${colorOf(p.name)}`, `${p.name}, held-out text`)));
+                         ...own.map((p) => mark(`held s${colorOf(p.name)}`, `${p.name}, held-out text`)),
+                         ...(other ? [mark("other", `${other.name}, held-out text`)] : []));
+  const top = sorted[sorted.length - 1];
+  if (top > high + room) legend.append(element("span", {}, `cut at ${brief(high + room)}: losses reach ${brief(top)}`));
   return element("div", {}, svg, legend);
 }
+
+const tickText = (t) => (t !== 0 && (Math.abs(t) >= 1e5 || Math.abs(t) < 1e-3) ? t.toExponential(0) : String(t));
+
+// What pools report beside their loss. The names are those of the coordinator's files (deploy/README.md).
+const SMALL_CURVES = [["train/learning_rate", "Learning rate"], ["train/gradient_norm", "Gradient norm"], ["train/tokens_per_second", "Tokens per second"]];
+
+function smallChart(pools, title) {
+  const all = pools.flatMap((p) => p.points).filter((p) => isFinite(p.loss));
+  if (all.length < 2) return "";
+  const [W, H, L, B] = [300, 110, 46, 18];
+  const lastStep = Math.max(...all.map((p) => p.step), 1);
+  const low = Math.min(...all.map((p) => p.loss)), high = Math.max(...all.map((p) => p.loss), low + Math.abs(low) * 1e-3 + 1e-12);
+  const x = (step) => L + (step / lastStep) * (W - L - 6);
+  const y = (value) => H - B - ((value - low) / (high - low)) * (H - B - 8);
+  const svg = element("svg:svg", {viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `${title} by inner step`});
+  for (const t of ticks(low, high, 3)) {
+    svg.append(element("svg:line", {class: "grid", x1: L, x2: W - 6, y1: y(t), y2: y(t)}),
+               element("svg:text", {x: L - 4, y: y(t) + 4, "text-anchor": "end"}, tickText(t)));
+  }
+  for (const t of ticks(0, lastStep, 3)) svg.append(element("svg:text", {x: x(t), y: H - 4, "text-anchor": x(t) > W - 30 ? "end" : "middle"}, t.toLocaleString("en")));
+  pools.forEach((p, i) => svg.append(curve(p.points, x, y, `s${i % 6}`)));
+  return element("div", {}, element("p", {class: "legend"}, title), svg);
+}
+
+const smallCharts = (curves) => SMALL_CURVES.map(([name, title]) => smallChart(stored(curves, name, false), title)).filter(Boolean);
 
 function roundsChart(detail, width) {
   const now = time(detail.now);
@@ -224,7 +265,25 @@ function describeSetAside(pool) {
   return jobs.length ? element("span", {class: "warn"}, jobs.join("; ")) : "–";
 }
 
-function showFacts(job, pools) {
+// What words of this page mean, for those who hold the pointer over them.
+const TERMS = {
+  "contributing tokens": "Tokens whose training is part of a committed round, of all tokens that pools trained on",
+  "eval loss": "Loss of the shared (outer) parameters on held-out text, in nats per token",
+  "perplexity": "exp(eval loss): of tokens that are bytes it is small; compare bits per byte, eval loss / ln 2",
+  "computing": "Compute / (compute + exposed wait + exchange), mean over the pools",
+  "exposed wait": "Time in which training stood still because a commit had not arrived",
+  "bytes up": "From the pools to the coordinator, with all framing", "bytes down": "From the coordinator to the pools, with all framing",
+  "mean rate": "All bytes of the job over its duration, of all links together",
+  "data parallel would send": "bf16 gradients up and down at every step, of all pools",
+  "pools participating": "Pools with a rank that has opened its plan: rounds wait for them",
+  "uplink NMSE": "Normalised mean squared error of the uplink's codec: how much of a contribution coding loses",
+  "contributed": "Tokens of this pool that are part of committed rounds", "waited": "Exposed wait of this pool",
+  "outer parameters": "The last committed parameters, the same bytes at every pool",
+};
+const explained = (name) => (TERMS[name] ? {title: TERMS[name]} : {});
+const ENDED = ["COMPLETED", "FAILED", "CANCELLED"];
+
+function showFacts(job, pools, now) {
   const mine = pools.filter((p) => p.job_id === job.id);
   const alive = mine.filter((p) => (p.progress || {}).live || ["ASSIGNED", "PARTICIPATING", "DRAINING"].includes(p.state));
   const rate = (job.pools || []).filter((p) => p.live).reduce((sum, p) => sum + number(p.tokens_per_second), 0);
@@ -232,22 +291,26 @@ function showFacts(job, pools) {
   const moved = number(wire.up_total) + number(wire.down_total);
   const running = ["RUNNING", "SEEDING"].includes(job.state);
   const tokensLeft = number(job.tokens) / Math.max(number(job.inner_step), 1) * (stepsOf(job) - number(job.inner_step));
+  const ended = ENDED.includes(job.state);
+  const seconds = (ended ? time(job.ended_at) : time(now)) - time(job.started_at);
   const facts = [
-    ["pools alive", alive.length],
-    ["pools participating", mine.filter((p) => p.state === "PARTICIPATING").length],
+    ...(ended ? [] : [["pools alive", alive.length], ["pools participating", mine.filter((p) => p.state === "PARTICIPATING").length]]),
     ["contributing tokens", `${short(job.contributed_tokens)} of ${short(job.tokens)}`],
     ["eval loss", `${loss(evaluation.last)} (best ${loss(evaluation.best)})`],
     ["perplexity", loss(((evaluation.metrics || []).find((m) => m.name === "perplexity") || {}).value)],
-    ["speed", running ? `${short(rate)} tokens/s` : "–"],
-    ["time left", running && rate > 0 && stepsOf(job) > 0 ? duration(tokensLeft / rate) : "–"],
+    ["duration", duration(seconds)],
+    ...(ended ? [["mean speed", seconds > 0 ? `${short(number(job.tokens) / seconds)} tokens/s` : "–"]]
+      : [["speed", running ? `${short(rate)} tokens/s` : "–"],
+         ["time left", running && rate > 0 && stepsOf(job) > 0 ? duration(tokensLeft / rate) : "–"]]),
     ["computing", `${(number(job.utilization) * 100).toFixed(1)} %`],
     ["exposed wait", duration(number(job.exposed_wait_seconds))],
     ["bytes up", bytes(wire.up_total)],
     ["bytes down", bytes(wire.down_total)],
+    ["mean rate", moved > 0 && seconds > 0 ? `${brief(moved * 8e-6 / seconds)} Mbit/s` : "–"],
     ["data parallel would send", moved > 0 ? `${bytes(job.data_parallel_bytes)} (${(number(job.data_parallel_bytes) / moved).toFixed(0)}×)` : "–"],
     ["parameters", short(job.parameters)],
   ];
-  $("facts").replaceChildren(...facts.map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value)))));
+  $("facts").replaceChildren(...facts.map(([name, value]) => element("div", {}, element("dt", explained(name), name), element("dd", {}, String(value)))));
 }
 
 function pauseOf(job) {
@@ -255,7 +318,31 @@ function pauseOf(job) {
   return job.pause ? `paused${by ? ` by ${by}` : ""}${reason ? `: ${reason}` : ""}` : "";
 }
 
-function showJob(detail, pools) {
+// Commands for a shell: names of jobs have nothing that one would expand, others are not shown.
+function results(detail) {
+  const job = detail.job, name = nameOf(job);
+  const written = (detail.events || []).filter((e) => e.kind === "CHECKPOINT_WRITTEN").map((e) => number(e.step));
+  if (!written.length || !/^[a-z][a-z0-9-]*$/.test(name)) return [element("li", {class: "dim"}, "No checkpoint was written yet.")];
+  const at = `${name}@${Math.max(...written)}`;
+  return [[`checkpoints of ${written.length === 1 ? "step" : "steps"} ${written.slice(-5).map(whole).join(", ")}`, `longhaul checkpoints ${name}`],
+          ["copy the newest", `longhaul download ${at} --out ${name}-checkpoint`],
+          ["as a Hugging Face model", `longhaul export ${at} --out ${name}-hf`],
+          ["let it write", `longhaul sample ${at} --prompt TEXT`]]
+    .map(([what, command]) => element("li", {}, `${what}: `, element("code", {}, command)));
+}
+
+// A select of the other jobs; the chosen one is behind a comma in the address.
+function showOverlay(job, jobs, chosen) {
+  const names = jobs.map(nameOf).filter((name) => name !== nameOf(job));
+  if (chosen && !names.includes(chosen)) names.push(chosen);
+  const select = $("overlay");
+  select.parentNode.hidden = names.length === 0;
+  if (document.activeElement === select) return;  // Somebody is choosing.
+  select.replaceChildren(element("option", {value: ""}, "no other job"), ...names.map((name) => element("option", {value: name}, name)));
+  select.value = chosen || "";
+}
+
+function showJob(detail, pools, curves, other) {
   const job = detail.job;
   $("job-title").replaceChildren(nameOf(job) + " ", jobState(job));
   const error = job.error || {};
@@ -266,10 +353,14 @@ function showJob(detail, pools) {
   notice.className = error.message || (job.health || {}).level === "FAILING" ? "bad" : "";
   notice.replaceChildren(...words.map((word) => element("p", hints.has(word) ? {class: "next"} : {}, word)));
   $("progress").value = stepsOf(job) ? number(job.inner_step) / stepsOf(job) : 0;
-  showFacts(job, pools);
+  showFacts(job, pools, detail.now);
   // One unit is one pixel, so that words have their size on a phone as well.
   const width = Math.max($("job").clientWidth - 32, 280);
-  $("loss").replaceChildren(lossChart(detail, width));
+  $("loss").replaceChildren(lossChart(detail, width, curves, other));
+  $("curves").replaceChildren(...smallCharts(curves));
+  $("results").replaceChildren(...results(detail));
+  const spec = JSON.stringify(job.spec || {}, null, 2);
+  if ($("spec").textContent !== spec) $("spec").textContent = spec;  // Else a selection in it would be lost.
   $("rounds").replaceChildren(roundsChart(detail, width));
   const stateOf = Object.fromEntries(pools.filter((p) => p.job_id === job.id).map((p) => [p.name, p.state]));
   fillTable("job-pools", (job.pools || []).map((p) => [p.pool, stateOf[p.pool] ? state(stateOf[p.pool]) : element("span", {class: "dim"}, "left"),
@@ -316,19 +407,34 @@ async function askJob(name) {
   return detail && detail.job ? detail : undefined;
 }
 
-// What follows the '#' of the address. People type there: it may be no name at all.
-function nameInAddress() {
+// What follows the '#' of the address, and a second name behind a comma. People type there: it may be no name at all.
+function namesInAddress() {
   try {
-    return decodeURIComponent(location.hash.slice(1));
+    return decodeURIComponent(location.hash.slice(1)).split(",");
   } catch {
-    return "";
+    return [""];
   }
+}
+
+// Files are read for them, and they change slowly.
+const CURVES_MS = 15000;
+const curvesOf = new Map();
+async function askCurves(name) {
+  const kept = curvesOf.get(name);
+  if (kept && performance.now() - kept.at < CURVES_MS) return kept.curves;
+  const answer = await ask(`/api/v1/curves?job=${encodeURIComponent(name)}`).catch((error) => {
+    if (error instanceof TokenNeeded) throw error;
+  });
+  const curves = (answer || {}).curves;
+  if (curvesOf.size > 8) curvesOf.clear();
+  curvesOf.set(name, {at: performance.now(), curves});
+  return curves;
 }
 
 // The job of the address, else one that runs, else the newest.
 async function askChosen(jobs) {
   const usual = jobs.find((j) => j.state === "RUNNING") || jobs[0] || {};
-  return await askJob(nameInAddress()) || askJob(usual.id);
+  return await askJob(namesInAddress()[0]) || askJob(usual.id);
 }
 
 async function refresh() {
@@ -340,7 +446,15 @@ async function refresh() {
     showOverview(overview, known && known.job.id);
     const detail = await chosen;
     $("job").hidden = !detail;
-    if (detail) showJob(detail, overview.pools || []);
+    const [wanted, second] = namesInAddress();
+    const missed = detail && wanted && ![nameOf(detail.job), detail.job.id].includes(wanted);
+    $("unknown-job").hidden = !missed;
+    $("unknown-job").textContent = missed ? `No job is named ${wanted}. This is ${nameOf(detail.job)}.` : "";
+    if (detail) {
+      showOverlay(detail.job, overview.jobs || [], second);
+      const other = second && {name: second, curves: await askCurves(second)};
+      showJob(detail, overview.pools || [], await askCurves(detail.job.id), other);
+    }
     $("clock").textContent = `as of ${new Date(overview.now).toLocaleTimeString()}`;
     $("ask-token").hidden = true;
     document.body.dataset.drawn = "yes";
@@ -373,6 +487,13 @@ async function tick() {
   refreshing = true;
   await refresh();
   refreshing = false;
+}
+$("overlay").addEventListener("change", (event) => {
+  event.target.blur();
+  location.hash = [namesInAddress()[0] || $("job-title").firstChild.textContent.trim(), event.target.value].filter(Boolean).map(encodeURIComponent).join(",");
+});
+for (const cell of document.querySelectorAll("#job-pools th")) {
+  if (TERMS[cell.textContent]) cell.title = TERMS[cell.textContent];
 }
 addEventListener("hashchange", tick);
 let polling = setInterval(tick, POLL_MS);

@@ -1,12 +1,34 @@
 """A thin, typed client of Longhaul's gRPC API; `python -m longhaul.tokenize` makes tokens of text."""
 
-import importlib.util
+from __future__ import annotations
 
-# The tokenizer works where grpcio is not installed.
-if importlib.util.find_spec("grpc") is not None:
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from longhaul.aio import AsyncClient
     from longhaul.client import Client
-    from longhaul.errors import Field, LonghaulError
-    from longhaul.rows import rows
+    from longhaul.errors import Field, LonghaulError, SpecError
+    from longhaul.reports import Job, JobEvent, JobState, Pool
     from longhaul.spec import job_spec
+    from longhaul.tables import rows
 
-    __all__ = ["Client", "Field", "LonghaulError", "job_spec", "rows"]
+__version__ = "0.1.0"
+__all__ = ["AsyncClient", "Client", "Field", "Job", "JobEvent", "JobState", "LonghaulError", "Pool", "SpecError", "__version__", "job_spec", "rows"]
+
+_HOMES = {"AsyncClient": "aio", "Client": "client", "Field": "errors", "LonghaulError": "errors", "SpecError": "errors", "Job": "reports",
+          "JobEvent": "reports", "JobState": "reports", "Pool": "reports", "job_spec": "spec", "rows": "tables"}
+_MODULES = frozenset({"access", "aio", "client", "download", "errors", "reports", "spec", "tables", "tokenize", "upload", "v1"})
+
+
+def __getattr__(name: str) -> Any:
+    """What needs gRPC and protobuf is imported when it is used: the tokenizer works without them, whatever their versions."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"longhaul.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return importlib.import_module(f"longhaul.{name}")
+    raise AttributeError(f"module 'longhaul' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_MODULES})

@@ -6,6 +6,7 @@ import os
 import ssl
 import stat
 import urllib.request
+from typing import Any
 
 import grpc
 
@@ -81,13 +82,14 @@ class Access:
         if self.token_file:
             read_token(self.token_file)  # What is wrong with it is said now.
 
-    def channel(self, server: str) -> grpc.Channel:
+    def channel(self, server: str, kind: Any = grpc) -> Any:
+        """`kind`: grpc, or grpc.aio."""
         # A proxy of the environment is not asked for this machine: its localhost is another one's.
         options = (*CHANNEL_OPTIONS, ("grpc.enable_http_proxy", 0)) if is_here(server) else CHANNEL_OPTIONS
         if not self.ca:
-            return grpc.insecure_channel(server, options)
+            return kind.insecure_channel(server, options)
         pair = (_read_secret("tls_key", self.key, KEY_BYTES_MAX), _read(self.certificate)) if self.certificate else (None, None)
-        return grpc.secure_channel(server, grpc.ssl_channel_credentials(_read(self.ca), *pair), options)
+        return kind.secure_channel(server, grpc.ssl_channel_credentials(_read(self.ca), *pair), options)
 
     def https(self, tls: bool) -> list[urllib.request.HTTPSHandler]:
         """What verifies an HTTPS server by the authorities of tls_ca."""

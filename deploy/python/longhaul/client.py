@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterable, Iterator, Mapping
 
 import grpc
 
 from longhaul.access import Access, is_here
+from longhaul.download import Downloading
 from longhaul.errors import LonghaulError, error_of
-from longhaul.rows import history_rows
+from longhaul.reports import Job, JobEvent, JobState, Pool
 from longhaul.spec import job_spec
+from longhaul.tables import curve_rows, history_rows
 from longhaul.upload import Sending, read_folder
-from longhaul.v1 import job_pb2, job_pb2_grpc, logs_pb2, logs_pb2_grpc, pool_pb2, pool_pb2_grpc, server_pb2, server_pb2_grpc, upload_pb2_grpc
+from longhaul.v1 import checkpoint_pb2, curves_pb2, curves_pb2_grpc, job_pb2, job_pb2_grpc, logs_pb2, logs_pb2_grpc, pool_pb2, pool_pb2_grpc, server_pb2, server_pb2_grpc, upload_pb2_grpc
 
 # Nothing changes any more until somebody does something.
-RESTING = frozenset({job_pb2.COMPLETED, job_pb2.FAILED, job_pb2.CANCELLED, job_pb2.QUARANTINED})
+RESTING = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.QUARANTINED})
 RECONNECT_SECONDS = 1.0
 RECONNECT_FOR = 600.0  # How long a coordinator that has answered may be away.
 CONNECT_SECONDS_MAX = 180.0  # As in the CLI (kConnectMax): a stream that ended after a longer time was open, even if nothing came.
 
 
-class _Absence:
+def server_of(given: str | None) -> str:
+    return given or os.environ.get("LONGHAUL_SERVER") or "localhost:7070"
+
+
+class Absence:
     """How long the coordinator is away, as a stream sees it that is opened again and again. A stream may be open and quiet
     for hours: its end begins the absence, not the last message."""
 
@@ -62,7 +69,7 @@ class Client:
 
     def __init__(self, server: str | None = None, *, tls_ca: str | None = None, tls_certificate: str | None = None,
                  tls_key: str | None = None, token_file: str | None = None, timeout: float = 30):
-        self.server = server or os.environ.get("LONGHAUL_SERVER") or "localhost:7070"
+        self.server = server_of(server)
         self.timeout = timeout
         self._access = Access(tls_ca, tls_certificate, tls_key, token_file)
         self._channel = self._access.channel(self.server)
@@ -71,6 +78,7 @@ class Client:
         self._logs = logs_pb2_grpc.LogServiceStub(self._channel)
         self._server = server_pb2_grpc.ServerServiceStub(self._channel)
         self._uploads = upload_pb2_grpc.UploadServiceStub(self._channel)
+        self._curves = curves_pb2_grpc.CurveServiceStub(self._channel)
 
     def close(self) -> None:
         self._channel.close()
@@ -88,8 +96,8 @@ class Client:
             raise error_of(error) from error
 
     def submit(self, spec: Mapping[str, Any] | job_pb2.JobSpec, *, begin_from: str | os.PathLike[str] | None = None, token: str = "",
-               validate_only: bool = False) -> job_pb2.Job:
-        """Same name and spec again: the existing job, unless it failed or was cancelled. ValueError: the spec is not a spec.
+               validate_only: bool = False) -> Job:
+        """Same name and spec again: the existing job, unless it failed or was cancelled. SpecError: the spec is not a spec.
 
         `begin_from` is what the CLI's --from is: "JOB" or "JOB@STEP", a checkpoint of another job; a folder of this machine
         (a checkpoint's, or a Hugging Face model's), which is sent if the coordinator accepts the job and lacks it;
@@ -112,12 +120,12 @@ class Client:
         # Without a model there is nothing to check before the folder is there, which brings one.
         if folder is None or validate_only or message.HasField("model"):
             try:
-                return self._call(self._jobs.SubmitJob, request).job
+                return Job(self._call(self._jobs.SubmitJob, request).job)
             except LonghaulError as error:
                 if folder is None or validate_only or error.reason != "UPLOAD_UNKNOWN":
                     raise
         Sending(self._uploads, self._access.metadata, folder, self.timeout, RECONNECT_FOR).run()
-        return self._call(self._jobs.SubmitJob, request).job
+        return Job(self._call(self._jobs.SubmitJob, request).job)
 
     def upload(self, folder: str | os.PathLike[str], reconnect_for: float = RECONNECT_FOR) -> str:
         """Sends a folder of this machine, a checkpoint's or a Hugging Face model's; what the coordinator has of it is not
@@ -127,35 +135,35 @@ class Client:
         Sending(self._uploads, self._access.metadata, read, self.timeout, reconnect_for).run()
         return read.upload
 
-    def get(self, job: str) -> job_pb2.Job:
+    def get(self, job: str) -> Job:
         """`job`: name or id, here and below."""
-        return self._call(self._jobs.GetJob, job_pb2.GetJobRequest(job=job)).job
+        return Job(self._call(self._jobs.GetJob, job_pb2.GetJobRequest(job=job)).job)
 
-    def list(self, limit: int = 1000) -> list[job_pb2.Job]:
+    def list(self, limit: int = 1000) -> builtins.list[Job]:
         """Newest first. Large parts of their specs are left out (`spec_shortened`); `get` has them."""
-        jobs: list[job_pb2.Job] = []
+        jobs: builtins.list[Job] = []
         request = job_pb2.ListJobsRequest()
         while len(jobs) < limit:
             request.page_size = min(20, limit - len(jobs))  # A page must fit in a message.
             page = self._call(self._jobs.ListJobs, request)
-            jobs += page.jobs
+            jobs += map(Job, page.jobs)
             if not page.next_page_token:
                 break
             request.page_token = page.next_page_token
         return jobs
 
-    def cancel(self, job: str, reason: str = "") -> job_pb2.Job:
-        return self._call(self._jobs.CancelJob, job_pb2.CancelJobRequest(job=job, reason=reason)).job
+    def cancel(self, job: str, reason: str = "") -> Job:
+        return Job(self._call(self._jobs.CancelJob, job_pb2.CancelJobRequest(job=job, reason=reason)).job)
 
-    def pause(self, job: str, reason: str = "") -> job_pb2.Job:
+    def pause(self, job: str, reason: str = "") -> Job:
         """Gives the job's pools back until `resume`: it is PAUSING while they stop, then PAUSED."""
-        return self._call(self._jobs.PauseJob, job_pb2.PauseJobRequest(job=job, reason=reason)).job
+        return Job(self._call(self._jobs.PauseJob, job_pb2.PauseJobRequest(job=job, reason=reason)).job)
 
-    def resume(self, job: str) -> job_pb2.Job:
+    def resume(self, job: str) -> Job:
         """Queues a paused job again."""
-        return self._call(self._jobs.ResumeJob, job_pb2.ResumeJobRequest(job=job)).job
+        return Job(self._call(self._jobs.ResumeJob, job_pb2.ResumeJobRequest(job=job)).job)
 
-    def checkpoints(self, job: str) -> list[Any]:
+    def checkpoints(self, job: str) -> builtins.list[checkpoint_pb2.CheckpointManifest]:
         """Oldest first."""
         return [*self._call(self._jobs.ListCheckpoints, job_pb2.ListCheckpointsRequest(job=job)).checkpoints]
 
@@ -168,15 +176,16 @@ class Client:
         """Removes a job that has ended, with its files. False: it had been deleted before."""
         return self._call(self._jobs.DeleteJob, job_pb2.DeleteJobRequest(job=job)).deleted
 
-    def events(self, job: str) -> list[job_pb2.JobEvent]:
+    def events(self, job: str) -> builtins.list[JobEvent]:
         """What happened to the job, oldest first."""
-        return [*self._call(self._jobs.ListEvents, job_pb2.ListEventsRequest(job=job)).events]
+        return [JobEvent(event) for event in self._call(self._jobs.ListEvents, job_pb2.ListEventsRequest(job=job)).events]
 
-    def pools(self) -> list[pool_pb2.Pool]:
-        request, pools = pool_pb2.ListPoolsRequest(), []
+    def pools(self) -> builtins.list[Pool]:
+        request = pool_pb2.ListPoolsRequest()
+        pools: builtins.list[Pool] = []
         while True:
             page = self._call(self._pools.ListPools, request)
-            pools += page.pools
+            pools += map(Pool, page.pools)
             if not page.next_page_token:
                 return pools
             request.page_token = page.next_page_token
@@ -185,12 +194,12 @@ class Client:
         """The coordinator about itself."""
         return self._call(self._server.Describe, server_pb2.DescribeRequest())
 
-    def watch(self, job: str, timeout: float | None = None, reconnect_for: float = RECONNECT_FOR) -> Iterator[job_pb2.Job]:
+    def watch(self, job: str, timeout: float | None = None, reconnect_for: float = RECONNECT_FOR) -> Iterator[Job]:
         """The job now and after each change, until it rests (ended, or quarantined). Goes on over restarts of the
         coordinator, which may be away for `reconnect_for` seconds once it has answered. `timeout`: of the whole watch;
         LonghaulError with code DEADLINE_EXCEEDED."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        cursor, absence = 0, _Absence(reconnect_for)
+        cursor, absence = 0, Absence(reconnect_for)
         while True:
             pause = RECONNECT_SECONDS
             absence.opens()
@@ -200,7 +209,7 @@ class Client:
                     cursor = update.cursor
                     absence.answers()
                     job = update.job.id  # The name of a job that was deleted may be another's by now.
-                    yield update.job
+                    yield Job(update.job)
                     if update.job.state in RESTING:
                         return
             except grpc.RpcError as call:
@@ -214,7 +223,7 @@ class Client:
                 pause = max(pause, error.retry_after or 0)
             time.sleep(pause if deadline is None else max(0, min(pause, deadline - time.monotonic())))
 
-    def wait(self, job: str, timeout: float | None = None) -> job_pb2.Job:
+    def wait(self, job: str, timeout: float | None = None) -> Job:
         """The job as it ended (or was quarantined); look at its state."""
         last = None
         for last in self.watch(job, timeout):
@@ -229,7 +238,7 @@ class Client:
         come the lines that were written meanwhile. Lines that are lost, because a node keeps only its newest, are counted
         in a line of their own. With a coordinator or agents of an earlier version, what is written meanwhile does not come."""
         request = logs_pb2.FollowLogsRequest(job_id=self.get(job).id if job else "", pool=pool, tail=tail, follow=follow)
-        absence, numbered = _Absence(reconnect_for), True
+        absence, numbered = Absence(reconnect_for), True
         positions: dict[tuple[str, int], logs_pb2.LogPosition] = {}
         while True:
             absence.opens()
@@ -257,7 +266,20 @@ class Client:
                 request.tail = 0
             time.sleep(max(RECONNECT_SECONDS, error.retry_after or 0))
 
-    def metrics(self, job: str, page: str | None = None) -> list[dict[str, Any]]:
+    def curves(self, job: str, names: Iterable[str] = ()) -> builtins.list[dict[str, Any]]:
+        """All curves of a job, or those of these names, also after its end, as rows for a DataFrame: {step, time, pool, name,
+        value}. `pool` is None for the outer parameters; `name` is "eval/loss", "train/loss", "train/learning_rate",
+        "train/gradient_norm", "train/tokens_per_second", ... Of long curves 512 points. UNIMPLEMENTED: the coordinator is of
+        an earlier version."""
+        return curve_rows(self._call(self._curves.GetCurves, curves_pb2.GetCurvesRequest(job=job, names=names)))
+
+    def download(self, job: str, out: str | os.PathLike[str], step: int | None = None, reconnect_for: float = RECONNECT_FOR) -> int:
+        """Copies a checkpoint of the job, the newest or that of a step, into the new folder `out`, and verifies it. Its step.
+        What was copied before a break is in `out`.partial; another call continues there. Goes on over restarts of the
+        coordinator. OSError: the folder exists, or cannot be written."""
+        return Downloading(self._jobs, self._access.metadata, job, step, os.fspath(out), reconnect_for).run()
+
+    def metrics(self, job: str, page: str | None = None) -> builtins.list[dict[str, Any]]:
         """Losses so far, as rows for a DataFrame: {step, kind ("eval" or "train"), pool, loss}. They come from the
         coordinator's status page: `page` is its HOST:PORT, if this machine reaches it elsewhere than where it
         listens (https://HOST:PORT: with TLS). Without TLS a token goes there only on this machine, or where `page` is

@@ -23,13 +23,20 @@ class LonghaulError(Exception):
 
     def __init__(self, code: str, message: str, reason: str = "", hint: str = "", fields: tuple[Field, ...] = (),
                  retry_after: float | None = None):
-        super().__init__(f"{code}: {message}")
+        super().__init__(f"{code}: {message}" + (f" (hint: {hint})" if hint and hint not in message else ""))
         self.code = code
         self.message = message
         self.reason = reason
         self.hint = hint
         self.fields = fields
         self.retry_after = retry_after
+
+
+class SpecError(LonghaulError, ValueError):
+    """A spec that is not one. `fields` says where, and what was meant."""
+
+    def __init__(self, fields: tuple[Field, ...]):
+        super().__init__("INVALID_ARGUMENT", "; ".join(f"{field.field}: {field.description}" for field in fields), "SPEC_INVALID", fields=fields)
 
 
 def error_of(error: grpc.RpcError) -> LonghaulError:

@@ -2,38 +2,56 @@
 
 from __future__ import annotations
 
+import difflib
 from typing import Any, Mapping
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from longhaul.errors import Field, SpecError
 from longhaul.v1 import job_pb2
 
 
-def _upper_case_choices(value: Any, kind: Descriptor) -> Any:
-    """Choices may be written in any case, as in YAML; protobuf's parser wants them as declared."""
+def _nearest(name: str, names: list[str]) -> str:
+    near = difflib.get_close_matches(name.lower(), names, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else f" (one of {', '.join(names)})" if len(names) <= 16 else ""
+
+
+def _checked(value: Any, kind: Descriptor, path: str, faults: list[Field]) -> Any:
+    """The value, of a message of this kind, with choices as protobuf's parser wants them: YAML may have them in any case."""
     if isinstance(value, (list, tuple)):
-        return [_upper_case_choices(item, kind) for item in value]
+        return [_checked(item, kind, f"{path}[{i}]", faults) for i, item in enumerate(value)]
     if not isinstance(value, Mapping):
         return value
     result = {}
     for name, item in value.items():
+        at = f"{path}.{name}" if path else str(name)
         field = kind.fields_by_name.get(name) or kind.fields_by_camelcase_name.get(name)
-        if field is not None and field.type == FieldDescriptor.TYPE_ENUM and isinstance(item, str):
+        if field is None:
+            faults.append(Field(at, "unknown field" + _nearest(str(name), list(kind.fields_by_name))))
+        elif field.type == FieldDescriptor.TYPE_ENUM and isinstance(item, str):
             item = item.upper()
-        elif field is not None and field.type == FieldDescriptor.TYPE_MESSAGE:
-            item = _upper_case_choices(item, field.message_type)
+            choices = [choice.name for choice in field.enum_type.values if not choice.name.endswith("_UNSPECIFIED")]
+            if item not in choices:
+                lower = [choice.lower() for choice in choices]
+                faults.append(Field(at, f"{item.lower()!r} is not one of {', '.join(lower)}" + (_nearest(item, lower) if len(lower) > 16 else "")))
+        elif field.type == FieldDescriptor.TYPE_MESSAGE and not field.message_type.full_name.startswith("google.protobuf."):
+            entries = field.message_type.GetOptions().map_entry
+            item = item if entries else _checked(item, field.message_type, at, faults)
         result[name] = item
     return result
 
 
 def job_spec(spec: Mapping[str, Any] | job_pb2.JobSpec) -> job_pb2.JobSpec:
-    """ValueError names what is no field of a spec, or has another type."""
+    """SpecError names every unknown field and what was meant, or a value of another type."""
     if isinstance(spec, job_pb2.JobSpec):
         return spec
-    message = job_pb2.JobSpec()
+    message, faults = job_pb2.JobSpec(), list[Field]()
+    checked = _checked(spec, message.DESCRIPTOR, "", faults)
+    if faults:
+        raise SpecError(tuple(faults))
     try:
-        json_format.ParseDict(_upper_case_choices(spec, message.DESCRIPTOR), message)
+        json_format.ParseDict(checked, message)
     except json_format.ParseError as error:
-        raise ValueError(str(error)) from error
+        raise SpecError((Field("spec", str(error)),)) from error
     return message

@@ -1,5 +1,6 @@
 // The status page and the JSON behind it, over HTTP.
 #include "google/protobuf/util/json_util.h"
+#include "longhaul/v1/curves.grpc.pb.h"
 #include "longhaul/v1/status.pb.h"
 #include "tests/integration/coordinator/exchange_fixture.h"
 

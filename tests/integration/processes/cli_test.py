@@ -5,6 +5,7 @@ import os
 import pathlib
 import pty
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -89,6 +90,35 @@ class CliTest(ClusterTest):
         self.assertIn("explain", complete('longhaul spec ""'))
         self.assertEqual(complete('longhaul list -o ""'), ["table", "json", "jsonl", "yaml"])
         self.assertEqual(complete('longhaul submit -f ""'), ["files"])
+
+    def test_completion_of_fish(self):
+        self.assertEqual(self.cluster.submit("tiny-one").returncode, 0)
+        fish, more = shutil.which("fish"), {}
+        if fish is None:
+            root = tools.unpack(["fish", "fish-common", "libpcre2-32-0", "libtinfo6"])
+            fish = root / "usr/bin/fish"
+            more = {"LD_LIBRARY_PATH": ":".join(str(path) for path in sorted(root.rglob("*-linux-gnu")))}
+        script = self.cluster.folder / "longhaul.fish"
+        script.write_text(self.shell("longhaul completion fish").stdout)
+
+        def run(*words):
+            return subprocess.run([fish, "--no-config", *words], env=self.environment(**more), capture_output=True, text=True, timeout=60, check=False)
+
+        checked = run("--no-execute", str(script))
+        self.assertEqual((checked.returncode, checked.stderr), (0, ""))
+
+        def complete(line):
+            result = run("-c", f"source {script}; complete -C {shlex.quote(line)}")
+            self.assertEqual(result.stderr, "")
+            return [row.split("\t")[0] for row in result.stdout.splitlines()]
+
+        self.assertEqual(complete("longhaul get tin"), ["tiny-one"])
+        self.assertEqual(complete(f"longhaul --server {self.cluster.address} watch tin"), ["tiny-one"])
+        self.assertEqual(complete("longhaul spec ex"), ["explain"])
+        self.assertEqual(complete("longhaul submit --dry"), ["--dry-run"])
+        self.assertEqual(complete("longhaul list -o js"), ["json", "jsonl"])
+        self.assertIn("list", complete("longhaul l"))
+        self.assertNotIn("tiny-one", complete("longhaul list "))
 
     def test_a_command_does_not_shut_down_grpc(self):
         """That may take 10 s: gRPC joins a thread that it does not wake."""

@@ -16,6 +16,19 @@ TEST(ClipUtf8Test, LeavesWholeSequences) {
 
 TEST(ClipUtf8Test, NeedsNoValidText) { EXPECT_EQ(ClipUtf8("\x80\x80\x80", 2), ""); }
 
+TEST(ClipWordsTest, EndsAfterAWord) {
+  EXPECT_EQ(ClipWords("one two three", 13), "one two three");
+  EXPECT_EQ(ClipWords("one two three", 12), "one two ...");
+  EXPECT_EQ(ClipWords("one two three", 11), "one two ...");
+  EXPECT_EQ(ClipWords("one two three", 10), "one tw...") << "not less than half of the room";
+  // One word is cut, and never inside of a character.
+  EXPECT_EQ(ClipWords("/a/path/without/spaces", 12), "/a/path/...");
+  EXPECT_EQ(ClipWords("abcdefg\u00e9\u00e9\u00e9", 12), "abcdefg...");
+  for (size_t most = 0; most < 13; ++most) {
+    EXPECT_LE(ClipWords("one two three", most).size(), most);
+  }
+}
+
 TEST(Utf8Test, WhatIsNoCharacterIsReplaced) {
   const std::string no = "\xEF\xBF\xBD";
   for (const std::string good :

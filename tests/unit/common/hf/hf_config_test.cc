@@ -3,14 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/hf/hf_model.h"
 #include "nlohmann/json.hpp"
 
 namespace longhaul {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Json = nlohmann::json;
 
 Json Small() {
@@ -84,8 +87,54 @@ TEST(HfConfigTest, NamesEverythingThatIsWrong) {
   EXPECT_THAT(ErrorWith(R"({"num_attention_heads": 7})"), HasSubstr("heads"));
   EXPECT_THAT(ErrorWith(R"({"num_attention_heads": -7})"), HasSubstr("num_attention_heads"));
   EXPECT_THAT(ErrorWith(R"({"architectures": ["GPT2LMHeadModel"]})"),
-              HasSubstr("GPT2LMHeadModel is not supported; the nearest that is: LlamaForCausalLM"));
+              AllOf(HasSubstr("GPT2LMHeadModel is not supported: it has learned positions"),
+                    HasSubstr("supported are LlamaForCausalLM"), Not(HasSubstr("nearest"))));
+  EXPECT_THAT(ErrorWith(R"({"architectures": ["Qwen2ForCausalLM"]})"), HasSubstr("has biases"));
+  EXPECT_THAT(ErrorWith(R"({"architectures": ["Qwen3MoeForCausalLM"]})"),
+              HasSubstr("a mixture of experts; supported are "));
+  // One that nobody knows may be a Llama by another name.
+  EXPECT_THAT(ErrorWith(R"({"architectures": ["NewForCausalLM"]})"),
+              AllOf(HasSubstr("NewForCausalLM is not supported"),
+                    HasSubstr("write LlamaForCausalLM and model_type llama into a copy")));
   EXPECT_THAT(ErrorWith(R"({"eos_token_id": "x"})"), HasSubstr("eos_token_id: expected token ids"));
+}
+
+TEST(HfConfigTest, AMistralWithoutAWindowIsALlamaByAnotherName) {
+  Json json = Small();
+  json["architectures"] = {"MistralForCausalLM"};
+  json["model_type"] = "mistral";
+  json["max_position_embeddings"] = 8192;
+  json["sliding_window"] = nullptr;
+  const auto config = ParseHfConfig(json.dump());
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->mistral);
+  EXPECT_EQ(config->shape.positions, 8192);
+  // Written as what it was, and read back as the same.
+  const Json written = Json::parse(WriteHfConfig(*config, ElementType::kBf16));
+  EXPECT_EQ(written["architectures"][0], "MistralForCausalLM");
+  EXPECT_EQ(written["model_type"], "mistral");
+  EXPECT_TRUE(written.contains("sliding_window") && written["sliding_window"].is_null());
+  EXPECT_FALSE(written.contains("mlp_bias") || written.contains("attention_bias"));
+  EXPECT_TRUE(ParseHfConfig(written.dump())->mistral);
+  // A window as long as the positions hides nothing.
+  json["sliding_window"] = 8192;
+  EXPECT_TRUE(ParseHfConfig(json.dump()).ok());
+  json["sliding_window"] = 4096;
+  EXPECT_THAT(std::string(ParseHfConfig(json.dump()).status().message()),
+              AllOf(HasSubstr("sliding_window: 4096 is not supported"),
+                    HasSubstr("max_position_embeddings 4096 into a copy of its config.json")));
+  json.erase("sliding_window");  // 4,096 in transformers.
+  EXPECT_FALSE(ParseHfConfig(json.dump()).ok());
+  json["max_position_embeddings"] = 4096;
+  EXPECT_TRUE(ParseHfConfig(json.dump()).ok());
+}
+
+TEST(HubHintTest, IsForIdsOfTheHub) {
+  EXPECT_THAT(HubHint("meta-llama/Llama-3.2-1B"),
+              HasSubstr("`hf download meta-llama/Llama-3.2-1B --local-dir Llama-3.2-1B`"));
+  for (const char* path :
+       {"", "model", "/models/base", "a/b/c", "./base", "../base", "a/", "a/$(b)"})
+    EXPECT_EQ(HubHint(path), "") << path;
 }
 
 TEST(HfConfigTest, RefusesOtherJson) {

@@ -4,14 +4,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/hf/hf_parameters.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
+#include "nlohmann/json.hpp"
 #include "tests/testing/failing_filesystem.h"
 #include "tests/testing/temp_dir.h"
 
@@ -100,6 +103,19 @@ TEST_F(HfExportTest, TokenizerAndTokensAreCarriedAlong) {
   EXPECT_TRUE(absl::IsInvalidArgument(Write("n", {.like = Path("none")}).status()));
 }
 
+TEST_F(HfExportTest, WhatWasAMistralIsExportedAsOne) {
+  ASSERT_TRUE(Write("like").ok());
+  HfConfig config{.shape = kShape, .mistral = true};
+  std::ofstream(Path("like/config.json")) << WriteHfConfig(config, ElementType::kF32);
+  ASSERT_TRUE(Write("m", {.like = Path("like")}).ok());
+  EXPECT_TRUE(ReadHfConfig(Path("m"))->mistral);
+  // The tokenizer of another model says nothing of this one.
+  config.shape.ff_dim += 8;
+  std::ofstream(Path("like/config.json")) << WriteHfConfig(config, ElementType::kF32);
+  ASSERT_TRUE(Write("n", {.like = Path("like")}).ok());
+  EXPECT_FALSE(ReadHfConfig(Path("n"))->mistral);
+}
+
 TEST_F(HfExportTest, AFullDiskLeavesNothing) {
   for (int64_t operation = 0;; operation += 2) {
     FailingFileSystem failing(fs_.get());
@@ -165,6 +181,40 @@ TEST_F(HfParametersTest, TiedEmbeddingsMayComeWithAHeadOfTheirValues) {
   ASSERT_TRUE(
       ExportHf(*fs_, layout_, Constant(), {.config = {.shape = kShape}}, Path("same")).ok());
   EXPECT_TRUE(OpenHfParameters(Path("same"), layout).ok());
+  // Of the two names a writer may keep only the output's.
+  std::filesystem::create_directory(Path("head"));
+  const auto rename = [&](const char* from, const char* to) {
+    std::ifstream whole(Path("same/model.safetensors"), std::ios::binary);
+    std::string bytes((std::istreambuf_iterator<char>(whole)), {});
+    uint64_t size = 0;
+    std::memcpy(&size, bytes.data(), 8);
+    auto header = nlohmann::ordered_json::parse(bytes.substr(8, size));
+    header[to] = header[from];
+    header.erase(from);
+    std::string text = header.dump();
+    size = text.size();
+    std::ofstream out(Path("head/model.safetensors"), std::ios::binary);
+    out.write(reinterpret_cast<const char*>(&size), 8);
+    uint64_t data = 0;
+    std::memcpy(&data, bytes.data(), 8);
+    out << text << bytes.substr(8 + data);
+  };
+  TransformerShape small = kShape;
+  small.tie_embeddings = true;
+  ASSERT_TRUE(ExportHf(*fs_, layout, Ramp(), {.config = {.shape = small}}, Path("tied")).ok());
+  std::filesystem::rename(Path("same"), Path("untied"));
+  std::filesystem::rename(Path("tied"), Path("same"));
+  rename("model.embed_tokens.weight", "lm_head.weight");
+  const auto usual = OpenHfParameters(Path("same"), layout);
+  const auto head = OpenHfParameters(Path("head"), layout);
+  ASSERT_TRUE(usual.ok()) << usual.status();
+  ASSERT_TRUE(head.ok()) << head.status();
+  for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
+    std::vector<float> a(layout.units[unit].elements), b(a.size(), -1);
+    ASSERT_TRUE((*usual)->Read(unit, 0, absl::MakeSpan(a)).ok());
+    ASSERT_TRUE((*head)->Read(unit, 0, absl::MakeSpan(b)).ok());
+    EXPECT_EQ(a, b);
+  }
   ASSERT_TRUE(Write("other").ok());
   EXPECT_THAT(std::string(OpenHfParameters(Path("other"), layout).status().message()),
               HasSubstr("other: lm_head.weight differs from model.embed_tokens.weight"));

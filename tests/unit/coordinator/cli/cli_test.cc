@@ -522,7 +522,7 @@ TEST_F(CliTest, BadArgumentsAreUsageErrorsWithAHint) {
   EXPECT_EQ(run_({"get", "a", "-o", "xml"}).exit, 4);
   EXPECT_EQ(run_({"get", "a", "--timeout", "soon"}).exit, 4);
   EXPECT_EQ(run_({"submit", "-f", "/does/not/exist.yaml"}).exit, 4);
-  EXPECT_EQ(run_({"completion", "fish"}).exit, 4);
+  EXPECT_EQ(run_({"completion", "tcsh"}).exit, 4);
   // A file is no folder, also after another try.
   const std::string file = ::testing::TempDir() + "/no_folder";
   std::ofstream(file) << "x";

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 
 #include "CLI/App.hpp"
 #include "absl/strings/match.h"
@@ -15,6 +16,7 @@
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/download.h"
 #include "coordinator/cli/help_examples.h"
+#include "coordinator/cli/other_words.h"
 #include "coordinator/cli/spec_init.h"
 #include "coordinator/cli/text.h"
 #include "fake_coordinator.h"
@@ -96,6 +98,118 @@ TEST_F(CommandsTest, AWrongCommandLineIsExplained) {
   EXPECT_THAT(run_({"list", "--server", "http://hub:7070"}).err, HasSubstr("without http://"));
   EXPECT_EQ(run_({"get", "-o", "json"}).envelope()["error"]["message"], "JOB is required");
   EXPECT_THAT(run_({"list", "--limt", "3"}).err, HasSubstr("did you mean '--limit'?"));
+}
+
+TEST_F(CommandsTest, WordsOfOtherToolsAreAnsweredWithTheCommand) {
+  const auto hint = [&](const std::vector<std::string>& args) {
+    const CliResult result = run_(args);
+    EXPECT_EQ(result.exit, 4) << result.err;
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  };
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"jobs"},
+                                               {"ls"},
+                                               {"ps"},
+                                               {"job", "list"},
+                                               {"job", "ls"},
+                                               {"list", "jobs"},
+                                               {"--server", "hub:7070", "jobs", "list"},
+                                               {"Jobs"},
+                                               {"job"}}) {
+    EXPECT_THAT(hint(args), HasSubstr("`longhaul list` lists jobs")) << args[0];
+  }
+  EXPECT_THAT(hint({"job", "list"}), HasSubstr("no such command: job "));
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"status", "tiny"},
+                                               {"describe", "tiny"},
+                                               {"show", "tiny"},
+                                               {"describe", "job", "tiny"},
+                                               {"job", "get", "tiny"},
+                                               {"get", "job", "tiny"},
+                                               {"job", "tiny"}}) {
+    EXPECT_THAT(hint(args), HasSubstr("`longhaul get tiny` shows a job")) << args[0];
+  }
+  EXPECT_THAT(hint({"status"}), HasSubstr("`longhaul get JOB`"));
+  for (const char* word : {"stop", "kill", "abort"}) {
+    EXPECT_THAT(hint({word, "tiny"}), AllOf(HasSubstr("no such command: "),
+                                            HasSubstr("`longhaul cancel tiny` stops a job"),
+                                            HasSubstr("`longhaul pause tiny`")));
+  }
+  EXPECT_THAT(hint({"rm", "tiny"}), HasSubstr("`longhaul delete tiny`"));
+  for (const std::vector<std::string>& args : {std::vector<std::string>{"pool", "list"},
+                                               {"pools", "list"},
+                                               {"list", "pools"},
+                                               {"nodes"},
+                                               {"workers"},
+                                               {"pool"}}) {
+    EXPECT_THAT(hint(args), HasSubstr("`longhaul pools` lists pools")) << args[0];
+  }
+  EXPECT_THAT(hint({"init"}), HasSubstr("`longhaul spec init"));
+  EXPECT_THAT(hint({"metrics", "tiny"}), HasSubstr("`longhaul compare tiny`"));
+  EXPECT_THAT(hint({"checkpoints", "ls", "tiny"}), HasSubstr("`longhaul checkpoints tiny`"));
+  // A shell may run what a terminal shows: only names are repeated.
+  EXPECT_THAT(hint({"rm", "$(id)"}), HasSubstr("`longhaul delete JOB`"));
+  // A misspelt command, and one with too many arguments, are no words of other tools.
+  EXPECT_THAT(hint({"sumbit"}), HasSubstr("did you mean 'submit'?"));
+  EXPECT_THAT(hint({"pools", "tiny"}), HasSubstr("unexpected argument: tiny"));
+}
+
+TEST_F(CommandsTest, WordsOfOtherToolsNameCommandsThatExist) {
+  Arguments unused;
+  const auto app = MakeApp(unused);
+  std::set<std::string> commands;
+  for (const CLI::App* command : app->get_subcommands({})) commands.insert(command->get_name());
+  for (const OtherWord& row : OtherWords()) {
+    const std::string command(row.command.substr(0, row.command.find(' ')));
+    EXPECT_TRUE(commands.contains(command)) << row.command;
+    std::vector<std::string> said = absl::StrSplit(row.what, "`longhaul ");
+    said.erase(said.begin());
+    for (const std::string& other : said)
+      EXPECT_TRUE(commands.contains(other.substr(0, other.find(' ')))) << row.what;
+  }
+}
+
+TEST_F(CommandsTest, TheHelpPageIsGrouped) {
+  const std::string page = run_({"--help"}).out;
+  size_t at = 0;
+  for (const char* group : {"\nJobs:\n", "\nResults:\n", "\nSpecs and data:\n",
+                            "\nPools and this machine:\n", "\nExit codes"}) {
+    const size_t found = page.find(group, at);
+    ASSERT_NE(found, std::string::npos) << group << page;
+    at = found;
+  }
+  const auto before = [&](const char* a, const char* b) { return page.find(a) < page.find(b); };
+  EXPECT_TRUE(before("\n  submit ", "\n  delete ")) << page;
+  EXPECT_TRUE(before("\n  delete ", "\n  download ")) << page;
+  EXPECT_TRUE(before("\n  sample ", "\n  pools ")) << page;
+  EXPECT_THAT(page, Not(HasSubstr("Others:")));
+}
+
+TEST_F(CommandsTest, APoolOfAJobThatHasEndedIsNotShownAsLost) {
+  v1::Job job = SampleJob(v1::COMPLETED);
+  for (v1::PoolProgress& pool : *job.mutable_pools()) pool.set_live(false);
+  fake_.get = [&](const v1::GetJobRequest&, v1::GetJobResponse* response) {
+    *response->mutable_job() = job;
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  EXPECT_TRUE(std::regex_search(RunCli({"get", "tiny"}).out, std::regex("east +ended +1")));
+  job.set_state(v1::RUNNING);
+  EXPECT_TRUE(std::regex_search(RunCli({"get", "tiny"}).out, std::regex("east +no +1")));
+}
+
+TEST_F(CommandsTest, ListShowsWhenAJobWasSubmitted) {
+  ServeJobsAndPools();
+  ManualClock clock(absl::FromUnixSeconds(1700000000) + absl::Hours(1));
+  run_.time = &clock;
+  const auto shows = [&](const char* date) {
+    EXPECT_TRUE(
+        std::regex_search(RunCli({"list"}).out, std::regex(absl::StrCat(" ", date, " +j-1"))));
+  };
+  shows("22:13Z");
+  clock.Advance(absl::Hours(2));
+  shows("Nov 14");
+  clock.Advance(absl::Hours(24 * 60));
+  shows("Nov 2023");
 }
 
 TEST_F(CommandsTest, SpecExplainShowsTheCommentsOfTheContract) {
@@ -275,6 +389,18 @@ TEST_F(CommandsTest, NamesAreForCompletion) {
                 AllOf(HasSubstr("--tls-key|--token-file) connection"),
                       HasSubstr("--tls-key|--token-file|--data-dir)")));
   }
+}
+
+TEST_F(CommandsTest, FishSeesDescriptions) {
+  const std::string fish = run_({"completion", "fish"}).out;
+  EXPECT_THAT(
+      fish,
+      AllOf(HasSubstr("-n '__longhaul_is none' -a submit -d 'Submit a job'"),
+            HasSubstr("complete -c longhaul -n '__longhaul_is submit' -l file -s f -r -F -d "),
+            HasSubstr("-n '__longhaul_is get' -a '(__longhaul_jobs)'"),
+            HasSubstr("-n '__longhaul_is eval' -a '(__longhaul_jobs)'"),
+            HasSubstr("-n '__longhaul_is spec' -a explain -d "),
+            HasSubstr("-l dry-run -d 'Check the spec"), HasSubstr("coordinator\\'s")));
 }
 
 TEST_F(CommandsTest, TextThatIsNoNameIsNotForCompletion) {

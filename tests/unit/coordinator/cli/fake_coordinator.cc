@@ -14,6 +14,18 @@ grpc::Status Answer(const Handler& handler, const Request* request, Response* re
 
 }  // namespace
 
+class FakeCoordinator::Curves : public v1::CurveService::Service {
+ public:
+  explicit Curves(const FakeCoordinator& fake) : fake_(fake) {}
+  grpc::Status GetCurves(grpc::ServerContext*, const v1::GetCurvesRequest* request,
+                         v1::GetCurvesResponse* response) override {
+    return Answer(fake_.curves, request, response);
+  }
+
+ private:
+  const FakeCoordinator& fake_;
+};
+
 class FakeCoordinator::Jobs : public v1::JobService::Service {
  public:
   explicit Jobs(const FakeCoordinator& fake) : fake_(fake) {}
@@ -88,10 +100,11 @@ FakeCoordinator::FakeCoordinator() = default;
 FakeCoordinator::~FakeCoordinator() = default;
 
 void FakeCoordinator::Start() {
+  curves_ = std::make_unique<Curves>(*this);
   jobs_ = std::make_unique<Jobs>(*this);
   logs_ = std::make_unique<Logs>(*this);
   pools_ = std::make_unique<Pools>(*this);
-  server_ = Server::Start({}, {jobs_.get(), logs_.get(), pools_.get()}).value();
+  server_ = Server::Start({}, {curves_.get(), jobs_.get(), logs_.get(), pools_.get()}).value();
 }
 
 }  // namespace longhaul::cli

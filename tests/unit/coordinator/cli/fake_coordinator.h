@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/rpc/server.h"
+#include "longhaul/v1/curves.grpc.pb.h"
 #include "longhaul/v1/job.grpc.pb.h"
 #include "longhaul/v1/logs.grpc.pb.h"
 #include "longhaul/v1/pool.grpc.pb.h"
@@ -35,6 +36,7 @@ class FakeCoordinator {
   Handler<v1::ResumeJobRequest, v1::ResumeJobResponse> resume;
   Handler<v1::ListCheckpointsRequest, v1::ListCheckpointsResponse> checkpoints;
   Handler<v1::ListPoolsRequest, v1::ListPoolsResponse> pools;
+  Handler<v1::GetCurvesRequest, v1::GetCurvesResponse> curves;
   std::vector<Stream> streams;
   // Sends no lines; called for each stream.
   std::function<grpc::Status()> logs;
@@ -44,9 +46,11 @@ class FakeCoordinator {
   const std::string& address() const { return server_->address(); }
 
  private:
+  class Curves;
   class Jobs;
   class Logs;
   class Pools;
+  std::unique_ptr<Curves> curves_;
   std::unique_ptr<Jobs> jobs_;
   std::unique_ptr<Logs> logs_;
   std::unique_ptr<Pools> pools_;

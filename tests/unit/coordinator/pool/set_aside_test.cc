@@ -169,6 +169,18 @@ TEST(SetAsidesTest, NobodyEligibleProvesNothing) {
   EXPECT_FALSE(s.Verdict({}, FailAgain(s, "a", 3, kBegin)).has_value());
 }
 
+TEST(SetAsidesTest, AReasonIsNotCutInsideAWord) {
+  SetAsides s;
+  const std::string message =
+      "the tokenizer of this folder cannot be read without its program; it takes Python's "
+      "tokenizers "
+      "of version 0.20 or newer";
+  ASSERT_TRUE(s.Add("a", {.code = "NOT_FOUND", .message = message, .field = "data"}, kBegin));
+  EXPECT_EQ(Describe(s.all().at("a"), kBegin),
+            "data: the tokenizer of this folder cannot be read without its program; it takes "
+            "Python's tokenizers of ..., again in 5 s");
+}
+
 TEST(SetAsidesTest, DifferentFaultsProveNothing) {
   SetAsides s;
   absl::Time now = FailAgain(s, "a", 2, kBegin);

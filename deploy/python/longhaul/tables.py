@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from longhaul.v1 import job_pb2
+from longhaul.reports import Job, JobState
+from longhaul.v1 import curves_pb2, job_pb2
 
 
-def rows(job: job_pb2.Job) -> list[dict[str, Any]]:
+def rows(job: Job | job_pb2.Job) -> list[dict[str, Any]]:
     """One row for each pool, as it is now."""
     return [
         {
             "job": job.spec.name,
-            "state": job_pb2.JobState.Name(job.state),
+            "state": str(JobState(job.state)),
             "pool": pool.pool,
             "live": pool.live,
             "ranks": pool.ranks,
@@ -41,3 +42,12 @@ def history_rows(detail: dict[str, Any]) -> list[dict[str, Any]]:
     for curve in detail.get("curves", []):
         result += [row(point, "train", curve["pool"]) for point in curve.get("points", [])]
     return sorted(result, key=lambda item: item["step"])
+
+
+def curve_rows(answer: curves_pb2.GetCurvesResponse) -> list[dict[str, Any]]:
+    """{step, time, pool (None for the outer parameters), name, value}, curve after curve."""
+    return [
+        {"step": point.step, "time": point.time, "pool": curve.pool or None, "name": curve.name, "value": point.value}
+        for curve in answer.curves
+        for point in curve.points
+    ]

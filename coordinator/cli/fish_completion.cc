@@ -1,0 +1,105 @@
+#include "coordinator/cli/fish_completion.h"
+
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "coordinator/cli/completion.h"
+
+namespace longhaul::cli {
+namespace {
+
+// As in the other shells, the command is the first word that is neither an option nor the value of
+// one, and the options of the connection count for the names of jobs.
+constexpr char kFunctions[] = R"sh(function __longhaul_command
+  set -l value 0
+  for word in (commandline -opc)[2..-1]
+    if test $value = 1
+      set value 0
+      continue
+    end
+    switch $word
+      case --server --context --tls-ca --tls-certificate --tls-key --token-file -o --output --timeout
+        set value 1
+      case '-*'
+      case '*'
+        echo $word
+        return 0
+    end
+  end
+  return 1
+end
+function __longhaul_is
+  contains -- (__longhaul_command; or echo none) $argv
+end
+function __longhaul_jobs
+  set -l connection
+  set -l before
+  for word in (commandline -opc)[2..-1]
+    switch "$before"
+      case --server --context --tls-ca --tls-certificate --tls-key --token-file
+        set -a connection $before $word
+    end
+    set before $word
+  end
+  longhaul list --names --limit 200 --timeout 2s $connection 2>/dev/null
+end
+complete -c longhaul -f
+)sh";
+
+std::string Quoted(const std::string& text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
+}
+
+// The first sentence of a help text.
+std::string Brief(const std::string& help) { return Quoted(help.substr(0, help.find(". "))); }
+
+bool NamesFile(const std::string& type) {
+  return absl::StrContains(type, "FILE") || absl::StrContains(type, "DIR") ||
+         absl::StrContains(type, "FOLDER") || absl::StrContains(type, "PATH");
+}
+
+// `when`: " -n '...'" or empty.
+void AddFishOption(const CLI::Option& option, const std::string& when, std::string* text) {
+  if (option.get_lnames().empty() && option.get_snames().empty()) return;
+  absl::StrAppend(text, "complete -c longhaul", when);
+  for (const std::string& name : option.get_lnames()) absl::StrAppend(text, " -l ", name);
+  for (const std::string& name : option.get_snames()) absl::StrAppend(text, " -s ", name);
+  const std::string name = option.get_lnames().empty() ? "" : option.get_lnames()[0];
+  if (option.get_items_expected_min() > 0) {
+    const bool file = NamesFile(option.get_type_name()) && option.get_type_name() != "PATH=VALUE";
+    absl::StrAppend(text, file ? " -r -F" : " -x");
+    if (name == "output") absl::StrAppend(text, " -a 'table json jsonl yaml'");
+    if (name == "context") absl::StrAppend(text, " -a '(longhaul contexts --names 2>/dev/null)'");
+  }
+  absl::StrAppend(text, " -d ", Brief(option.get_description()), "\n");
+}
+
+void AddFishCommand(const CLI::App& command, std::string* text) {
+  const std::string name = command.get_name(), at = absl::StrCat(" -n '__longhaul_is ", name, "'");
+  absl::StrAppend(text, "complete -c longhaul -n '__longhaul_is none' -a ", name, " -d ",
+                  Brief(command.get_description()), "\n");
+  if (TakesJob(command))
+    absl::StrAppend(text, "complete -c longhaul", at, " -a '(__longhaul_jobs)'\n");
+  for (const CLI::Option* option : command.get_options()) AddFishOption(*option, at, text);
+  for (const CLI::App* inner : command.get_subcommands({})) {
+    absl::StrAppend(text, "complete -c longhaul", at, " -a ", inner->get_name(), " -d ",
+                    Brief(inner->get_description()), "\n");
+    for (const CLI::Option* option : inner->get_options()) AddFishOption(*option, at, text);
+  }
+}
+
+}  // namespace
+
+std::string FishCompletion(const CLI::App& app) {
+  std::string text = kFunctions;
+  for (const CLI::Option* option : app.get_options()) AddFishOption(*option, "", &text);
+  for (const CLI::App* command : app.get_subcommands({})) AddFishCommand(*command, &text);
+  absl::StrAppend(&text,
+                  "complete -c longhaul -n '__longhaul_is data eval sample export' -F\n"
+                  "complete -c longhaul -n '__longhaul_is completion' -a 'bash zsh fish'\n");
+  return text;
+}
+
+}  // namespace longhaul::cli

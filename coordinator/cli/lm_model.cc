@@ -1,0 +1,98 @@
+#include "coordinator/cli/lm_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/config/checkpoint_name.h"
+#include "coordinator/cli/arguments.h"
+#include "coordinator/cli/checkpoint_source.h"
+#include "coordinator/cli/connection.h"
+
+namespace longhaul::cli {
+namespace {
+
+// Of the CLI. --context is longhaul-lm's own.
+constexpr const char* kConnectionOptions[] = {"--server",  "--tls-ca",     "--tls-certificate",
+                                              "--tls-key", "--token-file", "--timeout"};
+// The options of longhaul-lm that take no value.
+constexpr const char* kLmFlags[] = {"--bytes", "--separate-documents", "--joined-documents",
+                                    "--greedy"};
+
+template <typename Names>
+bool IsOneOf(const Names& names, const std::string& word) {
+  return std::find(std::begin(names), std::end(names), word) != std::end(names);
+}
+
+struct LmWords {
+  std::vector<std::string> words, connection;
+  // The index of the model in `words`. 0: none, which longhaul-lm explains.
+  size_t model = 0;
+};
+
+LmWords SplitLmWords(const std::vector<std::string>& args) {
+  LmWords split{.words = {args[0]}};
+  for (size_t i = 1; i < args.size(); ++i) {
+    const std::string& word = args[i];
+    const bool option = word.size() > 1 && word[0] == '-';
+    const bool value =
+        option && !absl::StrContains(word, '=') && !IsOneOf(kLmFlags, word) && i + 1 < args.size();
+    const bool connection = IsOneOf(kConnectionOptions, word.substr(0, word.find('=')));
+    std::vector<std::string>& to = connection ? split.connection : split.words;
+    if (!option && split.model == 0) split.model = split.words.size();
+    to.push_back(word);
+    if (value) to.push_back(args[++i]);
+  }
+  return split;
+}
+
+std::string CacheFolder(const Environment& environment) {
+  const std::string home = environment.variable("HOME").value_or("");
+  const std::string base =
+      environment.variable("XDG_CACHE_HOME").value_or(home.empty() ? "" : home + "/.cache");
+  return absl::StrCat(base.empty() ? "." : base, "/longhaul/checkpoints");
+}
+
+// `name` is a word that a user meant for a folder or for a job.
+CliError NeitherFolderNorJob(CliError error, const std::string& name) {
+  error.message = absl::StrCat("no local folder is named ", name, "; as a job: ", error.message);
+  return error;
+}
+
+}  // namespace
+
+std::variant<std::vector<std::string>, CliError> WithLocalModel(
+    const std::vector<std::string>& args, const Environment& environment) {
+  LmWords split = SplitLmWords(args);
+  std::error_code error;
+  if (split.model == 0 || std::filesystem::exists(split.words[split.model], error) ||
+      !ParseCheckpointName(split.words[split.model]).has_value()) {
+    return std::move(split.words);
+  }
+  const std::string name = split.words[split.model];
+  std::vector<std::string> words = {
+      "export", name, "--out", CacheFolder(environment), "--cache", CacheFolder(environment)};
+  words.insert(words.end(), split.connection.begin(), split.connection.end());
+  std::variant<Arguments, Help, CliError> parsed = ParseArguments(words);
+  if (auto* fault = std::get_if<CliError>(&parsed)) return std::move(*fault);
+  const Arguments& arguments = std::get<Arguments>(parsed);
+  const absl::StatusOr<Connection> connection = ConnectionOf(arguments, environment);
+  if (!connection.ok()) return UsageError(std::string(connection.status().message()));
+  absl::StatusOr<ClientAccess> access = AccessOf(*connection);
+  if (!access.ok()) return UsageError(std::string(access.status().message()));
+  environment.before_client();
+  Client client(connection->server, arguments.timeout, *std::move(access));
+  auto brought = BringCheckpoint(arguments, client, environment);
+  if (auto* const failed = std::get_if<CliError>(&brought))
+    return NeitherFolderNorJob(std::move(*failed), name);
+  split.words[split.model] = std::get<LocalCheckpoint>(brought).folder;
+  environment.err << "note: " << name << " is the checkpoint " << split.words[split.model]
+                  << std::endl;
+  return std::move(split.words);
+}
+
+}  // namespace longhaul::cli
