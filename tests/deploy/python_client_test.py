@@ -426,7 +426,7 @@ class PythonClientTest(ClusterTest):
             for name in ("eval/loss", "train/loss", "train/learning_rate", "train/gradient_norm", "train/tokens_per_second"):
                 self.assertIn(name, found["names"])
             self.assertEqual(found["of the pool"], ["site-a"])
-            self.assertEqual(found["outer"], [None])
+            self.assertEqual(found["outer"], [None, "site-a"])  # The pool measures its own parameters, too.
             self.assertEqual(found["step"], 60)
             self.assertIn("exists", found["again"])
             self.assertEqual(found["partial"], [60, "False"])
@@ -441,7 +441,7 @@ class PythonClientTest(ClusterTest):
         page = (ROOT / "deploy/python/README.md").read_text().split("```python\n", 1)[1].split("```", 1)[0]
         script = pathlib.Path(self.folder.name, "typed.py")
         script.write_text(page.replace('{"name": "tiny", ...}', '{"name": "tiny"}') + TYPED)
-        result = subprocess.run([self.python, "-m", "mypy", "--cache-dir", self.folder.name + "/mypy", script], capture_output=True, text=True, timeout=300,
+        result = subprocess.run([self.python, "-m", "mypy", "--follow-imports=silent", "--ignore-missing-imports", "--cache-dir", self.folder.name + "/mypy", script], capture_output=True, text=True, timeout=300,
                                 env={**os.environ, "MYPYPATH": self.folder.name + "/installed"}, check=False)
         self.assertEqual(result.returncode, 0, result.stdout)
         for kind in ("list[longhaul.reports.Job]", "longhaul.reports.JobState", "list[longhaul.reports.Pool]", "list[dict[str, Any]]"):

@@ -285,7 +285,7 @@ class Client:
         listens (https://HOST:PORT: with TLS). Without TLS a token goes there only on this machine, or where `page` is
         given. A coordinator of another machine that shows its page only there needs `page`. `longhaul.rows` needs no page, and has what is true now."""
         server = None if page else self.describe()
-        address = page or server.http_address
+        address = page or (server.http_address if server else "")
         if not address:
             raise LonghaulError("FAILED_PRECONDITION", "the coordinator serves no status page", hint="start it with --http-listen")
         if not page and is_here(address) and not is_here(self.server):  # Its localhost is not ours.

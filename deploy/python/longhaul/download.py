@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import time
@@ -10,9 +9,10 @@ from typing import Any, Callable
 
 import grpc
 import xxhash
+from google.protobuf import json_format
 
 from longhaul.errors import LonghaulError, error_of
-from longhaul.v1 import job_pb2
+from longhaul.v1 import checkpoint_pb2, job_pb2
 
 MANIFEST = "manifest.json"
 MANIFEST_BYTES_MAX = 64 << 20
@@ -41,10 +41,10 @@ class Downloading:
             raise FileExistsError(f"{self._out} exists: remove it, or give another folder")
         text = self._manifest()
         manifest = self._parsed(text)
-        self._step = int(manifest["step"])
+        self._step = manifest.step
         self._prepare(text)
-        for fragment in manifest["fragments"]:
-            self._fetch(fragment["file"], 4 * int(fragment["elements"]), fragment["digest_hex"])
+        for fragment in manifest.fragments:
+            self._fetch(fragment.file, 4 * fragment.elements, fragment.digest_hex)
         os.rename(self._partial, self._out)
         return self._step
 
@@ -59,17 +59,16 @@ class Downloading:
         self._stream(MANIFEST, lambda: len(received), take)
         return bytes(received)
 
-    def _parsed(self, text: bytes) -> Any:
+    def _parsed(self, text: bytes) -> checkpoint_pb2.CheckpointManifest:
+        manifest = checkpoint_pb2.CheckpointManifest()
         try:
-            manifest = json.loads(text)
-            for fragment in manifest["fragments"]:
-                name = fragment["file"]
-                if name != os.path.basename(name) or name in ("", ".", "..", MANIFEST) or int(fragment["elements"]) < 0:
-                    raise ValueError(f"file {name!r}")
-                bytes.fromhex(fragment["digest_hex"])
-            int(manifest["step"])
-        except (ValueError, KeyError, TypeError) as error:
+            json_format.Parse(text, manifest, ignore_unknown_fields=True)
+        except json_format.ParseError as error:
             raise _damaged(f"the coordinator's manifest is malformed: {error}") from error
+        for fragment in manifest.fragments:
+            name = fragment.file
+            if name != os.path.basename(name) or name in ("", ".", "..", MANIFEST) or fragment.elements < 0:
+                raise _damaged(f"the coordinator's manifest names the file {name!r}")
         return manifest
 
     def _prepare(self, text: bytes) -> None:
