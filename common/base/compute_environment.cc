@@ -11,6 +11,8 @@ namespace longhaul {
 namespace {
 
 bool ConcernsThreads(absl::string_view name) {
+  // It only shows settings.
+  if (absl::StartsWith(name, "OMP_DISPLAY_")) return false;
   for (const absl::string_view prefix : {"OMP_", "GOMP_", "KMP_"}) {
     if (absl::StartsWith(name, prefix)) return true;
   }

@@ -17,8 +17,8 @@ struct ComputeEnvironment {
 };
 
 // `inherited`: as environ, ended by null. `own`: NAME=VALUE, each name once. Variables of OpenMP
-// (OMP_, GOMP_, KMP_) do not stay, and neither do the numbers of threads of MKL, OpenBLAS, BLIS and
-// others. Pure.
+// (OMP_, GOMP_, KMP_; but not OMP_DISPLAY_) do not stay, and neither do the numbers of threads of
+// MKL, OpenBLAS, BLIS and others. Pure.
 ComputeEnvironment ComputeEnvironmentOf(const char* const* inherited, std::vector<std::string> own);
 
 // For `variables` of a ComputeEnvironment, while it lives and is not changed: ended by null, as

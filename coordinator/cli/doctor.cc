@@ -171,7 +171,8 @@ class Examination {
 
   // Of the job that is named alone.
   void CheckJob() {
-    environment_.before_client();
+    if (const absl::Status able = environment_.before_client(); !able.ok())
+      return Unreachable(able, arguments_.timeout);
     Client client(connection_.server, arguments_.timeout, access_);
     const absl::StatusOr<v1::Job> found = client.GetJob(arguments_.job);
     if (!found.ok()) {

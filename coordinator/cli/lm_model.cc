@@ -59,6 +59,7 @@ std::string CacheFolder(const Environment& environment) {
 
 // `name` is a word that a user meant for a folder or for a job.
 CliError NeitherFolderNorJob(CliError error, const std::string& name) {
+  if (error.code == "NOT_FOUND") error.exit = ExitCode::kUsage;
   error.message = absl::StrCat("no local folder is named ", name, "; as a job: ", error.message);
   return error;
 }
@@ -84,7 +85,8 @@ std::variant<std::vector<std::string>, CliError> WithLocalModel(
   if (!connection.ok()) return UsageError(std::string(connection.status().message()));
   absl::StatusOr<ClientAccess> access = AccessOf(*connection);
   if (!access.ok()) return UsageError(std::string(access.status().message()));
-  environment.before_client();
+  if (const absl::Status able = environment.before_client(); !able.ok())
+    return ErrorOf(able, ExitCode::kFailed);
   Client client(connection->server, arguments.timeout, *std::move(access));
   auto brought = BringCheckpoint(arguments, client, environment);
   if (auto* const failed = std::get_if<CliError>(&brought))

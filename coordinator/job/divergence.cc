@@ -1,5 +1,6 @@
 #include "coordinator/job/divergence.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -10,6 +11,8 @@ namespace {
 
 // What a model with drawn parameters may have above guessing, as a share.
 constexpr double kMargin = 0.1;
+// Training from drawn parameters never has so many times the loss of guessing.
+constexpr double kFarAbove = 2;
 
 }  // namespace
 
@@ -28,7 +31,11 @@ std::string LossInWords(double loss, double guess) {
 void Divergence::Observe(const GuardOptions& options, int64_t step, double loss, absl::Time now) {
   if (step < step_) return;
   const bool again = step == std::exchange(step_, step);
-  if (!IsWorseThanGuessing(loss, options.guess)) {
+  // A model with drawn parameters may begin above guessing, and comes down.
+  const bool improves = std::isfinite(loss) && loss <= kFarAbove * options.guess &&
+                        (loss <= least_ || (again && bad_ == 0));
+  if (!IsWorseThanGuessing(loss, options.guess) || improves) {
+    least_ = std::min(least_, loss);
     bad_ = 0;
     return;
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "absl/time/time.h"
@@ -35,9 +36,10 @@ std::string LossInWords(double loss, double guess);
 
 class Divergence {
  public:
-  // Takes the evaluation of the outer parameters at this step. One of an earlier step than before
-  // changes nothing. One of the same step takes the place of the one before: pools repeat reports,
-  // and the last step has two.
+  // Takes the evaluation of the outer parameters at this step. It is bad if it is worse than
+  // guessing, unless it is the least so far and less than twice the loss of guessing. One of an
+  // earlier step than before changes nothing. One of the same step takes the place of the one
+  // before: pools repeat reports, and the last step has two.
   void Observe(const GuardOptions& options, int64_t step, double loss, absl::Time now);
 
   // The newest evaluation was bad; the one before, too.
@@ -54,6 +56,8 @@ class Divergence {
   // How many bad ones came in a row, and the step of the newest evaluation.
   int64_t bad_ = 0;
   int64_t step_ = -1;
+  // Of those that were not bad.
+  double least_ = std::numeric_limits<double>::infinity();
   absl::Time since_;
   std::string words_;
 };

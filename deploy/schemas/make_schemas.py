@@ -138,6 +138,13 @@ def schemas():
                           differences={"type": "object", "additionalProperties": rows(TEXT)}, loss={"enum": ["eval/loss", "train/loss"]},
                           equal_tokens=rows(record(tokens=real, losses=rows(real)))),
         "data_check": record(files=rows(file), tokens=count, documents=number_or_null, problem_count=count),
+        "simulate_utilization": {"anyOf": [
+            record(utilization=real), record(targets=rows(record(utilization=real, gbit_per_second={"anyOf": [real, {"type": "null"}]})))]},
+        "simulate_offload": record(strides=rows(record(stride=count, seconds=real)), best_stride=count),
+        "simulate_gather_requests": record(dim=count, aligned=boolean, requests=real),
+        "simulate_cores": rows(record(workload=TEXT, core_ghz=real, l1_ghz=real, l2_ghz=real, l3_ghz=real, seconds=real, speedup=real,
+                                      limit={"enum": ["core", "l1", "l2", "l3", "memory"]},
+                                      core_stops_paying_ghz={"anyOf": [real, {"type": "null"}]})),
         "certs": record(ca=TEXT, certificate=TEXT, key=TEXT, valid_until={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}),
         "eval": record(loss=real, perplexity=real, bits_per_byte={"anyOf": [real, {"type": "null"}]}, tokens=count, sequences=count,
                        separate_documents=boolean),

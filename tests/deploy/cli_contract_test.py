@@ -98,6 +98,7 @@ class ContractTest(ClusterTest):
         self.ask("eval", "eval", folder / "nothing", "--data", TEXT, code=4)
         self.ask("sample", "sample", folder / "hf", "--prompt", "A", "--max-tokens", "3")
         self.ask("data_check", "data", "check", TEXT)
+        self.ask_for_simulations()
         self.ask("certs", "certs", "--dir", folder / "ca", "init")
         self.asked.add("certs init")
         self.ask("certs", "certs", "issue", "pool", "site-a", "--dir", folder / "ca")
@@ -105,6 +106,14 @@ class ContractTest(ClusterTest):
         self.cluster.wait_step(30, "long")
         self.ask("checkpoint", "checkpoint", "long")
         self.ask("job", "cancel", "long")
+
+    def ask_for_simulations(self):
+        model = ("--params", "1e9", "--layers", "24", "--step-time", "0.1", "--method", "overlap")
+        self.ask("simulate_utilization", "simulate", "utilization", *model, "--bandwidth", "5")
+        self.ask("simulate_utilization", "simulate", "utilization", *model, "--targets", "0.5,0.9")
+        self.ask("simulate_offload", "simulate", "offload", "--point", "2=1.3", "--point", "6=1.5")
+        self.ask("simulate_gather_requests", "simulate", "gather-requests", "--dim", "129")
+        self.ask("simulate_cores", "simulate", "cores", "--calibrate", ROOT / "deploy/examples/cores/times.csv")
 
     def test_the_schemas_are_those_of_the_contract(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -130,7 +130,7 @@ ELSEWHERE = {
         (BY_TEST, "tests/integration/processes/security_test.py", "## Who may do what"),
     "longhaul --tls-ca ca.pem --tls-certificate bob.pem --tls-key bob.key --token-file bob.token list":
         (BY_TEST, "tests/integration/processes/security_test.py", '"bob.token"'),
-    "pip install ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", 'tools.pip(cls.python, "install"'),
+    "pip install ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", 'tools.pip(cls.oldest, "install"'),
     "ssh -L 7071:localhost:7071 hub.example": (NOT_HERE, "tests/deploy/two_machines_test.py", "scp by a copy"),
     "podman-compose -f deploy/compose.yaml up -d": (BY_TEST, "tests/deploy/compose_test.py", 'self.compose("up", "-d"'),
     "podman-compose -f deploy/compose.yaml exec -T coordinator longhaul pools": (BY_TEST, "tests/deploy/compose_test.py", 'self.longhaul("pools")'),

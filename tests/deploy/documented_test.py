@@ -81,7 +81,7 @@ class Workplace:
         for name in ("proto", "tests", "CMakePresets.json"):
             (self.folder / name).symlink_to(ROOT / name)
         shutil.copytree(ROOT / "deploy", self.folder / "deploy")
-        for example in (self.folder / "deploy/examples").iterdir():
+        for example in (self.folder / "deploy/examples").glob("*.yaml"):
             text = example.read_text(encoding="utf-8")
             for long, short in SHORT.items():
                 text = re.sub(long, short, text)

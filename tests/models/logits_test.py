@@ -162,7 +162,7 @@ class SampleTest(ModelTest):
         model = make_model(vocab_size=256)
         data = self.folder / "text"
         data.write_bytes(bytes((5 * i * i) % 251 for i in range(301)))
-        result = json.loads(run_lm("eval", self.save(model), "--data", data, "--context", "60", "-o", "json").stdout)["data"]
+        result = json.loads(run_lm("eval", self.save(model), "--data", data, "--format", "text", "--context", "60", "-o", "json").stdout)["data"]
         rows = torch.tensor([list(data.read_bytes()[60 * i:60 * i + 61]) for i in range(5)])
         with torch.no_grad():
             expected = torch.nn.functional.cross_entropy(model(rows[:, :-1]).logits.flatten(0, 1), rows[:, 1:].flatten()).item()

@@ -141,12 +141,16 @@ TEST(GroupCheckerTest, SeesAGroupThatTrainsWithoutANode) {
 TEST(GroupCheckerTest, SeesAMachineThatLosesItsNumber) {
   Checker checker;
   GroupChecker groups(&checker);
-  const coordinator::JoinPool join{.pool = "a", .nodes = 2, .host = "h"};
-  groups.Joined(join, {{.node = 0, .here = true, .host = "other"}, {.node = 1, .host = "h"}},
-                {.node = 1, .nodes = 2});
-  EXPECT_EQ(checker.violation(), std::nullopt);
+  const coordinator::JoinPool join{.pool = "a", .nodes = 3, .host = "h"};
+  const NodeView third{.node = 2, .here = true, .host = "third"};
+  groups.Joined(join, {{.node = 0, .here = true, .host = "other"}, {.node = 1, .host = "h"}, third},
+                {.node = 1, .nodes = 3});
+  // Without a node the pool is forgotten.
   groups.Joined(join, {{.node = 0, .host = "other"}, {.node = 1, .host = "h"}},
                 {.node = 0, .nodes = 2});
+  EXPECT_EQ(checker.violation(), std::nullopt);
+  groups.Joined(join, {{.node = 0, .host = "other"}, {.node = 1, .host = "h"}, third},
+                {.node = 0, .nodes = 3});
   EXPECT_EQ(checker.violation(), "nodes: h of pool a had number 1 and has 0 now");
 }
 

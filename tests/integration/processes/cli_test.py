@@ -298,7 +298,7 @@ class CliTest(ClusterTest):
                 ("longhaul-worker --pool a --update-rates pipe", "--update-rates: pipe is not a file"),
                 ("longhaul-rank", "--coordinator is required"),
                 ("longhaul-lm", "a command is required"),
-                ("longhaul sample x --tokens 3", "no such option: --tokens", "did you mean '--max-tokens'?")):
+                ("longhaul sample . --tokens 3", "no such option: --tokens", "did you mean '--max-tokens'?")):
             result = self.shell(command)
             self.assertEqual(result.returncode, 4, f"{command}: {result.stderr}")
             for word in words:

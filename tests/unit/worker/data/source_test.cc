@@ -348,7 +348,7 @@ TEST_F(SourceTest, AFolderWithoutLocksIsNotAnotherProcesssFault) {
   const absl::Cleanup locks = [] { no_locks = false; };
   const absl::Status status = Open(Source(SourceKind::kJsonl, "a.jsonl")).status();
   EXPECT_TRUE(absl::IsInternal(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("--work-dir: cannot lock"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("its file system has no file locks"));
   EXPECT_FALSE(IsPeerFault(status));
 }
 
