@@ -13,7 +13,8 @@ INSTEAD = {
     "longhaul submit -f job.yaml --set name=onward --from /tmp/quickstart-model":
         "longhaul submit -f job.yaml --set name=onward --from quickstart-model --wait",
     "longhaul checkpoint JOB": "longhaul checkpoint running --wait",
-    "longhaul compare JOB OTHER": "longhaul compare quickstart shorter",
+    "longhaul compare JOB OTHER": "longhaul compare quickstart quickstart",
+    "longhaul doctor JOB": "longhaul doctor --help",
     "longhaul compare JOB": "longhaul compare quickstart",
     "longhaul sample JOB --prompt TEXT": "longhaul sample quickstart --prompt Once --max-tokens 8",
     "longhaul eval JOB --data PATH": "longhaul eval quickstart --data /usr/share/common-licenses/BSD",
