@@ -14,7 +14,9 @@ INSTEAD = {
         "longhaul submit -f job.yaml --set name=onward --from quickstart-model --wait",
     "longhaul checkpoint JOB": "longhaul checkpoint running --wait",
     "longhaul compare JOB OTHER": "longhaul compare quickstart quickstart",
-    "longhaul doctor JOB": "longhaul doctor --help",
+    "longhaul doctor JOB": "longhaul doctor quickstart",
+    "longhaul submit -f job.yaml --set name=NEW --set inner.adamw.lr=... --from JOB@STEP":
+        "longhaul submit -f job.yaml --set name=lower --set inner.adamw.lr=1e-4 --set train.steps=8 --from quickstart --wait",
     "longhaul compare JOB": "longhaul compare quickstart",
     "longhaul sample JOB --prompt TEXT": "longhaul sample quickstart --prompt Once --max-tokens 8",
     "longhaul eval JOB --data PATH": "longhaul eval quickstart --data /usr/share/common-licenses/BSD",
@@ -74,7 +76,7 @@ SAYS = {
 
 # Names of commands and flags, with which the text says what they do: the program's own help must know them.
 MENTIONED = {
-    "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul logs", "longhaul download",
+    "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul simulate", "longhaul logs", "longhaul download",
     "longhaul-worker --work-dir", "longhaul-worker --trace FILE", "longhaul-worker --track-dir FOLDER", "longhaul-worker --state-dir FOLDER", "longhaul --server HOST:PORT",
     "longhaul-coordinator --ended-job-keep TIME", "longhaul submit", "longhaul events",
 }
@@ -132,6 +134,8 @@ ELSEWHERE = {
     "longhaul --tls-ca ca.pem --tls-certificate bob.pem --tls-key bob.key --token-file bob.token list":
         (BY_TEST, "tests/integration/processes/security_test.py", '"bob.token"'),
     "pip install ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", 'tools.pip(cls.oldest, "install"'),
+    "python3 -m longhaul.tokenize --field COLUMN ... train/*.parquet":
+        (BY_TEST, "tests/integration/data/files_test.py", 'self.made / "a.parquet", "--field", "body"'),
     "ssh -L 7071:localhost:7071 hub.example": (NOT_HERE, "tests/deploy/two_machines_test.py", "scp by a copy"),
     "podman-compose -f deploy/compose.yaml up -d": (BY_TEST, "tests/deploy/compose_test.py", 'self.compose("up", "-d"'),
     "podman-compose -f deploy/compose.yaml exec -T coordinator longhaul pools": (BY_TEST, "tests/deploy/compose_test.py", 'self.longhaul("pools")'),
