@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import time
 from typing import Any, AsyncIterator, Iterable, Mapping
 
 import grpc
 import grpc.aio
 
 from longhaul.access import Access
-from longhaul.client import RECONNECT_FOR, RECONNECT_SECONDS, RESTING, Absence, server_of
-from longhaul.errors import LonghaulError, error_of
+from longhaul.client import RECONNECT_FOR, RESTING, Watching, server_of
+from longhaul.errors import error_of
 from longhaul.reports import Job, JobEvent, Pool
 from longhaul.spec import job_spec
 from longhaul.tables import curve_rows
@@ -93,30 +92,18 @@ class AsyncClient:
             request.page_token = page.next_page_token
 
     async def watch(self, job: str, timeout: float | None = None, reconnect_for: float = RECONNECT_FOR) -> AsyncIterator[Job]:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        cursor, absence = 0, Absence(reconnect_for)
+        watching = Watching(job, timeout, reconnect_for)
         while True:
-            pause = RECONNECT_SECONDS
-            absence.opens()
-            left = None if deadline is None else max(0.001, deadline - time.monotonic())
+            request, left = watching.opens()
+            failed = None
             try:
-                async for update in self._jobs.WatchJob(job_pb2.WatchJobRequest(job=job, cursor=cursor), timeout=left, metadata=self._access.metadata()):
-                    cursor = update.cursor
-                    absence.answers()
-                    job = update.job.id  # The name of a job that was deleted may be another's by now.
-                    yield Job(update.job)
+                async for update in self._jobs.WatchJob(request, timeout=left, metadata=self._access.metadata()):
+                    yield watching.takes(update)
                     if update.job.state in RESTING:
                         return
             except grpc.RpcError as call:
-                error = error_of(call)
-                if error.code == "OUT_OF_RANGE" and cursor:  # A coordinator that counts anew.
-                    cursor = 0
-                elif not absence.may_try_again(error):
-                    raise error from call
-                elif deadline is not None and time.monotonic() >= deadline:
-                    raise LonghaulError("DEADLINE_EXCEEDED", f"the coordinator is away: {error.message}") from call
-                pause = max(pause, error.retry_after or 0)
-            await asyncio.sleep(pause if deadline is None else max(0, min(pause, deadline - time.monotonic())))
+                failed = call
+            await asyncio.sleep(watching.pause(failed))
 
     async def wait(self, job: str, timeout: float | None = None) -> Job:
         last = None

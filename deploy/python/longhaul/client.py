@@ -58,6 +58,44 @@ class Absence:
         return self._answered and away and now - self._since < self._longest
 
 
+class Watching:
+    """Where a watch of a job is, which opens its stream again and again: for Client.watch and AsyncClient.watch."""
+
+    def __init__(self, job: str, timeout: float | None, reconnect_for: float):
+        self._job = job
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._cursor, self._absence = 0, Absence(reconnect_for)
+
+    def _left(self, least: float) -> float | None:
+        return None if self._deadline is None else max(least, self._deadline - time.monotonic())
+
+    def opens(self) -> tuple[job_pb2.WatchJobRequest, float | None]:
+        """The request of the next stream, and how long it may take."""
+        self._absence.opens()
+        return job_pb2.WatchJobRequest(job=self._job, cursor=self._cursor), self._left(0.001)
+
+    def takes(self, update: job_pb2.WatchJobResponse) -> Job:
+        self._cursor = update.cursor
+        self._absence.answers()
+        self._job = update.job.id  # The name of a job that was deleted may be another's by now.
+        return Job(update.job)
+
+    def pause(self, call: grpc.RpcError | None) -> float:
+        """How long to wait before the next stream, after this one ended, or failed with `call`. Raises if none follows."""
+        pause = RECONNECT_SECONDS
+        if call is not None:
+            error = error_of(call)
+            if error.code == "OUT_OF_RANGE" and self._cursor:  # A coordinator that counts anew.
+                self._cursor = 0
+            elif not self._absence.may_try_again(error):
+                raise error from call
+            elif self._left(0) == 0:
+                raise LonghaulError("DEADLINE_EXCEEDED", f"the coordinator is away: {error.message}") from call
+            pause = max(pause, error.retry_after or 0)
+        left = self._left(0)
+        return pause if left is None else min(pause, left)
+
+
 class Client:
     """Thread-safe. Every call blocks, at most `timeout` seconds, and raises LonghaulError.
 
@@ -198,30 +236,18 @@ class Client:
         """The job now and after each change, until it rests (ended, or quarantined). Goes on over restarts of the
         coordinator, which may be away for `reconnect_for` seconds once it has answered. `timeout`: of the whole watch;
         LonghaulError with code DEADLINE_EXCEEDED."""
-        deadline = None if timeout is None else time.monotonic() + timeout
-        cursor, absence = 0, Absence(reconnect_for)
+        watching = Watching(job, timeout, reconnect_for)
         while True:
-            pause = RECONNECT_SECONDS
-            absence.opens()
-            left = None if deadline is None else max(0.001, deadline - time.monotonic())
+            request, left = watching.opens()
+            failed = None
             try:
-                for update in self._jobs.WatchJob(job_pb2.WatchJobRequest(job=job, cursor=cursor), timeout=left, metadata=self._access.metadata()):
-                    cursor = update.cursor
-                    absence.answers()
-                    job = update.job.id  # The name of a job that was deleted may be another's by now.
-                    yield Job(update.job)
+                for update in self._jobs.WatchJob(request, timeout=left, metadata=self._access.metadata()):
+                    yield watching.takes(update)
                     if update.job.state in RESTING:
                         return
             except grpc.RpcError as call:
-                error = error_of(call)
-                if error.code == "OUT_OF_RANGE" and cursor:  # A coordinator that counts anew.
-                    cursor = 0
-                elif not absence.may_try_again(error):
-                    raise error from call
-                elif deadline is not None and time.monotonic() >= deadline:
-                    raise LonghaulError("DEADLINE_EXCEEDED", f"the coordinator is away: {error.message}") from call
-                pause = max(pause, error.retry_after or 0)
-            time.sleep(pause if deadline is None else max(0, min(pause, deadline - time.monotonic())))
+                failed = call
+            time.sleep(watching.pause(failed))
 
     def wait(self, job: str, timeout: float | None = None) -> Job:
         """The job as it ended (or was quarantined); look at its state."""
