@@ -83,12 +83,12 @@ part_plain() {
 part_asan() {
   command -v clang++-14 || lacking "no clang++-14"
   build asan asan all fuzz_replays
-  run_tests "$work/asan" --jobs "$jobs" --timeout 3600 -C fuzz
+  LONGHAUL_TEST_PATIENCE=5 run_tests "$work/asan" --jobs "$jobs" --timeout 3600 -C fuzz
 }
 part_tsan() {
   command -v clang++-14 || lacking "no clang++-14"
   build tsan tsan
-  run_tests "$work/tsan" --jobs "$jobs" --timeout 3600
+  LONGHAUL_TEST_PATIENCE=5 run_tests "$work/tsan" --jobs "$jobs" --timeout 3600
 }
 part_losses() {
   users_build partition_test onebit_test fused_blocks_test

@@ -8,35 +8,32 @@
 #include "google/protobuf/util/json_util.h"
 
 namespace longhaul {
-namespace {
 
-v1::JobSpec Parse(absl::string_view text, const std::vector<std::string>& overrides,
-                  ViolationList& violations) {
-  v1::JobSpec spec;
+void ParseYamlMessage(absl::string_view text, const std::vector<std::string>& overrides,
+                      absl::string_view (*zero_default)(absl::string_view path),
+                      google::protobuf::Message& message, ViolationList& violations) {
   Json document = ParseYaml(text, violations);
-  if (!violations.empty()) return spec;
+  if (!violations.empty()) return;
   for (const std::string& assignment : overrides) {
-    ApplyOverride(*spec.GetDescriptor(), assignment, document, violations);
+    ApplyOverride(*message.GetDescriptor(), assignment, document, violations);
   }
-  CheckAgainstSchema(*spec.GetDescriptor(), DefaultOf, document, violations);
-  if (!violations.empty()) return spec;
+  CheckAgainstSchema(*message.GetDescriptor(), zero_default, document, violations);
+  if (!violations.empty()) return;
   try {
-    const auto status = google::protobuf::util::JsonStringToMessage(document.dump(), &spec);
+    const auto status = google::protobuf::util::JsonStringToMessage(document.dump(), &message);
     if (!status.ok()) violations.Invalid("", status.ToString());
     // The text is not UTF-8, which is the only reason why nlohmann cannot write a value.
   } catch (const Json::exception&) {
     violations.Invalid("", "found text that is not UTF-8");
   }
-  return spec;
 }
-
-}  // namespace
 
 absl::StatusOr<v1::JobSpec> ParseJobSpec(absl::string_view text,
                                          const std::vector<std::string>& overrides,
                                          std::vector<SpecViolation>* violations) {
   ViolationList found;
-  v1::JobSpec spec = Parse(text, overrides, found);
+  v1::JobSpec spec;
+  ParseYamlMessage(text, overrides, DefaultOf, spec, found);
   if (violations != nullptr) *violations = found.all();
   if (!found.empty()) return ViolationsToStatus(found.all());
   return spec;

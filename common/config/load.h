@@ -11,6 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/config/spec_violation.h"
+#include "common/config/violation_list.h"
+#include "google/protobuf/message.h"
 #include "longhaul/v1/job.pb.h"
 
 namespace longhaul {
@@ -21,5 +23,11 @@ namespace longhaul {
 absl::StatusOr<v1::JobSpec> ParseJobSpec(absl::string_view text,
                                          const std::vector<std::string>& overrides = {},
                                          std::vector<SpecViolation>* violations = nullptr);
+
+// The same for a message of another type, which is empty before. `zero_default`: see
+// CheckAgainstSchema.
+void ParseYamlMessage(absl::string_view text, const std::vector<std::string>& overrides,
+                      absl::string_view (*zero_default)(absl::string_view path),
+                      google::protobuf::Message& message, ViolationList& violations);
 
 }  // namespace longhaul

@@ -20,6 +20,7 @@
 #include "coordinator/cli/help_examples.h"
 #include "coordinator/cli/other_words.h"
 #include "coordinator/cli/pause.h"
+#include "coordinator/cli/plan_command.h"
 #include "coordinator/cli/results.h"
 #include "coordinator/cli/simulate.h"
 #include "coordinator/cli/spec_init.h"
@@ -304,6 +305,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   }
   AddSpec(app, arguments);
   AddData(app, arguments.data);
+  AddPlan(app, arguments);
   AddSimulate(app, arguments.simulate);
   app.add_subcommand("pools", "List pools");
   CLI::App* doctor = app.add_subcommand(
@@ -331,7 +333,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
 constexpr std::pair<const char*, const char*> kGroups[] = {
     {"Jobs", "submit list get watch wait top logs events pause resume cancel delete"},
     {"Results", "compare checkpoints checkpoint download export eval sample"},
-    {"Specs and data", "spec data simulate"},
+    {"Specs and data", "spec data plan simulate"},
     {"Pools and this machine", "pools doctor contexts certs version completion"},
 };
 

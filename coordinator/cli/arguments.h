@@ -44,6 +44,10 @@ struct SimulateArguments {
   std::vector<std::string> points;
   double host_rate = 0, device_rate = 0, up_rate = 0, down_rate = 0, memory_rate = 0;
   int ranks = 1;
+  // partition
+  std::string preset = "zeropp", links;
+  int node = 8, accumulation = 1;
+  bool float32 = false;
   // gather-requests
   int dim = 0;
   bool aligned = false;
@@ -79,10 +83,13 @@ struct Arguments {
   // download, export
   std::string out;
 
-  // --- submit
+  // --- submit; file and overrides: plan, too
   std::string file, from, token;
   std::vector<std::string> overrides;
   bool dry_run = false;
+  // --- plan
+  std::string sites;
+  double utilization = 0.9;
   // --- list
   int limit = 1000;
   // --- logs

@@ -90,9 +90,10 @@ CliError ErrorOfCall(const absl::Status& status, const std::string& address) {
   return error;
 }
 
-CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations) {
+CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations,
+                     const std::string& refusal) {
   CliError error = ErrorOf(status, ExitCode::kUsage);
-  error.message = error.refusal = kSpecRefused;
+  error.message = error.refusal = refusal;
   error.fields = FieldsOf(violations);
   return error;
 }

@@ -43,7 +43,8 @@ ExitCode ExitOfFiles(const absl::Status& status);
 CliError ErrorOfCall(const absl::Status& status, const std::string& address);
 
 // The error of a spec that this program refused.
-CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations);
+CliError ErrorOfSpec(const absl::Status& status, const std::vector<SpecViolation>& violations,
+                     const std::string& refusal = kSpecRefused);
 
 std::vector<FieldViolation> FieldsOf(const std::vector<SpecViolation>& violations);
 

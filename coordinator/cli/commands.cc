@@ -11,6 +11,7 @@
 #include "coordinator/cli/data_command.h"
 #include "coordinator/cli/export.h"
 #include "coordinator/cli/pause.h"
+#include "coordinator/cli/plan_command.h"
 #include "coordinator/cli/results.h"
 #include "coordinator/cli/simulate.h"
 #include "coordinator/cli/spec_explain.h"
@@ -99,6 +100,7 @@ constexpr Command kCommands[] = {
 std::optional<Outcome> RunLocalCommand(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
   if (arguments.command == "data check") return CheckDataFiles(arguments);
+  if (arguments.command == "plan") return Plan(arguments, environment);
   if (absl::StartsWith(arguments.command, "simulate ")) return Simulate(arguments);
   if (absl::StartsWith(arguments.command, "certs ")) return Certs(arguments);
   if (arguments.command == "export" && IsLocalExport(arguments))

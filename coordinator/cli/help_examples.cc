@@ -63,6 +63,16 @@ constexpr Row kRows[] = {
      "The same text each time"},
     {"data check", "longhaul data check /usr/share/common-licenses",
      "Check data before training on it"},
+    {"plan", "longhaul plan -f deploy/examples/two_regions.yaml --sites deploy/examples/sites.yaml",
+     "Memory, time, utilization, and what to change"},
+    {"plan",
+     "longhaul plan -f deploy/examples/two_regions.yaml --sites deploy/examples/sites.yaml "
+     "--set sync.h=100 --utilization 0.95 -o json",
+     "With another setting; for scripts"},
+    {"simulate partition",
+     "longhaul simulate partition --params 20e9 --layers 44 --preset frontier3 --node 8 "
+     "--ranks 256 --accumulation 4 --links 200,75,12.5",
+     "What each level of the links carries, and what a rank keeps"},
     {"simulate utilization",
      "longhaul simulate utilization --params 1e9 --layers 24 --step-time 0.1 --method overlap-fp4 "
      "--targets 0.5,0.9,0.99",

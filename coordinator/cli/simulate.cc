@@ -23,6 +23,7 @@
 #include "common/plan/utilization.h"
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/csv_rows.h"
+#include "coordinator/cli/simulate_partition.h"
 #include "coordinator/cli/table.h"
 
 namespace longhaul::cli {
@@ -385,6 +386,7 @@ void AddSimulate(CLI::App& app, SimulateArguments& arguments) {
   AddUtilization(*group, arguments);
   AddOffload(*group, arguments);
   AddGather(*group, arguments);
+  AddPartition(*group, arguments);
   AddCores(*group, arguments);
 }
 
@@ -393,6 +395,7 @@ Outcome Simulate(const Arguments& arguments) {
   if (arguments.command == "simulate utilization") return SimulateUtilization(a);
   if (arguments.command == "simulate offload") return SimulateOffload(a);
   if (arguments.command == "simulate gather-requests") return SimulateGather(a);
+  if (arguments.command == "simulate partition") return SimulatePartition(a);
   return SimulateCores(a);
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
+#include "common/plan/outer_state.h"
 #include "coordinator/store/damaged_part.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_manifest.h"
@@ -76,17 +77,7 @@ absl::Status RemoveJobStore(FileSystem& fs, const std::string& dir) {
 }
 
 int64_t JobStoreBytes(const JobStoreOptions& options) {
-  constexpr int64_t kStateBytes = 3 * sizeof(float);
-  int64_t elements = 0, largest = 0;
-  for (const int64_t of_fragment : options.fragment_elements) {
-    elements += of_fragment;
-    largest = std::max(largest, of_fragment);
-  }
-  // A job with a codec that this build lacks is refused elsewhere.
-  const absl::StatusOr<std::unique_ptr<Codec>> down = MakeCodec(options.down);
-  const int64_t coded =
-      down.ok() ? (*down)->FragmentBytes(largest) : largest * static_cast<int64_t>(sizeof(float));
-  return kStateBytes * (elements + largest) + coded;
+  return plan::OuterStateBytes(options.fragment_elements, options.down);
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Create(FileSystem* fs, const std::string& dir,

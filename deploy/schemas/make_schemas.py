@@ -34,7 +34,7 @@ def load():
         output = pathlib.Path(folder, "set")
         well_known = pathlib.Path(grpc_tools.__file__).parent / "_proto"
         if protoc.main(["protoc", f"-I{PROTOS}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={output}",
-                        "longhaul/v1/job.proto", "longhaul/v1/pool.proto"]) != 0:
+                        "longhaul/v1/job.proto", "longhaul/v1/plan.proto", "longhaul/v1/pool.proto"]) != 0:
             raise RuntimeError("the contract does not compile")
         files = descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes())
     pool = descriptor_pool.DescriptorPool()
@@ -87,6 +87,15 @@ def job(pool):
     return schema
 
 
+def plan(pool):
+    """As coordinator/cli/plan_command.cc extends it."""
+    schema = message(pool.FindMessageTypeByName("longhaul.v1.JobForecast"))
+    schema["properties"]["at_other_bandwidths"] = rows(record(mbps={"type": "number"}, utilization={
+        "type": "object", "additionalProperties": {"type": "number"}}))
+    schema["required"] = [*schema["required"], "at_other_bandwidths"]
+    return schema
+
+
 def record(**properties):
     return {"type": "object", "required": list(properties), "properties": properties}
 
@@ -120,6 +129,8 @@ def schemas():
                   sample=record(tokens=rows(count), text=TEXT), not_utf8_at=number_or_null,
                   control_tokens={"anyOf": [record(documents=count, times=count), {"type": "null"}]}, warnings=rows(TEXT), problems=rows(TEXT),
                   problem_count=count)
+    by_level = record(pair=real, node=real, pool=real)
+    by_use = record(forward=by_level, backward=by_level, gradient=by_level, refresh=by_level)
     check = record(check=TEXT, verdict={"enum": ["ok", "warning", "problem"]}, found=TEXT, advice=TEXT)
     return {
         "job": one_job,                 # submit, get, watch, wait, cancel
@@ -138,6 +149,9 @@ def schemas():
                           differences={"type": "object", "additionalProperties": rows(TEXT)}, loss={"enum": ["eval/loss", "train/loss"]},
                           equal_tokens=rows(record(tokens=real, losses=rows(real)))),
         "data_check": record(files=rows(file), tokens=count, documents=number_or_null, problem_count=count),
+        "plan": plan(pool),
+        "simulate_partition": record(received=by_use, scales=by_use, state_bytes_per_rank=record(
+            weights=real, secondary=real, gradients=real, optimizer=real, error_feedback=real)),
         "simulate_utilization": {"anyOf": [
             record(utilization=real), record(targets=rows(record(utilization=real, gbit_per_second={"anyOf": [real, {"type": "null"}]})))]},
         "simulate_offload": record(strides=rows(record(stride=count, seconds=real)), best_stride=count),

@@ -1,6 +1,5 @@
 #include "worker/engine/pool_exchange.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "ATen/ops/empty.h"
@@ -59,33 +58,8 @@ absl::StatusOr<std::unique_ptr<PoolExchange>> PoolExchange::Create(const PoolLin
   }
   LH_RETURN_IF_ERROR(CheckTopology(map, topology));
   std::unique_ptr<PoolExchange> exchange(new PoolExchange(link, std::move(topology), device));
-  const Topology& t = exchange->topology_;
-  const int rank = exchange->rank();
-  const bool nested = t.CheckEven(Level::kNode).ok();
-  // A group's ranks in the order of their pieces.
-  const auto make = [&](std::vector<int> members, Level narrow, Level wide) {
-    std::sort(members.begin(), members.end(),
-              [&](int a, int b) { return t.piece(a) < t.piece(b); });
-    return exchange->MakeHop(members, narrow, wide);
-  };
-  // The ranks of this rank's `outer` group that have the same pieces, each in its own `inner`
-  // group.
-  const auto across = [&](Level inner, Level outer) {
-    std::vector<int> members;
-    for (const int other : t.Group(outer, rank)) {
-      if (t.Pieces(inner, other) == t.Pieces(inner, rank)) members.push_back(other);
-    }
-    return members;
-  };
-  if (!nested) {
-    LH_RETURN_IF_ERROR(make(t.Group(Level::kPool, rank), Level::kRank, Level::kPool));
-    return exchange;
-  }
-  LH_RETURN_IF_ERROR(make(across(Level::kNode, Level::kPool), Level::kNode, Level::kPool));
-  LH_RETURN_IF_ERROR(make(t.Group(Level::kNode, rank), Level::kRank, Level::kNode));
-  if (!map.uses_pairs()) return exchange;
-  LH_RETURN_IF_ERROR(make(across(Level::kPair, Level::kNode), Level::kPair, Level::kNode));
-  LH_RETURN_IF_ERROR(make(t.Group(Level::kPair, rank), Level::kRank, Level::kPair));
+  for (HopGroup& group : HopGroups(map, exchange->topology_, exchange->rank()))
+    LH_RETURN_IF_ERROR(exchange->MakeHop(std::move(group)));
   return exchange;
 }
 
@@ -94,39 +68,33 @@ PoolExchange::PoolExchange(const PoolLink& link, Topology topology, at::Device d
       topology_(std::move(topology)),
       stage_(link.on_device ? device : at::Device(at::kCPU)) {}
 
-// A group of one rank needs no communicator.
-absl::Status PoolExchange::MakeHop(const std::vector<int>& ranks, Level narrow, Level wide) {
-  if (ranks.size() == 1) return absl::OkStatus();
+absl::Status PoolExchange::MakeHop(HopGroup group) {
   Communicator* communicator = link_.communicator;
-  const bool is_pool =
-      static_cast<int>(ranks.size()) == communicator->size() && absl::c_is_sorted(ranks);
+  const bool is_pool = static_cast<int>(group.ranks.size()) == communicator->size() &&
+                       absl::c_is_sorted(group.ranks);
   if (!is_pool) {
-    LH_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> group,
-                        communicator->Split(ranks, {.timeout = link_.timeout}));
-    communicator = group.get();
-    groups_.push_back(std::move(group));
+    LH_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> split,
+                        communicator->Split(group.ranks, {.timeout = link_.timeout}));
+    communicator = split.get();
+    groups_.push_back(std::move(split));
   }
-  hops_.push_back({communicator, ranks, narrow, wide});
+  hops_.push_back({std::move(group), communicator});
   return absl::OkStatus();
 }
 
-const Hop* PoolExchange::FindHop(Level narrow, Level wide) const {
+const Hop* PoolExchange::FindHop(HopLevels levels) const {
   for (const Hop& hop : hops_) {
-    if (hop.narrow == narrow && hop.wide == wide) return &hop;
+    if (hop.narrow == levels.narrow && hop.wide == levels.wide) return &hop;
   }
   return nullptr;
 }
 
 std::vector<const Hop*> PoolExchange::Path(Level wide, Level narrow) const {
-  if (const Hop* direct = FindHop(narrow, wide)) return {direct};
   std::vector<const Hop*> path;
-  const auto append = [&](Level from, Level to) {
-    if (const Hop* hop = FindHop(to, from)) path.push_back(hop);
-  };
-  if (wide == Level::kPool && narrow < Level::kPool) append(Level::kPool, Level::kNode);
-  if (wide >= Level::kNode && narrow == Level::kPair) append(Level::kNode, Level::kPair);
-  if (wide >= Level::kNode && narrow == Level::kRank) append(Level::kNode, Level::kRank);
-  if (wide == Level::kPair && narrow == Level::kRank) append(Level::kPair, Level::kRank);
+  for (const HopLevels hop :
+       HopPath(wide, narrow, [this](HopLevels levels) { return FindHop(levels) != nullptr; })) {
+    path.push_back(FindHop(hop));
+  }
   return path;
 }
 
@@ -211,7 +179,8 @@ absl::Status PoolExchange::Sum(const at::Tensor& values) {
 
 absl::Status PoolExchange::CompressedMean(CompressedAllReduce& reduce, const at::Tensor& flat) {
   LH_RETURN_IF_ERROR(reduce.Run(*link_.communicator, SpanOf<float>(flat), Options()));
-  Hop pool{.communicator = link_.communicator, .narrow = Level::kRank, .wide = Level::kPool};
+  Hop pool;
+  pool.wide = Level::kPool;
   // What each rank sent of this rank's chunk; and what each rank sent of its averaged chunk.
   std::vector<Part> in, out;
   std::vector<int64_t> in_scales, out_scales;

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "common/partition/hops.h"
 #include "common/partition/partition_map.h"
 #include "common/partition/topology.h"
 #include "worker/collective/communicator.h"
@@ -55,14 +56,9 @@ struct ReceivedBytes {
   ReceivedBytes operator-(const ReceivedBytes& earlier) const;
 };
 
-// One collective on the path between two levels: a group of ranks, each of which holds a part. The
-// parts follow each other in the order of `ranks`, which is that of the communicator.
-struct Hop {
+// One collective on the path between two levels, in the order of the communicator's ranks.
+struct Hop : HopGroup {
   Communicator* communicator = nullptr;
-  std::vector<int> ranks;
-  // A rank's part is what it holds of something that is split over `wide`. All parts together are
-  // what it holds of something that is split over `narrow`.
-  Level narrow = Level::kRank, wide = Level::kRank;
 };
 
 class PoolExchange {
@@ -78,9 +74,7 @@ class PoolExchange {
   int ranks() const { return topology_.ranks(); }
   const Topology& topology() const { return topology_; }
 
-  // The hops that gather what is split over `wide`, until it is split over `narrow`. Reductions
-  // take them in reverse order. Empty: the two levels are the same in this pool. `narrow` must not
-  // be wider than `wide`; kPair requires that the map uses pairs.
+  // As HopPath. kPair requires that the map uses pairs.
   std::vector<const Hop*> Path(Level wide, Level narrow) const;
 
   // Over a hop; `parts` by its ranks. `scales`: how many bytes of each part are no payload; none if
@@ -118,8 +112,8 @@ class PoolExchange {
  private:
   PoolExchange(const PoolLink& link, Topology topology, at::Device device);
 
-  absl::Status MakeHop(const std::vector<int>& ranks, Level narrow, Level wide);
-  const Hop* FindHop(Level narrow, Level wide) const;
+  absl::Status MakeHop(HopGroup group);
+  const Hop* FindHop(HopLevels levels) const;
   at::Tensor Stage(const at::Tensor& tensor) const { return tensor.to(stage_); }
   CallOptions Options() const;
   void Count(const Hop& hop, absl::Span<const Part> parts, absl::Span<const int64_t> scales,

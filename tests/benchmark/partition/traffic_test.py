@@ -24,6 +24,14 @@ def measure(preset, nodes, ranks, accumulation=1, *more):
     return json.loads(result.stdout)
 
 
+def planned(preset, nodes, ranks, accumulation):
+    """What the planner says of the same."""
+    command = [BIN / "longhaul", "simulate", "partition", "--preset", preset, "--node", ranks, "--ranks", nodes * ranks, "--accumulation", accumulation,
+               "--params", PSI, "--layers", UNITS, "-o", "json"]
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True, timeout=60)
+    return json.loads(result.stdout)["data"]
+
+
 def in_node(ranks, width, over=1):
     """A gather or reduction among the ranks of a node: bytes from the pair, and from other pairs."""
     part = width * PSI / over / ranks
@@ -46,7 +54,15 @@ class TrafficTest(unittest.TestCase):
     def each(self, preset, *more):
         for nodes, ranks, accumulation in ((1, 4, 1), (2, 2, 3), (2, 4, 1), *more):
             with self.subTest(nodes=nodes, ranks=ranks, accumulation=accumulation):
-                yield nodes, ranks, accumulation, measure(preset, nodes, ranks, accumulation)
+                found = measure(preset, nodes, ranks, accumulation)
+                plan = planned(preset, nodes, ranks, accumulation)
+                for name in ("received", "scales"):
+                    for use, levels in plan[name].items():
+                        for level, size in levels.items():
+                            self.assertAlmostEqual(found[name][use][level], size, 6, f"{name} {use} {level}, as planned")
+                for state, size in found["state_bytes_per_rank"].items():
+                    self.assertAlmostEqual(size, plan["state_bytes_per_rank"][state], 6, f"{state}, as planned")
+                yield nodes, ranks, accumulation, found
 
     def test_ddp_reduces_once_a_step(self):
         for nodes, ranks, _, found in self.each("ddp"):

@@ -235,8 +235,13 @@ def free_port():
             return tried.getsockname()[1]
 
 
+# How much longer everything may take, for example with sanitizers.
+PATIENCE = float(os.environ.get("LONGHAUL_TEST_PATIENCE", "1"))
+
+
 def wait_until(condition, seconds, what):
     """Asks less often where asking takes time, as a run of the CLI does: else it takes a part of a core from those that are waited for."""
+    seconds *= PATIENCE
     deadline = time.monotonic() + seconds
     while True:
         asked = time.monotonic()
@@ -244,7 +249,7 @@ def wait_until(condition, seconds, what):
             return
         now = time.monotonic()
         if now > deadline:
-            raise AssertionError(f"waited {seconds} s for {what}")
+            raise AssertionError(f"waited {seconds:g} s for {what}")
         time.sleep(min(max(0.05, 15 * (now - asked)), 0.4))
 
 

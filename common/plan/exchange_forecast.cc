@@ -1,0 +1,249 @@
+#include "common/plan/exchange_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace longhaul::plan {
+namespace {
+
+// Periods that are simulated before those that are measured, and those. Where a link is almost fast
+// enough, the queue before it grows for many periods until no overlap hides it.
+constexpr int64_t kWarmUpPeriods = 64, kMeasuredPeriods = 8;
+// An fp32 element.
+constexpr double kExactBytes = 4;
+
+struct Event {
+  int64_t step = 0;
+  // Merges come before the pushes of their step; with tau = 0 after them, since they are of the
+  // same rounds.
+  enum class Kind { kMerge, kPush, kMergeAtOnce } kind = Kind::kPush;
+  int fragment = 0;
+  int64_t round = 0;
+};
+
+// When the parts of a pool's round end.
+struct Round {
+  double ready = 0, arrived = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(const ExchangeSetting& setting, const std::vector<PoolRates>& pools)
+      : setting_(setting), pools_(pools), count_(pools.size()) {
+    now_.resize(count_);
+    uplink_free_.resize(count_);
+    downlink_free_.resize(count_);
+    shares_.resize(count_);
+    skipped_.resize(count_);
+  }
+
+  ExchangeForecast Run() {
+    const int64_t period = setting_.fragments.front().schedule.period;
+    int64_t first = 0;
+    for (const ExchangedFragment& f : setting_.fragments)
+      first = std::max(first, f.schedule.first_push_step + f.schedule.tau);
+    const int64_t warm = std::min(setting_.steps, first + kWarmUpPeriods * period);
+    const int64_t end = std::min(setting_.steps, warm + kMeasuredPeriods * period);
+    // A short job is measured whole.
+    const int64_t measured_from = end > warm ? warm : 0;
+    for (const Event& event : EventsUntil(end)) {
+      if (step_ <= measured_from && event.step > measured_from) {
+        Compute(measured_from - step_);
+        StartMeasuring();
+      }
+      Compute(event.step - step_);
+      if (event.kind == Event::Kind::kPush) {
+        Push(event);
+      } else {
+        Merge(event);
+      }
+    }
+    if (step_ <= measured_from && measured_from > 0) {
+      Compute(measured_from - step_);
+      StartMeasuring();
+    }
+    Compute(end - step_);
+    ExchangeForecast forecast;
+    const double measured = *std::max_element(now_.begin(), now_.end()) - begun_;
+    const double measured_steps = static_cast<double>(end - measured_from);
+    const double per_step = measured_steps > 0 ? measured / measured_steps : 0;
+    forecast.period_seconds = per_step * static_cast<double>(period);
+    forecast.seconds = *std::max_element(now_.begin(), now_.end()) +
+                       per_step * static_cast<double>(setting_.steps - end);
+    if (setting_.final_round) forecast.seconds += FinalRound();
+    forecast.pools = shares_;
+    for (size_t i = 0; i < count_; ++i)
+      forecast.left_out.push_back(measured_steps > 0 ? skipped_[i] / measured_steps : 0);
+    return forecast;
+  }
+
+ private:
+  std::vector<Event> EventsUntil(int64_t end) const {
+    std::vector<Event> events;
+    for (int f = 0; f < static_cast<int>(setting_.fragments.size()); ++f) {
+      const FragmentSchedule& schedule = setting_.fragments[f].schedule;
+      const Event::Kind merge = schedule.tau > 0 ? Event::Kind::kMerge : Event::Kind::kMergeAtOnce;
+      for (int64_t round = 1; round <= schedule.rounds; ++round) {
+        if (schedule.PushStep(round) > end) break;
+        events.push_back({schedule.PushStep(round), Event::Kind::kPush, f, round});
+        if (schedule.MergeStep(round) <= end)
+          events.push_back({schedule.MergeStep(round), merge, f, round});
+      }
+    }
+    std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+      return std::tie(a.step, a.kind) < std::tie(b.step, b.kind);
+    });
+    return events;
+  }
+
+  void StartMeasuring() {
+    begun_ = *std::max_element(now_.begin(), now_.end());
+    shares_.assign(count_, {});
+    skipped_.assign(count_, 0);
+  }
+
+  void Compute(int64_t steps) {
+    if (steps <= 0) return;
+    step_ += steps;
+    for (size_t i = 0; i < count_; ++i)
+      Spend(i, static_cast<double>(steps) * pools_[i].step_seconds);
+  }
+  void Spend(size_t pool, double seconds) {
+    now_[pool] += seconds;
+    shares_[pool].compute += seconds;
+  }
+  void Copy(size_t pool, double elements) {
+    const double seconds = elements / pools_[pool].copy;
+    now_[pool] += seconds;
+    shares_[pool].copying += seconds;
+  }
+  double UpRate(size_t pool) const {
+    return std::min(pools_[pool].link.up, setting_.hub_down / static_cast<double>(count_));
+  }
+  double DownRate(size_t pool) const {
+    return std::min(pools_[pool].link.down, setting_.hub_up / static_cast<double>(count_));
+  }
+
+  // When the contribution has arrived if the pool pushes now.
+  double Arrival(size_t pool, const ExchangedFragment& fragment) const {
+    const double elements = static_cast<double>(fragment.elements);
+    const double begin = std::max(now_[pool], uplink_free_[pool]);
+    const double sent = std::max(fragment.up_bytes / UpRate(pool), elements / pools_[pool].code);
+    return begin + sent;
+  }
+
+  void Push(const Event& event) {
+    const ExchangedFragment& fragment = setting_.fragments[event.fragment];
+    const double elements = static_cast<double>(fragment.elements);
+    std::vector<Round>& rounds = rounds_[{event.fragment, event.round}];
+    rounds.resize(count_);
+    if (setting_.quorum > 0) LeaveOutUntilCalled(fragment);
+    for (size_t i = 0; i < count_; ++i) {
+      Copy(i, elements);
+      rounds[i].ready = now_[i];
+      uplink_free_[i] = Arrival(i, fragment);
+      rounds[i].arrived = uplink_free_[i] + pools_[i].link.round_trip / 2;
+    }
+  }
+
+  // Pools that are still at earlier steps when the quorum is there end the step that they are in,
+  // and leave out those up to the push. They have been counted as computed.
+  void LeaveOutUntilCalled(const ExchangedFragment& fragment) {
+    std::vector<double> arrivals;
+    for (size_t i = 0; i < count_; ++i)
+      arrivals.push_back(Arrival(i, fragment) + pools_[i].link.round_trip / 2);
+    const size_t last = std::min<size_t>(setting_.quorum, count_) - 1;
+    std::nth_element(arrivals.begin(), arrivals.begin() + static_cast<int64_t>(last),
+                     arrivals.end());
+    const double called = arrivals[last];
+    for (size_t i = 0; i < count_; ++i) {
+      const double told = called + pools_[i].link.round_trip / 2;
+      const double late = std::floor((now_[i] - told) / pools_[i].step_seconds);
+      if (late < 1) continue;
+      now_[i] -= late * pools_[i].step_seconds;
+      shares_[i].compute -= late * pools_[i].step_seconds;
+      skipped_[i] += late;
+    }
+  }
+
+  void Merge(const Event& event) {
+    const ExchangedFragment& fragment = setting_.fragments[event.fragment];
+    const double elements = static_cast<double>(fragment.elements);
+    const auto found = rounds_.find({event.fragment, event.round});
+    const std::vector<Round>& rounds = found->second;
+    double all_arrived = 0;
+    for (const Round& round : rounds) all_arrived = std::max(all_arrived, round.arrived);
+    // The coordinator applies one round at a time.
+    const double applied = std::max(all_arrived, coordinator_free_) + setting_.apply_seconds +
+                           elements * static_cast<double>(count_) / setting_.apply;
+    coordinator_free_ = applied;
+    for (size_t i = 0; i < count_; ++i) {
+      const LinkRates& link = pools_[i].link;
+      // The commit is announced, and the pull is asked for and begins to come.
+      const double begin = std::max(applied + 1.5 * link.round_trip, downlink_free_[i]);
+      const double ready =
+          begin + std::max(fragment.down_bytes / DownRate(i), elements / pools_[i].decode);
+      downlink_free_[i] = ready;
+      Wait(i, ready, rounds[i], all_arrived, applied);
+      Copy(i, elements);
+    }
+    rounds_.erase(found);
+  }
+
+  // The pool waits until `ready`. What it waits for at a time is the part of the round that is
+  // under way then.
+  void Wait(size_t pool, double ready, const Round& round, double all_arrived, double applied) {
+    double from = now_[pool];
+    if (ready <= from) return;
+    TimeShares& shares = shares_[pool];
+    const std::pair<double, double*> parts[] = {{round.arrived, &shares.uplink},
+                                                {all_arrived, &shares.others},
+                                                {applied, &shares.coordinator},
+                                                {ready, &shares.downlink}};
+    for (const auto& [end, share] : parts) {
+      if (end <= from) continue;
+      *share += end - from;
+      from = end;
+    }
+    now_[pool] = ready;
+  }
+
+  // All fragments, exact, one after another in both directions.
+  double FinalRound() const {
+    double bytes = 0, elements = 0;
+    for (const ExchangedFragment& fragment : setting_.fragments)
+      elements += static_cast<double>(fragment.elements);
+    bytes = kExactBytes * elements;
+    double slowest = 0;
+    for (size_t i = 0; i < count_; ++i) {
+      slowest =
+          std::max(slowest, bytes / UpRate(i) + bytes / DownRate(i) +
+                                2 * pools_[i].link.round_trip + 2 * elements / pools_[i].copy);
+    }
+    return slowest + elements * static_cast<double>(count_) / setting_.apply +
+           setting_.apply_seconds * static_cast<double>(setting_.fragments.size());
+  }
+
+  const ExchangeSetting& setting_;
+  const std::vector<PoolRates>& pools_;
+  const size_t count_;
+  int64_t step_ = 0;
+  double begun_ = 0, coordinator_free_ = 0;
+  // By pool.
+  std::vector<double> now_, uplink_free_, downlink_free_, skipped_;
+  std::vector<TimeShares> shares_;
+  // By fragment and round, under way.
+  std::map<std::pair<int, int64_t>, std::vector<Round>> rounds_;
+};
+
+}  // namespace
+
+ExchangeForecast ForecastExchange(const ExchangeSetting& setting,
+                                  const std::vector<PoolRates>& pools) {
+  return Simulation(setting, pools).Run();
+}
+
+}  // namespace longhaul::plan

@@ -1,0 +1,39 @@
+// What a job would take at given sites: memory, times, bytes, utilization, and what would change
+// them. It puts together the models of this folder; what is not measured is nominal, and named in
+// JobForecast.assumptions. Pure functions.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/config/job_spec.h"
+#include "common/config/spec_violation.h"
+#include "longhaul/v1/plan.pb.h"
+
+namespace longhaul::plan {
+
+// Reads YAML that people write. As ParseJobSpec: INVALID_ARGUMENT, and `violations` receives all
+// mistakes of types and names.
+absl::StatusOr<v1::Sites> ParseSites(absl::string_view text,
+                                     std::vector<SpecViolation>* violations = nullptr);
+
+// The sites with what their machines give, and defaults. INVALID_ARGUMENT, with all mistakes in
+// `violations`: a value is out of range, a machine is not known, or the sites contradict the job
+// (its device, its partition, pools.min).
+absl::StatusOr<v1::Sites> CompleteSites(const ResolvedJob& job, const v1::Sites& sites,
+                                        std::vector<SpecViolation>* violations = nullptr);
+
+// `sites` as CompleteSites gave them for this job.
+v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites);
+
+// Which single settings would bring JobForecast.pace_utilization to `wanted`, each with the
+// smallest change that does; then those that do not reach it, with the reason. Empty if the
+// forecast reaches it.
+std::vector<v1::PlannedChange> ChangesFor(const ResolvedJob& job, const v1::Sites& sites,
+                                          const v1::JobForecast& forecast, double wanted);
+
+// The pace_utilization if all links between pools and coordinator had this bandwidth each way.
+double UtilizationAt(const ResolvedJob& job, const v1::Sites& sites, double mbps);
+
+}  // namespace longhaul::plan

@@ -1,0 +1,247 @@
+#include "common/plan/job/rank_costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/config/transformer_spec.h"
+#include "common/layout/unit_pieces.h"
+#include "common/plan/job/machines.h"
+#include "common/plan/partition_costs.h"
+#include "common/plan/stride_law.h"
+
+namespace longhaul::plan {
+namespace {
+
+// Nominal rates of a rank's host, from tests/benchmark/README.md: coding and merging run at 0.5 to
+// 1.4 of a memcpy, an AdamW update of the host at 0.5 to 1 billion parameters per second. A GPU's
+// own AdamW is bound by its memory: 28 bytes for each parameter.
+constexpr double kCodedPerSecond = 4e8, kCopiedPerSecond = 1e9;
+constexpr double kHostUpdatesPerSecond = 5e8, kHostBytesPerSecond = 20e9;
+constexpr double kDeviceUpdateBytes = 28, kDeviceLinkBytesPerSecond = 25e9;
+// Of a program with libtorch; with a CUDA context and its libraries.
+constexpr double kProgramBytes = 0.2e9, kCudaProgramBytes = 0.8e9;
+// Units whose reductions are under way at one time, and the one that is being differentiated.
+constexpr int kGradientsUnderWay = 3;
+
+struct Model {
+  TransformerShape shape;
+  double rows = 0;
+  bool bf16 = false, cuda = false, fused = false, recomputes = false;
+};
+
+Model ModelOf(const ResolvedJob& job, int ranks) {
+  const v1::TrainSpec& train = job.spec.train();
+  Model model;
+  model.shape = ShapeOf(job.spec.model().transformer());
+  const double sequences =
+      std::ceil(static_cast<double>(train.batch()) / ranks / std::max(1, train.accumulation()));
+  model.rows = sequences * static_cast<double>(model.shape.context);
+  model.bf16 = train.precision() == v1::BFLOAT16;
+  model.cuda = train.device() == v1::CUDA;
+  model.fused = !model.cuda && train.blocks() != v1::AUTOGRAD;
+  model.recomputes = train.activations() == v1::RECOMPUTE;
+  return model;
+}
+
+Topology TopologyOf(const v1::PoolSite& site) {
+  const absl::StatusOr<Topology> topology =
+      Topology::Make(std::vector<int>(site.nodes(), site.ranks()));
+  LH_CHECK(topology.ok(), "the site is complete");
+  return *topology;
+}
+
+PartitionSetting PartitionSettingOf(const ResolvedJob& job, const v1::PoolSite& site) {
+  const absl::StatusOr<PartitionMap> map = PartitionOf(job.spec.partition());
+  LH_CHECK(map.ok(), "the job is resolved");
+  return {.layout = job.model,
+          .topology = TopologyOf(site),
+          .map = *map,
+          .bf16 = job.spec.train().precision() == v1::BFLOAT16,
+          .accumulation = std::max(1, job.spec.train().accumulation())};
+}
+
+int RanksOf(const v1::PoolSite& site) { return site.nodes() * site.ranks(); }
+
+double LargestUnit(const ModelLayout& model) {
+  int64_t largest = 0;
+  for (const UnitLayout& unit : model.units) largest = std::max(largest, unit.elements);
+  return static_cast<double>(largest);
+}
+
+// What backward needs of forward, and its working memory, in bytes. Longhaul's own kernels keep
+// float32 whatever they compute in, and logits of some rows at a time.
+double Activations(const Model& m) {
+  const TransformerShape& s = m.shape;
+  const double dim = static_cast<double>(s.dim), ff = static_cast<double>(s.ff_dim);
+  const double width = static_cast<double>(s.head_width());
+  const double q = static_cast<double>(s.heads) * width;
+  const double qkv = q + 2 * static_cast<double>(s.kv_heads) * width;
+  const double heads = static_cast<double>(s.heads), layers = static_cast<double>(s.layers);
+  const double unnormed = s.qk_norm ? qkv - static_cast<double>(s.kv_heads) * width + 2 * heads : 0;
+  if (m.fused) {
+    const double block = qkv + unnormed + q + heads + dim + 2 * ff + 2;
+    const double scratch = 3 * dim + q + ff + qkv + std::max(dim, ff);
+    const double head = 4 * dim + 1;
+    const double kept = (m.recomputes ? 1 : layers) * block + (layers + 1) * dim;
+    return 4 * m.rows * (kept + scratch + head);
+  }
+  const double element = m.bf16 ? 2 : 4;
+  // Of autograd: the inputs of each product, norm, rotation and SwiGLU.
+  const double block = element * (4 * dim + 2 * qkv + unnormed + 2 * q + 4 * ff) + 4 * heads;
+  const double kept = (m.recomputes ? 1 : layers) * block + layers * element * dim;
+  const double logits = (element + 4 + element) * static_cast<double>(s.vocab);
+  return m.rows * (kept + std::max(block, logits));
+}
+
+}  // namespace
+
+double OperationsPerToken(const ResolvedJob& job) {
+  double matrices = 0, of_blocks = 0;
+  for (const UnitLayout& unit : job.model.units) {
+    for (const TensorLayout& tensor : unit.tensors) {
+      if (tensor.shape.size() < 2 || unit.kind == UnitKind::kEmbedding) continue;
+      matrices += static_cast<double>(tensor.elements);
+      if (unit.kind == UnitKind::kBlock) of_blocks += static_cast<double>(tensor.elements);
+    }
+  }
+  const TransformerShape shape = ShapeOf(job.spec.model().transformer());
+  if (shape.tie_embeddings) matrices += static_cast<double>(shape.vocab * shape.dim);
+  const double attention = 12 * static_cast<double>(shape.layers * shape.heads) *
+                           static_cast<double>(shape.head_width() * shape.context) / 2;
+  const bool again = job.spec.train().activations() == v1::RECOMPUTE;
+  return 6 * matrices + attention + (again ? 2 * of_blocks + attention / 3 : 0);
+}
+
+StepCosts StepCostsOf(const ResolvedJob& job, const v1::PoolSite& site) {
+  const v1::TrainSpec& train = job.spec.train();
+  const double tokens = static_cast<double>(train.batch()) *
+                        static_cast<double>(job.spec.model().transformer().context());
+  StepCosts costs;
+  if (site.tokens_per_second() > 0) {
+    costs.compute = costs.step = tokens / site.tokens_per_second();
+    return costs;
+  }
+  const int ranks = RanksOf(site);
+  costs.compute = tokens * OperationsPerToken(job) / (ranks * site.teraflops() * 1e12);
+  const LevelBytes bytes = TrafficOf(PartitionSettingOf(job, site)).total();
+  costs.exchange = bytes.pair / (site.pair_gb_per_second() * 1e9) +
+                   bytes.node / (site.node_gb_per_second() * 1e9) +
+                   bytes.pool / (site.pool_gb_per_second() * 1e9);
+  const PartitionState state = StateOf(PartitionSettingOf(job, site));
+  const double updated = state.optimizer / 12;
+  const Machine* machine = FindMachine(site.machine());
+  const double host = updated / kHostUpdatesPerSecond;
+  if (train.device() != v1::CUDA) {
+    costs.update = host;
+  } else {
+    const double device_bytes = machine == nullptr ? 1e12 : machine->memory_gb_per_second * 1e9;
+    costs.update = updated * kDeviceUpdateBytes / device_bytes;
+    if (job.spec.offload().optimizer()) {
+      const UpdateResources resources{updated,
+                                      kHostUpdatesPerSecond,
+                                      device_bytes / kDeviceUpdateBytes,
+                                      kDeviceLinkBytesPerSecond,
+                                      kDeviceLinkBytesPerSecond,
+                                      kHostBytesPerSecond * site.ranks(),
+                                      site.ranks()};
+      costs.update = BoundSeconds(resources, 2);
+      for (const int stride : {3, 4, 6, 8})
+        costs.update = std::min(costs.update, BoundSeconds(resources, stride));
+    }
+  }
+  costs.step = std::max(costs.compute, costs.exchange) + costs.update;
+  return costs;
+}
+
+PoolMemory MemoryOfPool(const ResolvedJob& job, const v1::PoolSite& site) {
+  const v1::JobSpec& spec = job.spec;
+  const int ranks = RanksOf(site);
+  const Model model = ModelOf(job, ranks);
+  const PartitionSetting setting = PartitionSettingOf(job, site);
+  const PartitionState state = StateOf(setting);
+  const PartitionMap map = Normalized(setting.map, setting.topology);
+  const double parameters = static_cast<double>(job.model.elements()), own = parameters / ranks;
+  const double element = model.bf16 ? 2 : 4, unit = LargestUnit(job.model);
+
+  v1::RankMemory device, host;
+  double optimizer = state.optimizer;
+  const MatrixCount matrices = CountMatrices(job.model);
+  if (spec.inner().has_muon()) {
+    // Matrices have one moment.
+    optimizer *= 1 - static_cast<double>(matrices.elements) / parameters / 3;
+  } else if (spec.inner().has_onebit_adam()) {
+    optimizer += (4 + 4.0 / ranks) * parameters;
+    if (spec.inner().onebit_adam().local_step_scaler() > 0) optimizer += 8 * parameters;
+  }
+  const bool offloads = spec.offload().optimizer();
+  const double moments_on_device =
+      offloads ? spec.offload().device_share() * optimizer * 2 / 3 : optimizer;
+  device.set_optimizer(moments_on_device);
+  const double weights = state.weights + state.secondary;
+  device.set_weights(spec.offload().parameters() ? state.secondary : weights);
+  device.set_gradients(state.gradients + state.error_feedback);
+  device.set_activations(Activations(model));
+  double gathered = 0;
+  const int ahead = spec.partition().gathers_ahead();
+  if (map.weights.level != Level::kRank) gathered += (1 + ahead) * unit * element;
+  if (map.gradients.level != Level::kRank) gathered += kGradientsUnderWay * unit * 4;
+  device.set_gathered(gathered);
+
+  // Between pools, in host memory: the outer parameters; of each fragment under way a snapshot or
+  // its code, and the parameters that arrive.
+  double largest = 0;
+  for (const FragmentLayout& fragment : job.fragments)
+    largest = std::max(largest, static_cast<double>(fragment.elements) / ranks);
+  const double between = static_cast<double>(spec.sync().h()) / job.fragments.size();
+  const double under_way =
+      std::min<double>(job.fragments.size(), 1 + std::ceil(spec.sync().tau() / between));
+  const double exchange =
+      4 * own + (spec.sync().up().error_feedback() ? 4 * own : 0) + 8 * largest * under_way;
+  const double offloaded = offloads ? optimizer - moments_on_device + 4 * own : 0;
+  const double on_host_weights = spec.offload().parameters() ? state.weights : 0;
+
+  const auto sum = [](v1::RankMemory& m) {
+    m.set_total(m.weights() + m.gradients() + m.optimizer() + m.activations() + m.gathered() +
+                m.exchange() + m.program());
+  };
+  const double per_node = site.ranks();
+  if (model.cuda) {
+    device.set_program(kCudaProgramBytes);
+    host.set_optimizer(per_node * offloaded);
+    host.set_weights(per_node * on_host_weights);
+    host.set_exchange(per_node * exchange);
+    host.set_program(per_node * kCudaProgramBytes);
+    device.set_available(site.device_gib() * kGiB);
+  } else {
+    // The emulated device lies in the same memory.
+    device.set_optimizer(device.optimizer() + offloaded);
+    device.set_weights(device.weights() + on_host_weights);
+    device.set_exchange(exchange);
+    device.set_program(kProgramBytes);
+    sum(device);
+    host = device;
+    for (const auto& [get, set] :
+         {std::pair{&v1::RankMemory::weights, &v1::RankMemory::set_weights},
+          {&v1::RankMemory::gradients, &v1::RankMemory::set_gradients},
+          {&v1::RankMemory::optimizer, &v1::RankMemory::set_optimizer},
+          {&v1::RankMemory::activations, &v1::RankMemory::set_activations},
+          {&v1::RankMemory::gathered, &v1::RankMemory::set_gathered},
+          {&v1::RankMemory::exchange, &v1::RankMemory::set_exchange},
+          {&v1::RankMemory::program, &v1::RankMemory::set_program}}) {
+      (host.*set)(per_node * (device.*get)());
+    }
+  }
+  sum(device);
+  sum(host);
+  host.set_available(site.host_gib() * kGiB);
+  return {device, host};
+}
+
+CodingRates NominalCoding(const v1::PoolSite& site) {
+  const double ranks = RanksOf(site);
+  return {ranks * kCodedPerSecond, ranks * kCodedPerSecond, ranks * kCopiedPerSecond};
+}
+
+}  // namespace longhaul::plan

@@ -1,0 +1,305 @@
+#include "common/plan/partition_costs.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/checked_math.h"
+#include "common/codec/codec.h"
+#include "common/layout/fragment_layout.h"
+#include "common/layout/unit_pieces.h"
+#include "common/partition/hops.h"
+
+namespace longhaul::plan {
+namespace {
+
+// As UnitCode: each piece begins at a multiple of this.
+constexpr int64_t kPieceAlignment = 16;
+
+struct Bytes {
+  int64_t payload = 0, scales = 0;
+};
+
+int64_t VectorElements(const UnitLayout& unit) {
+  int64_t elements = 0;
+  for (const TensorLayout& tensor : unit.tensors)
+    elements += tensor.shape.size() < 2 ? tensor.elements : 0;
+  return elements;
+}
+
+std::unique_ptr<Codec> CodecOf(int bits) {
+  const CodecKind kind = bits == 8   ? CodecKind::kInt8
+                         : bits == 6 ? CodecKind::kInt6
+                                     : CodecKind::kInt4;
+  absl::StatusOr<std::unique_ptr<Codec>> codec = MakeCodec({.kind = kind});
+  LH_CHECK(codec.ok(), "a codec without options exists");
+  return *std::move(codec);
+}
+
+// The coded sizes of the pieces of a unit: vectors in float32, matrices in `bits`. Neighbouring
+// matrices are one run, which is coded as one.
+std::vector<Bytes> CodedPieces(const UnitLayout& unit, const std::vector<BlockRange>& pieces,
+                               int bits) {
+  const std::unique_ptr<Codec> codec = bits < 16 ? CodecOf(bits) : nullptr;
+  std::vector<Bytes> coded;
+  for (const BlockRange& blocks : pieces) {
+    const int64_t first = std::min(blocks.first * kBlockElements, unit.elements);
+    const int64_t end = std::min(blocks.end() * kBlockElements, unit.elements);
+    int64_t payload = 0, size = 0, run = 0;
+    const auto end_run = [&] {
+      if (run == 0) return;
+      if (codec == nullptr) {
+        payload += run * bits / 8;
+        size += run * bits / 8;
+      } else {
+        const int64_t whole = run / kTileElements, rest = run % kTileElements;
+        payload += whole * CeilDiv(kTileElements * bits, 8) + CeilDiv(rest * bits, 8);
+        size += codec->FragmentBytes(run);
+      }
+      run = 0;
+    };
+    for (const TensorLayout& tensor : unit.tensors) {
+      const int64_t inside =
+          std::min(end, tensor.offset + tensor.elements) - std::max(first, tensor.offset);
+      if (inside <= 0) continue;
+      if (tensor.shape.size() < 2) {
+        end_run();
+        payload += 4 * inside;
+        size += 4 * inside;
+      } else {
+        run += inside;
+      }
+    }
+    end_run();
+    coded.push_back({payload, CeilDiv(size, kPieceAlignment) * kPieceAlignment - payload});
+  }
+  return coded;
+}
+
+std::vector<Bytes> FloatPieces(const UnitLayout& unit, const std::vector<BlockRange>& pieces) {
+  std::vector<Bytes> bytes;
+  for (const BlockRange& blocks : pieces)
+    bytes.push_back({4 * ElementsOf(blocks, unit.elements), 0});
+  return bytes;
+}
+
+Bytes SumOf(const std::vector<Bytes>& pieces, const PieceRange& range) {
+  Bytes sum;
+  for (int piece = range.first; piece < range.end(); ++piece) {
+    sum.payload += pieces[piece].payload;
+    sum.scales += pieces[piece].scales;
+  }
+  return sum;
+}
+
+// Sums over all ranks, by level.
+struct Counted {
+  std::array<int64_t, 4> payload = {}, scales = {};
+};
+
+class Counter {
+ public:
+  explicit Counter(const PartitionSetting& setting)
+      : setting_(setting), topology_(setting.topology) {
+    for (int rank = 0; rank < topology_.ranks(); ++rank)
+      groups_.push_back(HopGroups(setting.map, topology_, rank));
+  }
+
+  // All ranks gather from `wide` to `narrow`.
+  void Gather(const std::vector<Bytes>& pieces, Level wide, Level narrow, int64_t times,
+              Counted& counted) const {
+    Visit(wide, narrow, [&](const HopGroup& hop, int rank, int other) {
+      Add(SumOf(pieces, topology_.Pieces(hop.wide, other)), rank, other, times, counted);
+    });
+  }
+  // All ranks reduce from `narrow` to `wide`: each receives its own part from every other.
+  void Reduce(const std::vector<Bytes>& pieces, Level narrow, Level wide, int64_t times,
+              Counted& counted) const {
+    Visit(wide, narrow, [&](const HopGroup& hop, int rank, int other) {
+      Add(SumOf(pieces, topology_.Pieces(hop.wide, rank)), rank, other, times, counted);
+    });
+  }
+  // The hops of a rank that gather from `wide` to `narrow`, in their order.
+  std::vector<const HopGroup*> Path(int rank, Level wide, Level narrow) const {
+    const auto find = [&](HopLevels levels) {
+      return std::find_if(groups_[rank].begin(), groups_[rank].end(), [&](const HopGroup& group) {
+        return group.narrow == levels.narrow && group.wide == levels.wide;
+      });
+    };
+    std::vector<const HopGroup*> path;
+    for (const HopLevels levels :
+         HopPath(wide, narrow, [&](HopLevels l) { return find(l) != groups_[rank].end(); })) {
+      path.push_back(&*find(levels));
+    }
+    return path;
+  }
+
+  UseBytes Mean(const Counted& counted) const {
+    const auto of = [&](const std::array<int64_t, 4>& bytes) {
+      const auto at = [&](Level level) {
+        return static_cast<double>(bytes[static_cast<size_t>(level)]) / topology_.ranks();
+      };
+      return LevelBytes{at(Level::kPair), at(Level::kNode), at(Level::kPool)};
+    };
+    return {of(counted.payload), of(counted.scales)};
+  }
+
+ private:
+  // visit(hop, rank, other): of each hop on the path, each rank with each other rank of the hop.
+  template <typename Function>
+  void Visit(Level wide, Level narrow, Function&& visit) const {
+    for (int rank = 0; rank < topology_.ranks(); ++rank) {
+      for (const HopGroup* hop : Path(rank, wide, narrow)) {
+        for (const int other : hop->ranks) {
+          if (other != rank) visit(*hop, rank, other);
+        }
+      }
+    }
+  }
+  void Add(const Bytes& bytes, int rank, int other, int64_t times, Counted& counted) const {
+    const auto level = static_cast<size_t>(topology_.Nearest(rank, other));
+    counted.payload[level] += times * bytes.payload;
+    counted.scales[level] += times * bytes.scales;
+  }
+
+  const PartitionSetting& setting_;
+  const Topology& topology_;
+  // By rank.
+  std::vector<std::vector<HopGroup>> groups_;
+};
+
+bool SameShape(const UnitLayout& a, const UnitLayout& b) {
+  if (a.elements != b.elements || a.tensors.size() != b.tensors.size()) return false;
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    if (a.tensors[i].shape != b.tensors[i].shape) return false;
+  }
+  return true;
+}
+
+// Calls visit(unit, how many units have its shape).
+template <typename Function>
+void ForShapes(const ModelLayout& layout, Function&& visit) {
+  std::vector<std::pair<const UnitLayout*, int64_t>> shapes;
+  for (const UnitLayout& unit : layout.units) {
+    const auto same = std::find_if(shapes.begin(), shapes.end(), [&](const auto& shape) {
+      return SameShape(*shape.first, unit);
+    });
+    if (same == shapes.end()) {
+      shapes.emplace_back(&unit, 1);
+    } else {
+      ++same->second;
+    }
+  }
+  for (const auto& [unit, count] : shapes) visit(*unit, count);
+}
+
+std::vector<BlockRange> PiecesOf(const UnitLayout& unit, int ranks) {
+  std::vector<BlockRange> pieces;
+  for (int piece = 0; piece < ranks; ++piece)
+    pieces.push_back(OwnedBlocks(unit.elements, piece, ranks));
+  return pieces;
+}
+
+}  // namespace
+
+LevelBytes UseBytes::total() const {
+  return {payload.pair + scales.pair, payload.node + scales.node, payload.pool + scales.pool};
+}
+
+LevelBytes PartitionTraffic::total() const {
+  LevelBytes sum;
+  for (const UseBytes& use : {forward, backward, gradient, refresh}) {
+    const LevelBytes bytes = use.total();
+    sum = {sum.pair + bytes.pair, sum.node + bytes.node, sum.pool + bytes.pool};
+  }
+  return sum;
+}
+
+PartitionTraffic TrafficOf(const PartitionSetting& setting) {
+  const PartitionMap map = Normalized(setting.map, setting.topology);
+  const int computed = setting.bf16 ? 16 : 32;
+  const Counter counter(setting);
+  Counted forward, backward, gradient, refresh;
+  ForShapes(setting.layout, [&](const UnitLayout& unit, int64_t count) {
+    const std::vector<BlockRange> pieces = PiecesOf(unit, setting.topology.ranks());
+    const std::vector<Bytes> floats = FloatPieces(unit, pieces);
+    // What is computed and sent in float32 is not coded.
+    const auto coded = [&](int bits) {
+      if (bits == 0) bits = computed;
+      return bits == 32 ? floats : CodedPieces(unit, pieces, bits);
+    };
+    const int64_t passes = count * setting.accumulation;
+    const Level weights = map.weights.level, gradients = map.gradients.level;
+    if (weights != Level::kRank) {
+      counter.Gather(coded(map.weights.bits), weights, Level::kRank, passes, forward);
+      if (map.secondary.has_value()) {
+        counter.Gather(coded(map.secondary->bits), map.secondary->level, Level::kRank, passes,
+                       backward);
+      } else {
+        counter.Gather(coded(map.weights.bits), weights, Level::kRank, passes, backward);
+      }
+    }
+    const std::vector<Bytes> reduced = coded(map.gradients.bits);
+    counter.Reduce(reduced, Level::kRank, gradients, passes, gradient);
+    counter.Reduce(reduced, gradients, Level::kPool, count, gradient);
+    counter.Gather(coded(0), Level::kPool, map.optimizer, count, gradient);
+    counter.Gather(coded(0), map.optimizer, weights, count, refresh);
+  });
+  return {.forward = counter.Mean(forward),
+          .backward = counter.Mean(backward),
+          .gradient = counter.Mean(gradient),
+          .refresh = counter.Mean(refresh)};
+}
+
+PartitionState StateOf(const PartitionSetting& setting) {
+  const PartitionMap map = Normalized(setting.map, setting.topology);
+  const int ranks = setting.topology.ranks(), computed = setting.bf16 ? 16 : 32;
+  const Counter counter(setting);
+  PartitionState sum;
+  ForShapes(setting.layout, [&](const UnitLayout& unit, int64_t count) {
+    const std::vector<BlockRange> pieces = PiecesOf(unit, ranks);
+    const std::vector<Bytes> floats = FloatPieces(unit, pieces);
+    const auto held = [&](Level level, int rank) {
+      return static_cast<double>(SumOf(floats, setting.topology.Pieces(level, rank)).payload) / 4;
+    };
+    const std::vector<Bytes> secondary =
+        !map.secondary.has_value()
+            ? std::vector<Bytes>(pieces.size())
+            : CodedPieces(unit, pieces, map.secondary->bits == 0 ? computed : map.secondary->bits);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const double weights = held(map.weights.level, rank), masters = held(map.optimizer, rank);
+      // In float32 the masters are a part of the weights.
+      sum.weights += count * (setting.bf16 ? 2 * weights + 4.0 * VectorElements(unit)
+                                           : 4 * weights - 4 * masters);
+      sum.optimizer += count * 12 * masters;
+      sum.gradients += count * 4 * held(map.gradients.level, rank);
+      if (map.secondary.has_value()) {
+        const Bytes bytes = SumOf(secondary, setting.topology.Pieces(map.secondary->level, rank));
+        sum.secondary += static_cast<double>(count * (bytes.payload + bytes.scales));
+      }
+    }
+    const int bits = map.gradients.bits == 0 ? computed : map.gradients.bits;
+    if (!map.error_feedback || bits >= 16) return;
+    // Each hop of a reduction has its own error feedback, in bf16, of what the rank holds before
+    // it.
+    const auto add = [&](Level narrow, Level wide) {
+      for (int rank = 0; rank < ranks; ++rank) {
+        for (const HopGroup* hop : counter.Path(rank, wide, narrow))
+          sum.error_feedback += count * 2 * held(hop->narrow, rank);
+      }
+    };
+    add(Level::kRank, map.gradients.level);
+    add(map.gradients.level, Level::kPool);
+  });
+  for (double* bytes :
+       {&sum.weights, &sum.secondary, &sum.gradients, &sum.optimizer, &sum.error_feedback}) {
+    *bytes /= ranks;
+  }
+  return sum;
+}
+
+}  // namespace longhaul::plan

@@ -1,0 +1,265 @@
+#include "coordinator/cli/plan_command.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/App.hpp"
+#include "CLI/Config.hpp"
+#include "CLI/Formatter.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/bytes_text.h"
+#include "common/command_line/value_checks.h"
+#include "common/config/job_spec.h"
+#include "common/config/load.h"
+#include "common/plan/job/job_forecast.h"
+#include "coordinator/cli/hugging_face_model.h"
+#include "coordinator/cli/message_json.h"
+#include "coordinator/cli/spec_file.h"
+#include "coordinator/cli/table.h"
+#include "coordinator/cli/text.h"
+
+namespace longhaul::cli {
+namespace {
+
+// Of the chart.
+constexpr double kMbps[] = {10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000};
+constexpr int kBarColumns = 20;
+
+std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
+std::string Bytes(double bytes) { return BytesText(std::llround(bytes)); }
+std::string Seconds(double seconds) {
+  return seconds < 60 ? absl::StrFormat("%.3g s", seconds) : DurationText(absl::Seconds(seconds));
+}
+
+// A job whose links all have another bandwidth, and two other settings of it.
+struct Variant {
+  std::string name;
+  ResolvedJob job;
+};
+
+std::vector<Variant> VariantsOf(const ResolvedJob& job) {
+  std::vector<Variant> variants = {{"as planned", job}};
+  const auto add = [&](const std::string& name, v1::JobSpec spec) {
+    auto resolved = ResolveJobSpec(spec);
+    if (resolved.ok()) variants.push_back({name, *std::move(resolved)});
+  };
+  v1::JobSpec longer = job.spec;
+  longer.mutable_sync()->set_h(std::min(4 * longer.sync().h(), longer.train().steps()));
+  add(absl::StrCat("sync.h ", longer.sync().h()), longer);
+  v1::JobSpec waiting = job.spec;
+  waiting.mutable_sync()->set_tau(0);
+  if (job.spec.sync().tau() > 0) add("sync.tau 0", waiting);
+  return variants;
+}
+
+struct Chart {
+  std::vector<Variant> variants;
+  // By bandwidth, by variant.
+  std::vector<std::vector<double>> utilization;
+};
+
+Chart ChartOf(const ResolvedJob& job, const v1::Sites& sites) {
+  Chart chart{.variants = VariantsOf(job)};
+  for (const double mbps : kMbps) {
+    std::vector<double>& row = chart.utilization.emplace_back();
+    for (const Variant& variant : chart.variants)
+      row.push_back(plan::UtilizationAt(variant.job, sites, mbps));
+  }
+  return chart;
+}
+
+Json ChartJson(const Chart& chart) {
+  Json json = Json::array();
+  for (size_t i = 0; i < std::size(kMbps); ++i) {
+    Json row = {{"mbps", kMbps[i]}};
+    for (size_t v = 0; v < chart.variants.size(); ++v)
+      row["utilization"][chart.variants[v].name] = chart.utilization[i][v];
+    json.push_back(std::move(row));
+  }
+  return json;
+}
+
+std::string ChartText(const Chart& chart) {
+  std::vector<Column> columns = {{"MBIT/S"}};
+  for (const Variant& variant : chart.variants) columns.push_back({variant.name});
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < std::size(kMbps); ++i) {
+    std::vector<std::string> row = {absl::StrFormat("%g", kMbps[i])};
+    for (const double utilization : chart.utilization[i]) {
+      const int filled = static_cast<int>(std::lround(kBarColumns * utilization));
+      row.push_back(absl::StrCat(std::string(filled, '#'), std::string(kBarColumns - filled, '.'),
+                                 absl::StrFormat(" %3.0f %%", 100 * utilization)));
+    }
+    rows.push_back(std::move(row));
+  }
+  return absl::StrCat(
+      "Share of the time that the pool that sets the pace computes, if all links had this "
+      "bandwidth:\n",
+      FittedTable(columns, rows));
+}
+
+// "downlink 12 s, others 3 s" of a cycle; the longest first.
+std::string Waits(const v1::CycleSeconds& cycle) {
+  std::vector<std::pair<double, std::string>> parts = {{cycle.uplink(), "uplink"},
+                                                       {cycle.downlink(), "downlink"},
+                                                       {cycle.others(), "other pools"},
+                                                       {cycle.coordinator(), "coordinator"},
+                                                       {cycle.copying(), "copying"}};
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  const double all = cycle.compute() + cycle.uplink() + cycle.downlink() + cycle.others() +
+                     cycle.coordinator() + cycle.copying();
+  std::string text;
+  for (const auto& [seconds, name] : parts) {
+    if (seconds < 0.001 * all) continue;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", Seconds(seconds));
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+// "12.3 GiB of 80.0 GiB", with "NO" before what does not fit.
+std::string MemoryText(const v1::RankMemory& memory, bool known, bool fits) {
+  if (!known) return Bytes(memory.total());
+  return absl::StrCat(fits ? "" : "NO: ", Bytes(memory.total()), " of ", Bytes(memory.available()));
+}
+
+std::string PoolsText(const v1::JobForecast& forecast, TableWidth width) {
+  std::vector<std::vector<std::string>> rows;
+  for (const v1::PoolForecast& pool : forecast.pools()) {
+    rows.push_back(
+        {pool.copies() > 1 ? absl::StrCat(pool.name(), " x ", pool.copies()) : pool.name(),
+         absl::StrCat(pool.ranks()), Seconds(pool.step_seconds()),
+         CountText(pool.tokens_per_second()), Percent(pool.utilization()),
+         Bytes(pool.bytes_up_per_hour()), Bytes(pool.bytes_down_per_hour()),
+         MemoryText(pool.device(), pool.has_device_fits(), pool.device_fits()),
+         MemoryText(pool.host(), pool.has_host_fits(), pool.host_fits()), Waits(pool.cycle())});
+  }
+  return FittedTable({{"POOL", CellFit::kName},
+                      {"RANKS"},
+                      {"STEP"},
+                      {"TOKENS/S"},
+                      {"COMPUTES"},
+                      {"UP PER HOUR"},
+                      {"DOWN PER HOUR"},
+                      {"MEMORY OF A RANK"},
+                      {"HOST OF A NODE"},
+                      {"WAITS IN A CYCLE", CellFit::kText}},
+                     rows, width);
+}
+
+std::string ChangesText(const v1::JobForecast& forecast, double wanted, TableWidth width) {
+  if (forecast.changes().empty()) return "";
+  std::vector<std::vector<std::string>> reaching, others;
+  for (const v1::PlannedChange& change : forecast.changes()) {
+    (change.reaches() ? reaching : others)
+        .push_back({change.field(), change.from(), change.to(), Percent(change.utilization()),
+                    DurationText(absl::Seconds(change.seconds())), change.note()});
+  }
+  const std::vector<Column> columns = {
+      {"CHANGE", CellFit::kName}, {"FROM"}, {"TO"}, {"COMPUTES"}, {"JOB"},
+      {"NOTE", CellFit::kText}};
+  std::string text;
+  if (!reaching.empty()) {
+    absl::StrAppend(&text, "\nOne of these alone makes the pool that sets the pace compute ",
+                    Percent(wanted), " of the time:\n", FittedTable(columns, reaching, width));
+  }
+  if (!others.empty())
+    absl::StrAppend(&text, "\nThese alone do not:\n", FittedTable(columns, others, width));
+  return text;
+}
+
+std::string ForecastText(const std::string& name, const v1::JobForecast& forecast, double wanted,
+                         const Chart& chart, TableWidth width) {
+  std::string text = absl::StrFormat(
+      "%s: %s parameters, %s steps, %s tokens\n"
+      "Pools compute %s of the time, the one that sets the pace %s.\n"
+      "The job takes %s, a cycle of all fragments %s.\n",
+      name, CountText(static_cast<double>(forecast.parameters())),
+      CountText(static_cast<double>(forecast.steps())), CountText(forecast.tokens()),
+      Percent(forecast.utilization()), Percent(forecast.pace_utilization()),
+      DurationText(absl::Seconds(forecast.seconds())), Seconds(forecast.cycle_seconds()));
+  const auto fits = [](bool known, bool does) {
+    return !known ? "" : does ? " (fits)" : " (DOES NOT FIT)";
+  };
+  absl::StrAppend(
+      &text, "The coordinator takes ", Bytes(forecast.coordinator_memory_bytes()), " of memory",
+      fits(forecast.has_coordinator_memory_fits(), forecast.coordinator_memory_fits()), " and ",
+      Bytes(forecast.coordinator_disk_bytes()), " of disk",
+      fits(forecast.has_coordinator_disk_fits(), forecast.coordinator_disk_fits()), ".\n");
+  if (forecast.has_cost())
+    absl::StrAppend(&text,
+                    absl::StrFormat("It costs %.2f at the prices given.\n", forecast.cost()));
+  absl::StrAppend(&text, "\n", PoolsText(forecast, width), ChangesText(forecast, wanted, width),
+                  "\n", ChartText(chart), "\nAssumed:\n");
+  for (const std::string& assumption : forecast.assumptions())
+    absl::StrAppend(
+        &text, WrapText(absl::StrCat("- ", assumption), width.columns > 0 ? width.columns : 100));
+  return text;
+}
+
+}  // namespace
+
+void AddPlan(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "Forecast a job before it is submitted: memory, time, links, and what to change");
+  command->add_option("-f,--file", arguments.file, "Job spec as YAML or JSON; -: standard input")
+      ->type_name("FILE")
+      ->required();
+  command
+      ->add_option("--sites", arguments.sites,
+                   "The pools, their machines and links, as YAML: deploy/examples/sites.yaml")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--set", arguments.overrides, "Change one value of the spec, as for submit")
+      ->type_name("PATH=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--utilization", arguments.utilization,
+                   absl::StrFormat(
+                       "Show what would make the pool that sets the pace compute this share of the "
+                       "time "
+                       "(default: %g)",
+                       arguments.utilization))
+      ->type_name("SHARE")
+      ->check(Number(0.01, 0.9999));
+}
+
+Outcome Plan(const Arguments& arguments, const Environment& environment) {
+  const absl::StatusOr<std::string> text = arguments.file == "-"
+                                               ? ReadText(environment.in, "standard input")
+                                               : ReadTextFile(arguments.file);
+  if (!text.ok()) return UsageError(std::string(text.status().message()));
+  const absl::StatusOr<std::string> sites_text = ReadTextFile(arguments.sites);
+  if (!sites_text.ok()) return UsageError(std::string(sites_text.status().message()));
+  std::vector<SpecViolation> violations;
+  absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(*text, arguments.overrides, &violations);
+  if (!spec.ok()) return ErrorOfSpec(spec.status(), violations);
+  violations = ResolveHuggingFaceModel(*spec);
+  if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
+  const absl::StatusOr<ResolvedJob> job = ResolveJobSpec(*spec, &violations);
+  if (!job.ok()) return ErrorOfSpec(job.status(), violations);
+
+  absl::StatusOr<v1::Sites> sites = plan::ParseSites(*sites_text, &violations);
+  if (sites.ok()) sites = plan::CompleteSites(*job, *sites, &violations);
+  if (!sites.ok()) {
+    return ErrorOfSpec(sites.status(), violations,
+                       absl::StrCat("the sites of ", arguments.sites, " are refused"));
+  }
+  v1::JobForecast forecast = plan::ForecastJob(*job, *sites);
+  for (v1::PlannedChange& change :
+       plan::ChangesFor(*job, *sites, forecast, arguments.utilization)) {
+    *forecast.add_changes() = std::move(change);
+  }
+  const Chart chart = ChartOf(*job, *sites);
+  Json json = MessageToJson(forecast, JsonFields::kAll);
+  json["at_other_bandwidths"] = ChartJson(chart);
+  return {std::move(json), ForecastText(job->spec.name(), forecast, arguments.utilization, chart,
+                                        {environment.table_columns()})};
+}
+
+}  // namespace longhaul::cli

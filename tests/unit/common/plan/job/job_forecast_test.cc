@@ -1,0 +1,171 @@
+#include "common/plan/job/job_forecast.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/config/load.h"
+#include "common/plan/job/rank_costs.h"
+
+namespace longhaul::plan {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::Property;
+
+constexpr char kJob[] =
+    "{name: job, model: {transformer: {layers: 8, dim: 1024, heads: 16, ff_dim: 2816, context: "
+    "1024, vocab: 32000}}, data: {text: {path: corpus}}, train: {steps: 5000, batch: 16, device: "
+    "cuda}, sync: {h: 50, tau: 2}, pools: {min: 2}}";
+constexpr char kSites[] =
+    "pools: [{name: a, tokens_per_second: 20000, link: {up_mbps: 20}, machine: h100, ranks: 2}, "
+    "{name: b, tokens_per_second: 20000, link: {up_mbps: 20}, machine: h100, ranks: 2}]";
+
+ResolvedJob JobWith(const std::vector<std::string>& overrides = {}) {
+  return ResolveJobSpec(ParseJobSpec(kJob, overrides).value()).value();
+}
+v1::Sites SitesOf(const ResolvedJob& job, const std::string& text = kSites) {
+  return CompleteSites(job, ParseSites(text).value()).value();
+}
+std::vector<SpecViolation> ViolationsOf(const std::string& sites,
+                                        const std::vector<std::string>& overrides = {}) {
+  std::vector<SpecViolation> violations;
+  const auto parsed = ParseSites(sites, &violations);
+  if (parsed.ok()) EXPECT_FALSE(CompleteSites(JobWith(overrides), *parsed, &violations).ok());
+  return violations;
+}
+const v1::PlannedChange* Find(const std::vector<v1::PlannedChange>& changes,
+                              const std::string& field) {
+  for (const v1::PlannedChange& change : changes) {
+    if (change.field() == field) return &change;
+  }
+  return nullptr;
+}
+
+TEST(JobForecastTest, PutsTimesBytesAndMemoryTogether) {
+  const ResolvedJob job = JobWith();
+  const v1::JobForecast forecast = ForecastJob(job, SitesOf(job));
+  EXPECT_EQ(forecast.parameters(), job.model.elements());
+  ASSERT_EQ(forecast.pools_size(), 2);
+  const v1::PoolForecast& pool = forecast.pools(0);
+  EXPECT_DOUBLE_EQ(pool.step_seconds(), 16 * 1024 / 20000.0);
+  EXPECT_GT(pool.cycle().uplink() + pool.cycle().downlink(), 0);
+  EXPECT_LT(forecast.pace_utilization(), 0.9);
+  // What a link carries in an hour fits it.
+  EXPECT_LE(pool.bytes_up_per_hour(), 20e6 / 8 * 3600 * 1.001);
+  EXPECT_TRUE(pool.device_fits());
+  EXPECT_FALSE(pool.has_host_fits()) << "its memory is not known";
+  EXPECT_FALSE(forecast.has_cost());
+  EXPECT_THAT(forecast.assumptions(), Contains(HasSubstr("coordinator.memory_gib is not known")));
+  // 12 bytes a parameter, of the largest fragment again, and its coded downlink.
+  EXPECT_GT(forecast.coordinator_memory_bytes(), 12.0 * static_cast<double>(job.model.elements()));
+  EXPECT_LT(forecast.coordinator_memory_bytes(), 24.5 * static_cast<double>(job.model.elements()));
+}
+
+TEST(JobForecastTest, SaysWhatWouldReachAUtilization) {
+  const ResolvedJob job = JobWith();
+  const v1::Sites sites = SitesOf(job);
+  const v1::JobForecast forecast = ForecastJob(job, sites);
+  const std::vector<v1::PlannedChange> changes = ChangesFor(job, sites, forecast, 0.95);
+  const v1::PlannedChange* const h = Find(changes, "sync.h");
+  ASSERT_NE(h, nullptr);
+  EXPECT_TRUE(h->reaches());
+  // It is the smallest that does, and does.
+  const std::string set = "sync.h=";
+  const auto at = [&](int64_t value) {
+    const ResolvedJob changed = JobWith({set + std::to_string(value)});
+    return ForecastJob(changed, sites).pace_utilization();
+  };
+  EXPECT_GE(at(std::stoll(h->to())), 0.95);
+  EXPECT_LT(at(std::stoll(h->to()) - 1), 0.95);
+  const v1::PlannedChange* const link = Find(changes, "link");
+  ASSERT_NE(link, nullptr);
+  EXPECT_TRUE(link->reaches());
+  EXPECT_GE(UtilizationAt(job, sites, std::stod(link->to())), 0.94);
+  // Those that reach it come first.
+  bool reaches = true;
+  for (const v1::PlannedChange& change : changes) {
+    EXPECT_LE(change.reaches(), reaches) << change.field();
+    reaches = change.reaches();
+  }
+  EXPECT_TRUE(ChangesFor(job, sites, forecast, 0.01).empty());
+}
+
+TEST(JobForecastTest, MoreBandwidthIsNeverWorse) {
+  for (const char* tau : {"sync.tau=0", "sync.tau=10"}) {
+    const ResolvedJob job = JobWith({tau});
+    const v1::Sites sites = SitesOf(job);
+    double before = 0;
+    for (double mbps = 1; mbps < 1e5; mbps *= 1.5) {
+      const double utilization = UtilizationAt(job, sites, mbps);
+      EXPECT_GE(utilization, before - 1e-9);
+      before = utilization;
+    }
+    EXPECT_GT(before, 0.9);
+  }
+}
+
+TEST(JobForecastTest, SplitStateTakesLessOfARank) {
+  const auto of = [](const std::string& preset) {
+    const ResolvedJob job = JobWith({"partition.preset=" + preset});
+    const v1::Sites sites =
+        SitesOf(job, "pools: [{machine: h100, ranks: 4, host_gib: 64}, {machine: h100, ranks: 4}]");
+    return MemoryOfPool(job, sites.pools(0));
+  };
+  const double parameters = static_cast<double>(JobWith().model.elements());
+  const PoolMemory ddp = of("ddp"), zero1 = of("zero1"), zero3 = of("zero3");
+  EXPECT_NEAR(ddp.device.optimizer(), 12 * parameters, 1);
+  EXPECT_NEAR(zero1.device.optimizer(), 3 * parameters, 1e5);
+  EXPECT_LT(zero3.device.total(), zero1.device.total());
+  EXPECT_NEAR(zero3.device.gradients(), parameters, 1e5);
+  EXPECT_EQ(zero3.host.available(), 64.0 * (1 << 30));
+  const ResolvedJob offloaded = JobWith({"partition.preset=zero3", "offload.optimizer=true"});
+  const PoolMemory host = MemoryOfPool(
+      offloaded, SitesOf(offloaded, "pools: [{machine: h100, ranks: 4, copies: 2}]").pools(0));
+  EXPECT_EQ(host.device.optimizer(), 0);
+  EXPECT_NEAR(host.host.optimizer(), 16 * parameters, 1e6) << "masters, moments, gradients";
+}
+
+TEST(JobForecastTest, CountsOperationsLikeKaplan) {
+  // Six for each parameter that is multiplied, and attention.
+  const ResolvedJob job = JobWith();
+  const double matrices = 8 * (4.0 * 1024 * 1024 + 3.0 * 1024 * 2816) + 32000.0 * 1024;
+  EXPECT_NEAR(OperationsPerToken(job), 6 * matrices + 6.0 * 8 * 1024 * 1024, 1);
+  const ResolvedJob again = JobWith({"train.activations=RECOMPUTE"});
+  EXPECT_GT(OperationsPerToken(again), 1.2 * OperationsPerToken(job));
+  const ResolvedJob tied = JobWith({"model.transformer.tie_embeddings=true"});
+  EXPECT_NEAR(OperationsPerToken(tied), OperationsPerToken(job), 1);
+}
+
+TEST(JobForecastTest, RefusesSitesThatAreWrongOrContradictTheJob) {
+  const auto field = [](const std::string& name) {
+    return Contains(Field(&SpecViolation::field, name));
+  };
+  EXPECT_THAT(ViolationsOf("pools: []"), field("pools"));
+  EXPECT_THAT(ViolationsOf("pools: [{machine: h100}]"), field("pools")) << "the job needs two";
+  EXPECT_THAT(ViolationsOf("pools: [{machine: h99, copies: 2}]"), field("pools[0].machine"));
+  EXPECT_THAT(ViolationsOf("pools: [{machine: cpu, copies: 2}]"), field("pools[0].machine"));
+  EXPECT_THAT(ViolationsOf("pools: [{copies: 2}]"), field("pools[0]"));
+  EXPECT_THAT(ViolationsOf("pools: [{machine: h100, copies: 2, link: {up_mbps: -1}}]"),
+              field("pools[0].link.up_mbps"));
+  EXPECT_THAT(ViolationsOf("pools: [{machine: h100, copies: 2, link: {rtt_ms: 1e9}}]"),
+              field("pools[0].link.rtt_ms"));
+  EXPECT_THAT(ViolationsOf("pools: [{machine: h100, copies: 2, nodes: 300}]"),
+              field("pools[0].nodes"));
+  EXPECT_THAT(ViolationsOf("pools: [{machine: h100, copies: 5000}]"), field("pools[0].copies"));
+  EXPECT_THAT(
+      ViolationsOf("pools: [{machine: h100, ranks: 3, copies: 2}]", {"partition.preset=frontier3"}),
+      field("pools[0].ranks"));
+  EXPECT_THAT(ViolationsOf("pools: [{machin: h100}]"), field("pools[0].machin"));
+  EXPECT_THAT(ViolationsOf("pools: [{machine: h100, copies: 2, name: Oslo}]"),
+              field("pools[0].name"));
+  EXPECT_THAT(ViolationsOf("pools: [{machine: h100, copies: 2, tokens_per_second: .nan}]"),
+              field("pools[0].tokens_per_second"));
+}
+
+}  // namespace
+}  // namespace longhaul::plan

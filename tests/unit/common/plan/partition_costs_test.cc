@@ -1,0 +1,101 @@
+// The tables of ZeRO++ (arXiv 2306.10209) and its three-level form; tests/benchmark/partition
+// compares with what the engine moves.
+#include "common/plan/partition_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace longhaul::plan {
+namespace {
+
+constexpr int64_t kElements = 128 * 1024;
+constexpr int kUnits = 3;
+constexpr double kAll = kUnits * kElements;
+
+PartitionSetting SettingOf(const std::string& preset, int nodes, int ranks, int accumulation = 1) {
+  PartitionSetting setting{.layout = {},
+                           .topology = Topology::Make(std::vector<int>(nodes, ranks)).value(),
+                           .map = PartitionPreset(preset).value(),
+                           .accumulation = accumulation};
+  for (int unit = 0; unit < kUnits; ++unit) {
+    setting.layout.units.push_back({"layer",
+                                    UnitKind::kBlock,
+                                    unit,
+                                    kElements,
+                                    {{"matrix", {1, kElements}, 0, kElements, true}}});
+  }
+  return setting;
+}
+
+// What a node receives from others.
+double FromNodes(const LevelBytes& bytes, int ranks) { return bytes.pool * ranks; }
+
+TEST(PartitionCostsTest, DdpReducesOnceAStep) {
+  const PartitionTraffic traffic = TrafficOf(SettingOf("ddp", 2, 4, 3));
+  EXPECT_EQ(traffic.forward.total().sum(), 0);
+  EXPECT_EQ(traffic.refresh.total().sum(), 0);
+  // Out and back, in two bytes.
+  EXPECT_DOUBLE_EQ(FromNodes(traffic.gradient.payload, 4), 2 * 2 * kAll / 2);
+  const PartitionState state = StateOf(SettingOf("ddp", 2, 4));
+  EXPECT_EQ(state.weights, 2 * kAll);
+  EXPECT_EQ(state.gradients, 4 * kAll);
+  EXPECT_EQ(state.optimizer, 12 * kAll);
+  EXPECT_EQ(state.secondary, 0);
+}
+
+TEST(PartitionCostsTest, ZeroPlusPlusCrossesNodesAQuarterAsMuch) {
+  for (const int accumulation : {1, 4}) {
+    const auto crossing = [&](const std::string& preset) {
+      const PartitionTraffic traffic = TrafficOf(SettingOf(preset, 4, 8, accumulation));
+      return FromNodes(traffic.forward.payload, 8) + FromNodes(traffic.backward.payload, 8) +
+             FromNodes(traffic.gradient.payload, 8) + FromNodes(traffic.refresh.payload, 8);
+    };
+    EXPECT_DOUBLE_EQ(crossing("zero3"), accumulation * 6 * kAll * 3 / 4);
+    EXPECT_DOUBLE_EQ(crossing("zeropp"), accumulation * 1.5 * kAll * 3 / 4);
+    // Half a byte of each gradient and two of each weight, once a step.
+    EXPECT_DOUBLE_EQ(crossing("frontier3"), 2.5 * kAll * 3 / 4);
+  }
+  const PartitionTraffic traffic = TrafficOf(SettingOf("zeropp", 4, 8));
+  // A scale of two bytes for each block of 128.
+  EXPECT_DOUBLE_EQ(FromNodes(traffic.forward.scales, 8), kAll * 2 / 128 * 3 / 4);
+}
+
+TEST(PartitionCostsTest, Frontier3KeepsWeightsOnAPair) {
+  const PartitionState state = StateOf(SettingOf("frontier3", 4, 8));
+  EXPECT_EQ(state.weights, 2 * kAll / 2);
+  EXPECT_EQ(state.gradients, 4 * kAll / 8);
+  EXPECT_EQ(state.optimizer, 12 * kAll / 32);
+  const PartitionTraffic traffic = TrafficOf(SettingOf("frontier3", 4, 8, 2));
+  EXPECT_EQ(traffic.forward.payload.pair, 2 * kAll / 2);
+  EXPECT_EQ(traffic.forward.payload.node, 0);
+}
+
+TEST(PartitionCostsTest, VectorsAreExactAndInFloat32NothingIsCoded) {
+  PartitionSetting setting = SettingOf("zero3", 1, 2);
+  setting.layout.units.resize(1);
+  setting.layout.units[0] = {
+      "layer",
+      UnitKind::kBlock,
+      0,
+      256,
+      {{"norm", {128}, 0, 128, false}, {"matrix", {1, 128}, 128, 128, true}}};
+  // One rank has the norm, the other the matrix: 512 bytes and 256.
+  EXPECT_EQ(TrafficOf(setting).forward.payload.pair, (512 + 256) / 2);
+  setting.bf16 = false;
+  EXPECT_EQ(TrafficOf(setting).forward.payload.pair, 512);
+  const PartitionState state = StateOf(setting);
+  EXPECT_EQ(state.weights, 0);  // The masters are the weights.
+  EXPECT_EQ(state.optimizer, 12 * 128);
+}
+
+TEST(PartitionCostsTest, ErrorFeedbackIsKeptForEachHop) {
+  PartitionSetting setting = SettingOf("zeropp", 2, 4);
+  EXPECT_EQ(StateOf(setting).error_feedback, 0);
+  setting.map.error_feedback = true;
+  // In bf16: of what a rank has before the node's reduction, and before that across nodes.
+  EXPECT_EQ(StateOf(setting).error_feedback, 2 * kAll + 2 * kAll / 4);
+}
+
+}  // namespace
+}  // namespace longhaul::plan
