@@ -21,8 +21,8 @@ PARTS=(
   "coordinator-only: the build of the coordinator's image (LONGHAUL_WORKER=OFF)"
   "worker-cpu: the build of the worker's image (LONGHAUL_CUDA=OFF)"
   "plain: a build in which each source is compiled alone and parses its own headers"
-  "asan: all tests, and the inputs of the fuzz targets, under AddressSanitizer and UndefinedBehaviorSanitizer"
-  "tsan: all tests under ThreadSanitizer"
+  "asan: the tests of programs and libraries, and the inputs of the fuzz targets, under AddressSanitizer and UndefinedBehaviorSanitizer"
+  "tsan: the same tests under ThreadSanitizer"
   "losses: each claim about a loss, with 16 seeds; Muon against AdamW"
   "simulation: many seeds of the simulated cluster; faults that the product once had, put back into a copy"
   "searches: combinations of options: in the engine, in jobs, over bad links"
@@ -60,6 +60,11 @@ run_tests() {
   CI=true OMP_WAIT_POLICY=passive python3 -B tests/gate/run_tests.py --build "$folder" "$@"
 }
 
+# Without the tests of documents, packages and the tests' own tools, which run little of the programs.
+run_sanitized() {
+  LONGHAUL_SANITIZED=1 run_tests "$@" --jobs "$jobs" --timeout 7200 -E '^(benchmark|deploy|gate|gpu|nightly|tidy)_'
+}
+
 part_gate() {
   rm -rf "$work/gate"
   CI=true CCACHE_DISABLE=1 BUILD_DIR=$work/gate tests/run.sh
@@ -83,12 +88,12 @@ part_plain() {
 part_asan() {
   command -v clang++-14 || lacking "no clang++-14"
   build asan asan all fuzz_replays
-  LONGHAUL_TEST_PATIENCE=5 run_tests "$work/asan" --jobs "$jobs" --timeout 3600 -C fuzz
+  run_sanitized "$work/asan" -C fuzz
 }
 part_tsan() {
   command -v clang++-14 || lacking "no clang++-14"
   build tsan tsan
-  LONGHAUL_TEST_PATIENCE=5 run_tests "$work/tsan" --jobs "$jobs" --timeout 3600
+  run_sanitized "$work/tsan"
 }
 part_losses() {
   users_build partition_test onebit_test fused_blocks_test

@@ -159,7 +159,7 @@ class Cluster:
 
     def wait_log(self, name, words, seconds=20):
         """Waits, since others may see what a process did before it says so."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE * seconds
         while words not in self.log(name):
             if time.monotonic() > deadline:
                 raise AssertionError(f"{name} did not say in {seconds} s: {words}\n{self.tail(name)}")
@@ -168,7 +168,7 @@ class Cluster:
     def cli(self, *arguments, timeout=60):
         command = [*self.prefix.get("coordinator", []), self.bin.get("cli", BIN) / "longhaul", "--server", self.address, *self.flags, *arguments]
         return subprocess.run(command, capture_output=True, text=True,
-                              timeout=timeout, check=False)
+                              timeout=PATIENCE * timeout, check=False)
 
     def submit(self, name="tiny", steps=200, pools=2, text=TEXT, sets=(), wait=False):
         spec = self.folder / f"{name}.yaml"
@@ -235,8 +235,9 @@ def free_port():
             return tried.getsockname()[1]
 
 
-# How much longer everything may take, for example with sanitizers.
-PATIENCE = float(os.environ.get("LONGHAUL_TEST_PATIENCE", "1"))
+# The programs have sanitizers (tests/nightly.sh), so all that is waited for may take longer.
+SANITIZED = os.environ.get("LONGHAUL_SANITIZED") == "1"
+PATIENCE = 6 if SANITIZED else 1
 
 
 def wait_until(condition, seconds, what):
