@@ -11,52 +11,13 @@ time, `reference` the share that per-step data parallelism (bf16 gradients up an
 import argparse
 import json
 import pathlib
-import shutil
-import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "integration" / "processes"))
-import cluster as processes  # noqa: E402  (reads the folder of the programs from sys.argv[1])
-
-HUB = "lh-hub"
-SITES = {"site-a": "10.99.1", "site-b": "10.99.2"}
-
-
-def run(*command):
-    subprocess.run(command, check=True, capture_output=True, text=True)
-
-
-def make_network(mbit):
-    run("ip", "netns", "add", HUB)
-    run("ip", "-n", HUB, "link", "set", "lo", "up")
-    for site, net in SITES.items():
-        run("ip", "netns", "add", f"lh-{site}")
-        run("ip", "-n", f"lh-{site}", "link", "set", "lo", "up")
-        run("ip", "-n", HUB, "link", "add", f"to-{site}", "type", "veth", "peer", "name", "uplink", "netns", f"lh-{site}")
-        for namespace, link, host in ((HUB, f"to-{site}", 1), (f"lh-{site}", "uplink", 2)):
-            run("ip", "-n", namespace, "addr", "add", f"{net}.{host}/24", "dev", link)
-            run("ip", "-n", namespace, "link", "set", link, "up")
-            run("tc", "-n", namespace, "qdisc", "add", "dev", link, "root", "tbf", "rate", f"{mbit}mbit", "burst", "32kb",
-                "latency", "100ms")
-
-
-def remove_network():
-    for namespace in (HUB, *(f"lh-{site}" for site in SITES)):
-        subprocess.run(["ip", "netns", "del", namespace], capture_output=True, check=False)
-
+import shaped_sites
+from shaped_sites import processes
 
 def train(options):
-    session = processes.Cluster()
-    try:
-        session.address = "0.0.0.0:0"
-        session.prefix = {"coordinator": ["ip", "netns", "exec", HUB],
-                          **{site: ["ip", "netns", "exec", f"lh-{site}"] for site in SITES}}
-        session.start_coordinator("--allow-plaintext-beyond-localhost", "--lease", "30s")
-        port = session.address.rsplit(":", 1)[1]
-        for site, net in SITES.items():
-            session.address = f"{net}.1:{port}"
-            session.start_worker(site)
-        session.address = f"127.0.0.1:{port}"
+    with shaped_sites.network(options.mbit), shaped_sites.session() as session:
         spec = pathlib.Path(__file__).resolve().parents[3] / "deploy/examples/quickstart.yaml"
         small = ["--set", "model.transformer.context=32"] if options.smoke else []
         result = session.cli("submit", "-f", spec, *small, "--set", f"data.text.path={processes.TEXT}",
@@ -65,8 +26,6 @@ def train(options):
         if result.returncode != 0:
             sys.exit(result.stdout + result.stderr)
         return session.wait_job("quickstart", seconds=1200)
-    finally:
-        session.close()
 
 
 def main():
@@ -78,20 +37,10 @@ def main():
     options = parser.parse_args(sys.argv[2:])
     if options.smoke:
         options.steps = 120
-    if not (shutil.which("ip") and shutil.which("tc")):
-        print("cannot shape links here: iproute2 is not installed", file=sys.stderr)
+    if why := shaped_sites.lacking(options.mbit):
+        print(why, file=sys.stderr)
         return 77
-    remove_network()
-    try:
-        make_network(options.mbit)
-    except subprocess.CalledProcessError as error:
-        remove_network()
-        print(f"cannot make shaped network namespaces here: {error.stderr}", file=sys.stderr)
-        return 77
-    try:
-        job = train(options)
-    finally:
-        remove_network()
+    job = train(options)
     seconds = [p["compute_seconds"] + p["exposed_wait_seconds"] + p["sync_seconds"] for p in job["pools"]]
     waited = sum(p["exposed_wait_seconds"] for p in job["pools"]) / sum(seconds)
     step = job["compute_seconds"] / job["inner_step"]
