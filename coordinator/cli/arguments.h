@@ -89,6 +89,7 @@ struct Arguments {
   bool dry_run = false;
   // --- plan
   std::string sites;
+  double link_mbps = 0, rtt_ms = 0;
   double utilization = 0.9;
   // --- list
   int limit = 1000;

@@ -93,6 +93,7 @@ constexpr Command kCommands[] = {
     {"events", Events},
     {"delete", Delete},
     {"compare", Compare},
+    {"plan", Plan},
 };
 
 }  // namespace
@@ -100,7 +101,8 @@ constexpr Command kCommands[] = {
 std::optional<Outcome> RunLocalCommand(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
   if (arguments.command == "data check") return CheckDataFiles(arguments);
-  if (arguments.command == "plan") return Plan(arguments, environment);
+  if (arguments.command == "plan" && !arguments.sites.empty())
+    return PlanForSites(arguments, environment);
   if (absl::StartsWith(arguments.command, "simulate ")) return Simulate(arguments);
   if (absl::StartsWith(arguments.command, "certs ")) return Certs(arguments);
   if (arguments.command == "export" && IsLocalExport(arguments))

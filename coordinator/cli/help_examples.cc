@@ -69,6 +69,8 @@ constexpr Row kRows[] = {
      "longhaul plan -f deploy/examples/two_regions.yaml --sites deploy/examples/sites.yaml "
      "--set sync.h=100 --utilization 0.95 -o json",
      "With another setting; for scripts"},
+    {"plan", "longhaul plan -f job.yaml --link-mbps 100",
+     "With the pools of the coordinator, as fast as in their newest job"},
     {"simulate partition",
      "longhaul simulate partition --params 20e9 --layers 44 --preset frontier3 --node 8 "
      "--ranks 256 --accumulation 4 --links 200,75,12.5",

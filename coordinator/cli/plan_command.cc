@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "CLI/App.hpp"
@@ -16,6 +17,8 @@
 #include "common/config/job_spec.h"
 #include "common/config/load.h"
 #include "common/plan/job/job_forecast.h"
+#include "common/rpc/status_details.h"
+#include "coordinator/cli/connected_sites.h"
 #include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/spec_file.h"
@@ -28,6 +31,8 @@ namespace {
 // Of the chart.
 constexpr double kMbps[] = {10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000};
 constexpr int kBarColumns = 20;
+// For the speed of pools.
+constexpr int kJobsLookedAt = 200;
 
 std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
 std::string Bytes(double bytes) { return BytesText(std::llround(bytes)); }
@@ -211,9 +216,9 @@ void AddPlan(CLI::App& app, Arguments& arguments) {
       ->required();
   command
       ->add_option("--sites", arguments.sites,
-                   "The pools, their machines and links, as YAML: deploy/examples/sites.yaml")
-      ->type_name("FILE")
-      ->required();
+                   "The pools, their machines and links, as YAML: deploy/examples/sites.yaml "
+                   "(default: the pools of the coordinator, as fast as in their newest job)")
+      ->type_name("FILE");
   command->add_option("--set", arguments.overrides, "Change one value of the spec, as for submit")
       ->type_name("PATH=VALUE")
       ->expected(1)
@@ -227,39 +232,91 @@ void AddPlan(CLI::App& app, Arguments& arguments) {
                        arguments.utilization))
       ->type_name("SHARE")
       ->check(Number(0.01, 0.9999));
+  command
+      ->add_option("--link-mbps", arguments.link_mbps,
+                   "Bandwidth of each pool's link, each way (default: as --sites says, or 1000)")
+      ->type_name("MBPS")
+      ->check(Number(1e-3, 1e7));
+  command->add_option("--rtt-ms", arguments.rtt_ms, "Round trip of each pool to the coordinator")
+      ->type_name("MS")
+      ->check(Number(0, 60000));
 }
 
-Outcome Plan(const Arguments& arguments, const Environment& environment) {
+namespace {
+
+// The spec that `arguments` name, or why there is none.
+std::variant<ResolvedJob, CliError> JobOf(const Arguments& arguments,
+                                          const Environment& environment) {
   const absl::StatusOr<std::string> text = arguments.file == "-"
                                                ? ReadText(environment.in, "standard input")
                                                : ReadTextFile(arguments.file);
   if (!text.ok()) return UsageError(std::string(text.status().message()));
-  const absl::StatusOr<std::string> sites_text = ReadTextFile(arguments.sites);
-  if (!sites_text.ok()) return UsageError(std::string(sites_text.status().message()));
   std::vector<SpecViolation> violations;
   absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(*text, arguments.overrides, &violations);
   if (!spec.ok()) return ErrorOfSpec(spec.status(), violations);
   violations = ResolveHuggingFaceModel(*spec);
   if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
-  const absl::StatusOr<ResolvedJob> job = ResolveJobSpec(*spec, &violations);
+  absl::StatusOr<ResolvedJob> job = ResolveJobSpec(*spec, &violations);
   if (!job.ok()) return ErrorOfSpec(job.status(), violations);
+  return *std::move(job);
+}
 
-  absl::StatusOr<v1::Sites> sites = plan::ParseSites(*sites_text, &violations);
-  if (sites.ok()) sites = plan::CompleteSites(*job, *sites, &violations);
-  if (!sites.ok()) {
-    return ErrorOfSpec(sites.status(), violations,
-                       absl::StrCat("the sites of ", arguments.sites, " are refused"));
+// `whose`: for people, if they are refused.
+Outcome Forecast(const Arguments& arguments, const ResolvedJob& job, v1::Sites sites,
+                 const std::string& whose, const Environment& environment) {
+  for (v1::PoolSite& site : *sites.mutable_pools()) {
+    if (arguments.link_mbps > 0) {
+      site.mutable_link()->set_up_mbps(arguments.link_mbps);
+      site.mutable_link()->set_down_mbps(arguments.link_mbps);
+    }
+    if (arguments.rtt_ms > 0) site.mutable_link()->set_rtt_ms(arguments.rtt_ms);
   }
-  v1::JobForecast forecast = plan::ForecastJob(*job, *sites);
+  std::vector<SpecViolation> violations;
+  const absl::StatusOr<v1::Sites> complete = plan::CompleteSites(job, sites, &violations);
+  if (!complete.ok())
+    return ErrorOfSpec(complete.status(), violations, absl::StrCat(whose, " are refused"));
+  v1::JobForecast forecast = plan::ForecastJob(job, *complete);
   for (v1::PlannedChange& change :
-       plan::ChangesFor(*job, *sites, forecast, arguments.utilization)) {
+       plan::ChangesFor(job, *complete, forecast, arguments.utilization)) {
     *forecast.add_changes() = std::move(change);
   }
-  const Chart chart = ChartOf(*job, *sites);
+  const Chart chart = ChartOf(job, *complete);
   Json json = MessageToJson(forecast, JsonFields::kAll);
   json["at_other_bandwidths"] = ChartJson(chart);
-  return {std::move(json), ForecastText(job->spec.name(), forecast, arguments.utilization, chart,
+  return {std::move(json), ForecastText(job.spec.name(), forecast, arguments.utilization, chart,
                                         {environment.table_columns()})};
+}
+
+}  // namespace
+
+Outcome PlanForSites(const Arguments& arguments, const Environment& environment) {
+  const absl::StatusOr<std::string> text = ReadTextFile(arguments.sites);
+  if (!text.ok()) return UsageError(std::string(text.status().message()));
+  auto job = JobOf(arguments, environment);
+  if (auto* error = std::get_if<CliError>(&job)) return std::move(*error);
+  const std::string whose = absl::StrCat("the sites of ", arguments.sites);
+  std::vector<SpecViolation> violations;
+  const absl::StatusOr<v1::Sites> sites = plan::ParseSites(*text, &violations);
+  if (!sites.ok())
+    return ErrorOfSpec(sites.status(), violations, absl::StrCat(whose, " are refused"));
+  return Forecast(arguments, std::get<ResolvedJob>(job), *sites, whose, environment);
+}
+
+Outcome Plan(const Arguments& arguments, Client& client, const Environment& environment) {
+  auto job = JobOf(arguments, environment);
+  if (auto* error = std::get_if<CliError>(&job)) return std::move(*error);
+  const auto pools = client.ListPools();
+  if (!pools.ok()) {
+    CliError error = ErrorOfCall(pools.status(), client.address());
+    if (!WasAnswered(pools.status()))
+      error.hint = "without a coordinator describe the sites: --sites deploy/examples/sites.yaml";
+    return error;
+  }
+  const auto jobs = client.ListJobs(kJobsLookedAt);
+  if (!jobs.ok()) return ErrorOfCall(jobs.status(), client.address());
+  return Forecast(arguments, std::get<ResolvedJob>(job),
+                  SitesOfPools(std::get<ResolvedJob>(job), *pools, *jobs),
+                  absl::StrCat("the pools of ", client.address()), environment);
 }
 
 }  // namespace longhaul::cli

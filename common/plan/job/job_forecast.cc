@@ -111,6 +111,12 @@ void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForec
     if (site.host_gib() == 0)
       assumed.insert(site.name() + ": host_gib is not known, so whether it fits is not");
   }
+  for (const v1::PoolSite& site : sites.pools()) {
+    if (site.link().assumed()) {
+      assumed.insert(
+          absl::StrFormat("%s: a link of %g Mbit/s", site.name(), site.link().up_mbps()));
+    }
+  }
   if (!sites.coordinator().has_link()) assumed.insert("the coordinator's own link is not a limit");
   if (sites.coordinator().memory_gib() == 0)
     assumed.insert("coordinator.memory_gib is not known, so whether it fits is not");
