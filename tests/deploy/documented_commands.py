@@ -76,7 +76,8 @@ SAYS = {
 
 # Names of commands and flags, with which the text says what they do: the program's own help must know them.
 MENTIONED = {
-    "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul simulate", "longhaul logs", "longhaul download",
+    "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
+    "longhaul logs", "longhaul download",
     "longhaul-worker --work-dir", "longhaul-worker --trace FILE", "longhaul-worker --track-dir FOLDER", "longhaul-worker --state-dir FOLDER", "longhaul --server HOST:PORT",
     "longhaul-coordinator --ended-job-keep TIME", "longhaul submit", "longhaul events",
 }
@@ -112,7 +113,7 @@ ELSEWHERE = {
     "tests/deploy/run.sh two-machines": (NIGHTLY, "tests/nightly.sh", "part_two-machines() { deployment two-machines; }"),
     "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
     "tests/deploy/run.sh all": (NIGHTLY, "tests/nightly.sh", 'tests/deploy/run.sh "$1"'),
-    "ctest --test-dir build-asan": (NIGHTLY, "tests/nightly.sh", 'run_tests "$work/asan"'),
+    "ctest --test-dir build-asan": (NIGHTLY, "tests/nightly.sh", 'run_sanitized "$work/asan"'),
     "build/tests/scenario_test --rewrite": (CHANGES, "tests/scenarios/scenario_test.cc", "--rewrite"),
     "tests/gpu/bundle.sh": (BY_TEST, "tests/gpu/bundle_test.py", "tests/gpu/bundle.sh"),
     "longhaul-gpu/run.sh": (BY_TEST, "tests/gpu/bundle_test.py", "longhaul-gpu/run.sh"),
