@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
-#include "worker/offload/update_model.h"
+#include "common/plan/update_model.h"
 
 namespace longhaul {
 

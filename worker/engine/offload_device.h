@@ -14,7 +14,7 @@
 #include "worker/movement/emulated_movement.h"
 #include "worker/offload/device_adamw.h"
 #include "worker/offload/interleaved_adamw.h"
-#include "worker/offload/update_schedule.h"
+#include "common/plan/update_schedule.h"
 #include "worker/optim/optimizer_options.h"
 
 namespace longhaul {

@@ -26,7 +26,7 @@
 #include "worker/movement/arena.h"
 #include "worker/movement/movement.h"
 #include "worker/offload/device_adamw.h"
-#include "worker/offload/update_schedule.h"
+#include "common/plan/update_schedule.h"
 #include "worker/optim/optimizer.h"
 
 namespace longhaul {

@@ -9,7 +9,7 @@
 #include "common/io/filesystem.h"
 #include "worker/movement/movement.h"
 #include "worker/offload/device_adamw.h"
-#include "worker/offload/update_model.h"
+#include "common/plan/update_model.h"
 
 namespace longhaul {
 

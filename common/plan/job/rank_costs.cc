@@ -9,7 +9,7 @@
 #include "common/layout/unit_pieces.h"
 #include "common/plan/job/machines.h"
 #include "common/plan/partition_costs.h"
-#include "common/plan/stride_law.h"
+#include "common/plan/update_model.h"
 
 namespace longhaul::plan {
 namespace {
@@ -95,6 +95,26 @@ double Activations(const Model& m) {
   return m.rows * (kept + std::max(block, logits));
 }
 
+// Seconds of an update of so many parameters of a rank, with nominal rates.
+double OffloadedUpdate(const v1::OffloadSpec& offload, double parameters,
+                       double device_bytes_per_second, const v1::PoolSite& site) {
+  const auto of_subgroup = static_cast<double>(offload.subgroup_elements());
+  const auto subgroups = static_cast<size_t>(std::max(1.0, std::ceil(parameters / of_subgroup)));
+  const std::vector<int64_t> elements(
+      subgroups, static_cast<int64_t>(parameters / static_cast<double>(subgroups)));
+  const UpdateLoad load{.rates = {.host_elements = kHostUpdatesPerSecond,
+                                  .device_elements = device_bytes_per_second / kDeviceUpdateBytes,
+                                  .up_bytes = kDeviceLinkBytesPerSecond,
+                                  .down_bytes = kDeviceLinkBytesPerSecond,
+                                  .dram_bytes = kHostBytesPerSecond * site.ranks()},
+                        .traffic = {.shadow_up = 2},
+                        .ranks = site.ranks()};
+  const double share = offload.device_share();
+  const int stride = offload.has_stride() ? offload.stride() : ChooseStride(load, elements, share);
+  return PredictSeconds(load, elements,
+                        MakeUpdateSchedule(elements, {.stride = stride, .device_share = share}));
+}
+
 }  // namespace
 
 double OperationsPerToken(const ResolvedJob& job) {
@@ -138,18 +158,8 @@ StepCosts StepCostsOf(const ResolvedJob& job, const v1::PoolSite& site) {
   } else {
     const double device_bytes = machine == nullptr ? 1e12 : machine->memory_gb_per_second * 1e9;
     costs.update = updated * kDeviceUpdateBytes / device_bytes;
-    if (job.spec.offload().optimizer()) {
-      const UpdateResources resources{updated,
-                                      kHostUpdatesPerSecond,
-                                      device_bytes / kDeviceUpdateBytes,
-                                      kDeviceLinkBytesPerSecond,
-                                      kDeviceLinkBytesPerSecond,
-                                      kHostBytesPerSecond * site.ranks(),
-                                      site.ranks()};
-      costs.update = BoundSeconds(resources, 2);
-      for (const int stride : {3, 4, 6, 8})
-        costs.update = std::min(costs.update, BoundSeconds(resources, stride));
-    }
+    if (job.spec.offload().optimizer())
+      costs.update = OffloadedUpdate(job.spec.offload(), updated, device_bytes, site);
   }
   costs.step = std::max(costs.compute, costs.exchange) + costs.update;
   return costs;

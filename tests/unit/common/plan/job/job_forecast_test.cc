@@ -126,6 +126,9 @@ TEST(JobForecastTest, SplitStateTakesLessOfARank) {
   const ResolvedJob offloaded = JobWith({"partition.preset=zero3", "offload.optimizer=true"});
   const PoolMemory host = MemoryOfPool(
       offloaded, SitesOf(offloaded, "pools: [{machine: h100, ranks: 4, copies: 2}]").pools(0));
+  const v1::PoolSite site =
+      SitesOf(offloaded, "pools: [{machine: h100, ranks: 4, copies: 2}]").pools(0);
+  EXPECT_GT(StepCostsOf(offloaded, site).update, 10 * StepCostsOf(JobWith(), site).update);
   EXPECT_EQ(host.device.optimizer(), 0);
   EXPECT_NEAR(host.host.optimizer(), 16 * parameters, 1e6) << "masters, moments, gradients";
 }

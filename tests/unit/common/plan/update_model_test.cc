@@ -1,4 +1,4 @@
-#include "worker/offload/update_model.h"
+#include "common/plan/update_model.h"
 
 #include <gtest/gtest.h>
 

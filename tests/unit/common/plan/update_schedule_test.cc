@@ -1,4 +1,4 @@
-#include "worker/offload/update_schedule.h"
+#include "common/plan/update_schedule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "absl/types/span.h"
-#include "worker/offload/update_schedule.h"
+#include "common/plan/update_schedule.h"
 
 namespace longhaul {
 
