@@ -320,6 +320,8 @@ class PageTest(cluster.ClusterTest):
         self.assertGreaterEqual(live.tags.count("path"), 3)  # Two pools and the outer parameters.
         self.assertGreaterEqual(live.tags.count("rect"), 10)  # Rounds.
         self.assertIn("participating", live.of["job-pools"])
+        # Mbit/s up and down, between contributed tokens and the wait.
+        self.assertRegex(" ".join(live.of["job-pools"]), r" \d+\.\d\d \d+\.\d\d ")
         self.assertRegex(" ".join(live.of["pools"]), r"site-c .*second: .*nowhere")
         self.assertRegex(" ".join(self.dom("#second").of["set-aside"]), r"site-c is set aside.*nowhere")
         self.assertIn("pool set aside", " ".join(self.dom("#second").of["events"]))

@@ -221,6 +221,27 @@ function roundsChart(detail, width) {
     mark("exchange", "first push to commit"), mark("merge", "until all merged"), mark("waited", "a pool waited")));
 }
 
+// By pool: what its link carried in the newest rounds, in Mbit/s. Rounds without a codec (seed, final) are longer than
+// all others and do not count.
+function linkRates(rounds, fragments) {
+  const transfers = {};
+  for (const r of (rounds || []).filter((one) => one.kind === "outer")) {
+    const of = (fragments || [])[r.fragment || 0] || {};
+    for (const p of r.pools || []) {
+      const ways = transfers[p.pool] = transfers[p.pool] || {up: [], down: []};
+      ways.up.push({at: time(p.pushed_at), bytes: number(of.payload_bytes_up)});
+      ways.down.push({at: time(p.merged_at), bytes: number(of.payload_bytes_down)});
+    }
+  }
+  // From the end of the first transfer to the end of the last.
+  const rate = (all) => {
+    const [first, ...rest] = all.filter((one) => one.at).sort((a, b) => a.at - b.at);
+    const last = rest[rest.length - 1];
+    return last && last.at > first.at ? rest.reduce((sum, one) => sum + one.bytes, 0) * 8 / 1e6 / (last.at - first.at) : NaN;
+  };
+  return Object.fromEntries(Object.entries(transfers).map(([pool, ways]) => [pool, {up: rate(ways.up), down: rate(ways.down)}]));
+}
+
 function describeRound(r) {
   const committed = time(r.committed_at);
   const lines = r.pools.map((p) => {
@@ -277,6 +298,7 @@ const TERMS = {
   "data parallel would send": "bf16 gradients up and down at every step, of all pools",
   "pools participating": "Pools with a rank that has opened its plan: rounds wait for them",
   "uplink NMSE": "Normalised mean squared error of the uplink's codec: how much of a contribution coding loses",
+  "Mbit/s up": "What its link carried in the newest rounds, without framing", "Mbit/s down": "What its link carried in the newest rounds, without framing",
   "contributed": "Tokens of this pool that are part of committed rounds", "waited": "Exposed wait of this pool",
   "outer parameters": "The last committed parameters, the same bytes at every pool",
 };
@@ -363,9 +385,11 @@ function showJob(detail, pools, curves, other) {
   if ($("spec").textContent !== spec) $("spec").textContent = spec;  // Else a selection in it would be lost.
   $("rounds").replaceChildren(roundsChart(detail, width));
   const stateOf = Object.fromEntries(pools.filter((p) => p.job_id === job.id).map((p) => [p.name, p.state]));
+  const rates = linkRates(detail.rounds, job.fragments);
+  const mbps = (pool, way) => (rates[pool] && isFinite(rates[pool][way]) ? rates[pool][way].toFixed(2) : "–");
   fillTable("job-pools", (job.pools || []).map((p) => [p.pool, stateOf[p.pool] ? state(stateOf[p.pool]) : element("span", {class: "dim"}, "left"),
     {n: whole(p.inner_step)}, {n: loss(p.train_loss)}, {n: short(p.tokens_per_second)}, {n: short(p.tokens)},
-    {n: short(p.contributed_tokens)}, {n: duration(number(p.exposed_wait_seconds))},
+    {n: short(p.contributed_tokens)}, {n: mbps(p.pool, "up")}, {n: mbps(p.pool, "down")}, {n: duration(number(p.exposed_wait_seconds))},
     {n: number(p.uplink_nmse) ? number(p.uplink_nmse).toFixed(4) : "exact"}]));
   $("no-job-pools").hidden = (job.pools || []).length > 0;
   $("job-pools").hidden = (job.pools || []).length === 0;
