@@ -36,13 +36,11 @@ void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
     // An earlier program encodes control tokens always. It cannot be told what it does not do.
     if (source.text().control_tokens() || source.jsonl().control_tokens())
       needs.insert(capability::kDataControlTokens);
-    for (const std::string& tokenizer : {source.text().tokenizer(), source.jsonl().tokenizer()}) {
-      if (tokenizer.empty()) continue;
+    if (const std::string& tokenizer = TokenizerOfSource(source); !tokenizer.empty()) {
       const bool model = tokenizer == kModelTokenizer, bytes = tokenizer == kByteTokenizer;
       if (model || bytes) needs.insert(capability::kDataNamedTokenizer);
-      if (bytes) continue;
-      needs.insert(capability::kDataSentencepiece);
-      if (MayBeHfTokenizer(tokenizer)) needs.insert(capability::kDataHfTokenizer);
+      if (!bytes && !source.has_chat()) needs.insert(capability::kDataSentencepiece);
+      if (!bytes && MayBeHfTokenizer(tokenizer)) needs.insert(capability::kDataHfTokenizer);
     }
     if (source.text().has_eos()) needs.insert(capability::kDataEos);
     if (source.text().has_bos() || source.jsonl().has_bos()) needs.insert(capability::kDataBos);

@@ -6,7 +6,8 @@
 namespace longhaul {
 namespace {
 
-// `Holder` is a message whose oneof `source` has the members text, tokens, jsonl and megatron.
+// `Holder` is a message whose oneof `source` has the members text, tokens, jsonl, megatron and
+// chat.
 template <typename Holder>
 void AppendSource(const std::string& path, const Holder& holder, double weight,
                   std::vector<DataSource>& sources) {
@@ -23,6 +24,9 @@ void AppendSource(const std::string& path, const Holder& holder, double weight,
   } else if (holder.has_megatron()) {
     found.field = path + ".megatron";
     *found.source.mutable_megatron() = holder.megatron();
+  } else if (holder.has_chat()) {
+    found.field = path + ".chat";
+    *found.source.mutable_chat() = holder.chat();
   } else {
     return;
   }
@@ -55,6 +59,8 @@ void FillTokenizer(Holder& holder) {
     holder.mutable_text()->set_tokenizer(kModelTokenizer);
   if (holder.has_jsonl() && holder.jsonl().tokenizer().empty())
     holder.mutable_jsonl()->set_tokenizer(kModelTokenizer);
+  if (holder.has_chat() && holder.chat().tokenizer().empty())
+    holder.mutable_chat()->set_tokenizer(kModelTokenizer);
 }
 
 template <typename Holder>
@@ -100,13 +106,23 @@ void FillDataSources(v1::DataSpec& data) {
   for (v1::PoolData& pool : *data.mutable_pools()) FillSources(pool);
 }
 
+const std::string& TokenizerOfSource(const v1::WeightedSource& source) {
+  if (source.has_chat()) return source.chat().tokenizer();
+  return source.has_jsonl() ? source.jsonl().tokenizer() : source.text().tokenizer();
+}
+
+bool ReadsModelTemplate(const v1::WeightedSource& source) {
+  return source.has_chat() && source.chat().tokenizer() == kModelTokenizer &&
+         source.chat().chat_template().empty();
+}
+
 std::vector<std::string> SourcesWithTokenizer(const v1::DataSpec& data,
                                               absl::string_view tokenizer) {
   std::vector<std::string> fields;
   for (const DataSource& of : AllDataSources(data)) {
     const v1::WeightedSource& source = of.source;
-    if ((source.has_text() && source.text().tokenizer() == tokenizer) ||
-        (source.has_jsonl() && source.jsonl().tokenizer() == tokenizer))
+    if ((source.has_text() || source.has_jsonl() || source.has_chat()) &&
+        TokenizerOfSource(source) == tokenizer)
       fields.push_back(of.field + ".tokenizer");
   }
   return fields;

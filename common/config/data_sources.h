@@ -24,13 +24,19 @@ std::vector<DataSource> DataSourcesOf(const v1::DataSpec& data, absl::string_vie
 // Fills in the defaults inside the sources.
 void FillDataSources(v1::DataSpec& data);
 
-// The fields of the sources of text and JSONL that read by `tokenizer`, for example
+// The tokenizer that a source of text, JSONL or chat names; otherwise empty.
+const std::string& TokenizerOfSource(const v1::WeightedSource& source);
+
+// The fields of the sources of text, JSONL and chat that read by `tokenizer`, for example
 // "data.jsonl.tokenizer". Empty: those that name none.
 std::vector<std::string> SourcesWithTokenizer(const v1::DataSpec& data,
                                               absl::string_view tokenizer);
 
-// With model.hf, text and JSONL that name no tokenizer get the model's. Only for a spec that is
-// submitted: a stored spec without a tokenizer means bytes, as it did when it was stored.
+// Whether it is chat that the chat template of the folder of model.hf renders.
+bool ReadsModelTemplate(const v1::WeightedSource& source);
+
+// With model.hf, text, JSONL and chat that name no tokenizer get the model's. Only for a spec that
+// is submitted: a stored spec without a tokenizer means bytes, as it did when it was stored.
 void FillTokenizers(v1::JobSpec& spec);
 
 }  // namespace longhaul

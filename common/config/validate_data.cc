@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/jsonl_line.h"
@@ -42,7 +43,10 @@ void RequireKind(const std::string& field, const std::string& path,
   if (std::find(wrong.begin(), wrong.end(), named.form) == wrong.end()) return;
   std::string hint = named.hint;
   if (named.form == FileForm::kTable)
-    hint = "make tokens of it with python3 -m longhaul.tokenize --field COLUMN, for data.megatron";
+    hint = absl::EndsWith(field, ".chat.path")
+               ? "write its rows as JSONL, for example with to_json of the package datasets"
+               : "make tokens of it with python3 -m longhaul.tokenize --field COLUMN, for "
+                 "data.megatron";
   if (named.form == FileForm::kTokenizer) hint = "it is the tokenizer of a source, not its path";
   if (named.form == FileForm::kTokens) hint = "use data.megatron";
   if (named.form == FileForm::kJsonl)
@@ -79,6 +83,37 @@ void ValidateDocuments(const std::string& field, const Source& source, int vocab
   }
   RequireMarks(field, source, -1, vocab, "a token below model.transformer.vocab; -1: none",
                violations);
+}
+
+void ValidateChat(const std::string& field, const v1::ChatSource& source, bool separate_documents,
+                  ViolationList& violations) {
+  RequirePath(violations, field + ".path", source.path());
+  RequireKind(field + ".path", source.path(),
+              {FileForm::kTokenizer, FileForm::kTokens, FileForm::kTable, FileForm::kOther},
+              violations);
+  if (source.tokenizer().empty()) {
+    violations.Invalid(field + ".tokenizer", "is required without model.hf",
+                       "set the path of the folder that has the model's tokenizer.json and chat "
+                       "template at each site; with model.hf it is that folder's");
+  } else if (source.tokenizer() == kByteTokenizer || !MayBeHfTokenizer(source.tokenizer())) {
+    violations.Invalid(field + ".tokenizer",
+                       absl::StrCat("found '", source.tokenizer(), "', expected a tokenizer.json: ",
+                                    "others have no tokens for what a chat template writes"),
+                       "name the folder with the model's tokenizer.json and chat template");
+  } else {
+    RequirePath(violations, field + ".tokenizer", source.tokenizer());
+  }
+  if (!source.chat_template().empty())
+    RequirePath(violations, field + ".chat_template", source.chat_template());
+  if (source.pack() && !separate_documents) {
+    violations.Invalid(field + ".pack",
+                       "requires data.separate_documents: conversations in a row would attend to "
+                       "each other",
+                       "set data.separate_documents: true, or omit pack");
+  }
+  if (source.line_mib_max() != 0) {
+    RequireInteger(violations, field + ".line_mib_max", source.line_mib_max(), 1, kLineMibMax);
+  }
 }
 
 // Without a token that marks them, nothing tells the documents of token files.
@@ -137,6 +172,8 @@ void ValidateSource(const DataSource& of, int vocab, bool separate_documents,
       RequireInteger(violations, of.field + ".line_mib_max", source.jsonl().line_mib_max(), 1,
                      kLineMibMax);
     }
+  } else if (source.has_chat()) {
+    ValidateChat(of.field, source.chat(), separate_documents, violations);
   } else if (source.has_tokens()) {
     ValidateTokens(of.field, source.tokens(), vocab, separate_documents, violations);
   } else {
@@ -157,7 +194,7 @@ void ValidateMixture(const std::string& field, const v1::MixtureSource& mixture,
     const v1::WeightedSource& source = mixture.sources(i);
     const std::string path = absl::StrCat(list, "[", i, "]");
     if (source.source_case() == v1::WeightedSource::SOURCE_NOT_SET)
-      violations.Invalid(path, "names no source", "set jsonl, text, tokens or megatron");
+      violations.Invalid(path, "names no source", "set jsonl, chat, text, tokens or megatron");
     if (!std::isfinite(source.weight()) || source.weight() <= 0 ||
         !(source.weight() >= sum * kLeastShare)) {
       violations.Invalid(
@@ -187,7 +224,8 @@ void ValidatePoolData(const v1::JobSpec& spec, ViolationList& violations) {
                          NearestNameHint(name, names));
     }
     if (pools[i].source_case() == v1::PoolData::SOURCE_NOT_SET)
-      violations.Invalid(path, "names no source", "set jsonl, text, tokens, megatron or mixture");
+      violations.Invalid(path, "names no source",
+                         "set jsonl, chat, text, tokens, megatron or mixture");
     if (pools[i].has_mixture()) ValidateMixture(path, pools[i].mixture(), violations);
   }
 }
@@ -211,6 +249,12 @@ void ValidateModelTokenizer(const v1::JobSpec& spec, ViolationList& violations) 
                        "expected a SHA-256 in 64 lower-case hexadecimal digits",
                        "omit it: `longhaul submit` fills it in");
   }
+  if (const std::string& found = spec.data().model_chat_template();
+      !found.empty() && !IsSha256Hex(found)) {
+    violations.Invalid("data.model_chat_template",
+                       "expected a SHA-256 in 64 lower-case hexadecimal digits",
+                       "omit it: `longhaul submit` fills it in");
+  }
   if (fields.empty() || spec.model().has_hf()) return;
   violations.Invalid(fields.front(), "found 'model', but the job has no model.hf",
                      "pools read that tokenizer in the folder of model.hf; without one, set the "
@@ -225,7 +269,7 @@ void ValidateData(const v1::JobSpec& spec, ViolationList& violations) {
   const int vocab = spec.model().has_transformer() ? spec.model().transformer().vocab() : 0;
   if (data.has_graph()) {
     violations.NotBuilt("data.graph", "this source is not built yet",
-                        "use data.jsonl, data.text, data.tokens or data.megatron");
+                        "use data.jsonl, data.chat, data.text, data.tokens or data.megatron");
   }
   if (data.has_mixture()) ValidateMixture("data", data.mixture(), violations);
   if (data.source_case() == v1::DataSpec::SOURCE_NOT_SET && !synthetic && !EachPoolHasData(spec)) {

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/tokenizer_name.h"
@@ -100,6 +101,40 @@ absl::StatusOr<std::string> DigestOfTokenizer(const std::string& path) {
   sha.Update(absl::StrCat("\nend ", declared.token, "\nid ", declared.id.value_or(-1), "\n"));
   LH_RETURN_IF_ERROR(AddFile(sha, file));
   return sha.Hex();
+}
+
+absl::StatusOr<std::string> DigestOfChatTemplate(const std::string& folder) {
+  constexpr const char* kNamed[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                    "pad_token", "cls_token", "mask_token"};
+  Sha256 sha;
+  bool found = false;
+  for (const char* name : {"chat_template.jinja", kTokenizerConfig, "special_tokens_map.json"}) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    absl::StatusOr<std::string> text = ReadRegularFile(path, kTokenizerConfigBytesMax);
+    if (absl::IsNotFound(text.status())) continue;
+    LH_RETURN_IF_ERROR(text.status());
+    if (absl::EndsWith(name, ".jinja")) {
+      sha.Update(absl::StrCat("template\n", *text, "\n"));
+      found = true;
+      continue;
+    }
+    const absl::StatusOr<nlohmann::json> json = ParseJsonObject(*text, kTokenizerConfigBytesMax);
+    if (!json.ok())
+      return absl::InvalidArgumentError(absl::StrCat(path, ": ", json.status().message()));
+    if (name == kTokenizerConfig && !found && json->contains("chat_template") &&
+        !(*json)["chat_template"].is_null()) {
+      sha.Update(absl::StrCat("template\n", (*json)["chat_template"].dump(), "\n"));
+      found = true;
+    }
+    for (const char* token : kNamed) {
+      if (json->contains(token))
+        sha.Update(absl::StrCat(name, " ", token, " ", (*json)[token].dump(), "\n"));
+    }
+  }
+  if (found) return sha.Hex();
+  return absl::NotFoundError(
+      absl::StrCat(folder, ": has no chat template (chat_template.jinja, or chat_template of ",
+                   kTokenizerConfig, ")"));
 }
 
 }  // namespace longhaul

@@ -38,4 +38,10 @@ absl::StatusOr<DeclaredEnd> ReadDeclaredEnd(const std::string& path);
 // TokenizerFile and ReadDeclaredEnd.
 absl::StatusOr<std::string> DigestOfTokenizer(const std::string& path);
 
+// What decides how a conversation is rendered, besides the tokenizer: SHA-256, in hexadecimal, of
+// the chat template of the folder (chat_template.jinja, else chat_template of
+// tokenizer_config.json), and of the special tokens that the folder names. NOT_FOUND: it has no
+// template. INVALID_ARGUMENT: a file is malformed.
+absl::StatusOr<std::string> DigestOfChatTemplate(const std::string& folder);
+
 }  // namespace longhaul

@@ -15,6 +15,9 @@ std::vector<Scalar> ProgressScalars(const v1::PoolProgress& progress) {
       {"exchange/uplink_nmse", progress.uplink_nmse()},
       {"exchange/error_feedback_norm", progress.error_feedback_norm()},
       {"exchange/exposed_wait_seconds", progress.exposed_wait_seconds()}};
+  // Only if the loss is not on all tokens.
+  if (progress.target_tokens() > 0)
+    scalars.push_back({"train/target_tokens", static_cast<double>(progress.target_tokens())});
   // An earlier version of the worker does not report these.
   if (progress.learning_rate() > 0)
     scalars.push_back({"train/learning_rate", progress.learning_rate()});

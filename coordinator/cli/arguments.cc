@@ -220,14 +220,19 @@ void AddData(CLI::App& app, DataArguments& data) {
   check->add_option("PATH", data.paths, "Files, folders or patterns")->required();
   check
       ->add_option("--format", data.format,
-                   "auto (by content), text, jsonl, nanogpt, llmc or megatron")
-      ->check(OneOf({"auto", "text", "jsonl", "nanogpt", "llmc", "megatron"}));
+                   "auto (by content), text, jsonl, chat, nanogpt, llmc or megatron")
+      ->check(OneOf({"auto", "text", "jsonl", "chat", "nanogpt", "llmc", "megatron"}));
   check->add_option("--field", data.field,
                     absl::StrCat("For JSONL: the field with the text (default: ", data.field, ")"));
   check
-      ->add_option("--tokenizer", data.tokenizer,
-                   "For text and JSONL: tokenizer.json, SentencePiece model, or a folder with one "
-                   "(default: bytes)")
+      ->add_option(
+          "--tokenizer", data.tokenizer,
+          "For text, JSONL and chat: tokenizer.json, SentencePiece model (not for chat), or "
+          "a folder with one (default: bytes)")
+      ->type_name("FILE");
+  check
+      ->add_option("--chat-template", data.chat_template,
+                   "For chat: chat template (default: that of the tokenizer's folder)")
       ->type_name("FILE");
   check->add_flag("--control-tokens", data.control_tokens,
                   "For text and JSONL: control tokens that a text spells out become these tokens "
@@ -250,9 +255,9 @@ void AddData(CLI::App& app, DataArguments& data) {
       ->type_name("TOKEN")
       ->check(TokenNumber());
   check
-      ->add_option(
-          "--line-mib-max", data.line_mib_max,
-          absl::StrCat("For JSONL: the longest line, in MiB (default: ", data.line_mib_max, ")"))
+      ->add_option("--line-mib-max", data.line_mib_max,
+                   absl::StrCat("For JSONL and chat: the longest line, in MiB (default: ",
+                                data.line_mib_max, ")"))
       ->type_name("N")
       ->check(WholeNumber(1, kLineMibMax));
   check

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/base/bytes_text.h"
 #include "common/base/counted.h"
@@ -18,12 +19,13 @@
 namespace longhaul::cli {
 namespace {
 
-constexpr SourceKind kKinds[] = {SourceKind::kText, SourceKind::kJsonl, SourceKind::kNanoGpt,
-                                 SourceKind::kLlmc, SourceKind::kMegatron};
+constexpr SourceKind kKinds[] = {SourceKind::kText,    SourceKind::kJsonl, SourceKind::kChat,
+                                 SourceKind::kNanoGpt, SourceKind::kLlmc,  SourceKind::kMegatron};
 
 DataCheckOptions OptionsOf(const Arguments& arguments) {
   DataCheckOptions options{.field = arguments.data.field,
                            .line_bytes_max = int64_t{arguments.data.line_mib_max} << 20,
+                           .chat_template = arguments.data.chat_template,
                            .tokenizer = arguments.data.tokenizer,
                            .eos = arguments.data.eos,
                            .bos = arguments.data.bos,
@@ -64,6 +66,23 @@ std::string NoteOfControlTokens(const DataReport& report, bool encoded) {
                       encoded ? "they become these tokens" : "they stay text (--control-tokens)");
 }
 
+// "the loss is on 120 of 500 tokens (24%), those of the assistant; ..."
+std::string NoteOfChat(const DataReport& report) {
+  const ChatReport& chat = *report.chat;
+  const double share =
+      report.tokens == 0 ? 0 : 100.0 * static_cast<double>(chat.targets) / report.tokens;
+  std::string note = absl::StrFormat(
+      "the loss is on %d of %d tokens (%.1f%%), those of the assistant; the longest conversation "
+      "has %d tokens",
+      chat.targets, report.tokens, share, chat.longest);
+  if (chat.without_targets > 0) {
+    absl::StrAppend(&note, "; ", Counted(chat.without_targets, "conversation"),
+                    chat.without_targets == 1 ? " has" : " have",
+                    " no such token: jobs leave them out");
+  }
+  return note;
+}
+
 Json ReportJson(const DataReport& report) {
   const auto printable = [](const std::vector<std::string>& lines) {
     Json result = Json::array();
@@ -75,6 +94,12 @@ Json ReportJson(const DataReport& report) {
     control_tokens = {{"documents", report.control_tokens->documents},
                       {"times", report.control_tokens->times}};
   }
+  Json chat = nullptr;
+  if (report.chat.has_value()) {
+    chat = {{"target_tokens", report.chat->targets},
+            {"without_targets", report.chat->without_targets},
+            {"longest", report.chat->longest}};
+  }
   return {{"path", report.path},
           {"format", FormatOf(report)},
           {"compression", report.compression},
@@ -85,6 +110,7 @@ Json ReportJson(const DataReport& report) {
           {"sample", {{"tokens", report.sample}, {"text", Printable(report.sample_text)}}},
           {"not_utf8_at", OrNull(report.not_utf8_at)},
           {"control_tokens", std::move(control_tokens)},
+          {"chat", std::move(chat)},
           {"warnings", printable(report.warnings)},
           {"problems", printable(report.problems)},
           {"problem_count", report.problem_count}};
@@ -114,6 +140,8 @@ std::string ReportsTable(const std::vector<DataReport>& reports, bool control_to
       absl::StrAppend(&notes, "\n", Printable(report.path), ": ",
                       NoteOfControlTokens(report, control_tokens), "\n");
     }
+    if (report.chat.has_value())
+      absl::StrAppend(&notes, "\n", Printable(report.path), ": ", NoteOfChat(report), "\n");
     for (const std::string& warning : report.warnings)
       absl::StrAppend(&notes, "\nWarning: ", Printable(warning), "\n");
     if (report.tokens == 0 && report.problem_count == 0)

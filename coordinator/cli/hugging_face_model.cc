@@ -22,9 +22,10 @@ std::vector<SpecViolation> TakeTokenizer(const std::string& folder, v1::JobSpec&
   if (fields.empty()) return {};
   const absl::StatusOr<std::string> digest = DigestOfTokenizer(folder);
   if (!digest.ok()) {
-    return {{fields.front(), std::string(digest.status().message()),
-             "text and JSONL are read by the model's tokenizer: add it to the folder, or name "
-             "another one here, or 'bytes' for a model whose tokens are bytes"}};
+    return {
+        {fields.front(), std::string(digest.status().message()),
+         "text, JSONL and chat are read by the model's tokenizer: add it to the folder, or name "
+         "another one here, or for text 'bytes', if the model's tokens are bytes"}};
   }
   std::string& known = *spec.mutable_data()->mutable_model_tokenizer();
   if (!known.empty() && known != *digest) {
@@ -33,6 +34,28 @@ std::vector<SpecViolation> TakeTokenizer(const std::string& folder, v1::JobSpec&
              "omit it: `longhaul submit` fills it in"}};
   }
   known = *digest;
+  return {};
+}
+
+// The same for the chat template.
+std::vector<SpecViolation> TakeChatTemplate(const std::string& folder, v1::JobSpec& spec) {
+  for (const DataSource& of : AllDataSources(spec.data())) {
+    if (!ReadsModelTemplate(of.source)) continue;
+    const absl::StatusOr<std::string> digest = DigestOfChatTemplate(folder);
+    if (!digest.ok()) {
+      return {{of.field, std::string(digest.status().message()),
+               absl::StrCat("name a chat template that each site has (", of.field,
+                            ".chat_template), or train on text (data.jsonl)")}};
+    }
+    std::string& known = *spec.mutable_data()->mutable_model_chat_template();
+    if (!known.empty() && known != *digest) {
+      return {{"data.model_chat_template",
+               absl::StrCat("the chat template in ", folder, " is another one: ", *digest),
+               "omit it: `longhaul submit` fills it in"}};
+    }
+    known = *digest;
+    return {};
+  }
   return {};
 }
 
@@ -58,7 +81,8 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
   }
   if (!config.ok()) return {{kField, std::string(config.status().message()), ""}};
   std::vector<SpecViolation> violations = TakeShape(*config, *model.mutable_transformer());
-  return violations.empty() ? TakeTokenizer(model.hf().path(), spec) : violations;
+  if (violations.empty()) violations = TakeTokenizer(model.hf().path(), spec);
+  return violations.empty() ? TakeChatTemplate(model.hf().path(), spec) : violations;
 }
 
 }  // namespace longhaul::cli

@@ -58,6 +58,7 @@ void AddSums(const v1::PoolProgress& from, v1::PoolProgress* to) {
   to->set_exposed_wait_seconds(to->exposed_wait_seconds() + from.exposed_wait_seconds());
   to->set_eval_seconds(to->eval_seconds() + from.eval_seconds());
   to->set_sync_seconds(to->sync_seconds() + from.sync_seconds());
+  to->set_target_tokens(SaneCount(to->target_tokens() + from.target_tokens()));
   to->set_skipped_steps(SaneCount(to->skipped_steps() + from.skipped_steps()));
   to->set_inner_state_losses(SaneCount(to->inner_state_losses() + from.inner_state_losses()));
   to->set_inner_state_failures(SaneCount(to->inner_state_failures() + from.inner_state_failures()));

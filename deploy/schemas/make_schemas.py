@@ -127,7 +127,9 @@ def schemas():
     real, count, number_or_null = {"type": "number"}, {"type": "integer"}, {"anyOf": [{"type": "integer"}, {"type": "null"}]}
     file = record(path=TEXT, format=TEXT, compression=TEXT, bytes=count, tokens=count, documents=number_or_null, largest_token=number_or_null,
                   sample=record(tokens=rows(count), text=TEXT), not_utf8_at=number_or_null,
-                  control_tokens={"anyOf": [record(documents=count, times=count), {"type": "null"}]}, warnings=rows(TEXT), problems=rows(TEXT),
+                  control_tokens={"anyOf": [record(documents=count, times=count), {"type": "null"}]},
+                  chat={"anyOf": [record(target_tokens=count, without_targets=count, longest=count), {"type": "null"}]}, warnings=rows(TEXT),
+                  problems=rows(TEXT),
                   problem_count=count)
     by_level = record(pair=real, node=real, pool=real)
     by_use = record(forward=by_level, backward=by_level, gradient=by_level, refresh=by_level)

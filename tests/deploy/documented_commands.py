@@ -93,11 +93,14 @@ NIGHTLY = "the nightly run has it"
 NOT_HERE = "it needs what a test machine lacks"
 NO_PROGRAM = "it is a file that the text speaks of"
 GUIDE_LINES = (BY_TEST, "tests/models/guide_test.py", "The commands of the block from the submission to the sample")
+CHAT_LINES = (BY_TEST, "tests/models/chat_test.py", "The commands of the guide's block")
 ELSEWHERE = {
     "PYTHONPATH=deploy/python python3 -m longhaul.tokenize --tokenizer /models/base --out /data/corpus '/data/*.jsonl'": GUIDE_LINES,
     "build/bin/longhaul submit -f deploy/examples/continue.yaml --set model.hf.path=/models/base --set 'data={megatron: {prefix: /data/corpus}}' --wait":
         GUIDE_LINES,
     "build/bin/longhaul submit -f deploy/examples/continue.yaml --set model.hf.path=/models/base --set data.jsonl.path='/data/*.jsonl' --wait": GUIDE_LINES,
+    "PYTHONPATH=deploy/python build/bin/longhaul data check /data/chat.jsonl --tokenizer /models/chat": CHAT_LINES,
+    "build/bin/longhaul submit -f deploy/examples/chat.yaml --set model.hf.path=/models/chat --set data.chat.path=/data/chat.jsonl --wait": CHAT_LINES,
     "build/bin/longhaul export continue --out trained": GUIDE_LINES,
     "python3 -c 'import transformers; transformers.AutoModelForCausalLM.from_pretrained(\"trained\")'": GUIDE_LINES,
     "PYTHONPATH=deploy/python build/bin/longhaul sample trained --prompt \"Once\"": GUIDE_LINES,

@@ -1,14 +1,16 @@
 // Trains a Hugging Face model on given tokens, on ranks that are threads of this process, and
 // writes it as one again: what training_test.py compares with PyTorch.
 //   train_from_hf MODEL --tokens FILE --batch N --context N --steps N --preset P --ranks N
-//                 --out DIR [--eos TOKEN]
+//                 --out DIR [--eos TOKEN] [--mask FILE] [--accumulation N]
 // Prints the loss of each step, in nats a token. Tokens: int64, steps * batch * (context + 1).
+// Mask: int64, steps * batch * context.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "ATen/Parallel.h"
@@ -25,9 +27,9 @@ namespace longhaul {
 namespace {
 
 struct Arguments {
-  std::string model, tokens, preset = "ddp", out;
+  std::string model, tokens, mask, preset = "ddp", out;
   int64_t batch = 1, context = 1;
-  int steps = 1, ranks = 1;
+  int steps = 1, ranks = 1, accumulation = 1;
   double lr = 1e-3;
   bool autograd = false;
   int64_t eos = -1;  // Behind each document, to which attention keeps. -1: it is whole.
@@ -75,8 +77,8 @@ std::vector<int64_t> StartsOf(absl::Span<const int64_t> tokens, int64_t context,
 }
 
 void TrainRank(const Arguments& arguments, int rank, Communicator* communicator,
-               const TransformerShape& shape, const std::vector<int64_t>& tokens, std::mutex& mutex,
-               Gathered& gathered) {
+               const TransformerShape& shape, const std::vector<int64_t>& tokens,
+               const std::vector<int64_t>& mask, std::mutex& mutex, Gathered& gathered) {
   at::set_num_threads(1);
   std::unique_ptr<TransformerLm> model = Must(TransformerLm::Create(shape, at::kCPU));
   const std::shared_ptr<const InitialParameters> initial =
@@ -88,6 +90,7 @@ void TrainRank(const Arguments& arguments, int rank, Communicator* communicator,
        .optimizer = AdamWOptions{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1},
        .clip_norm = 1,
        .initial = initial,
+       .accumulation = arguments.accumulation,
        .blocks = arguments.autograd ? Blocks::kAutograd : Blocks::kFused}));
   const int64_t width = arguments.context + 1, first = arguments.batch * rank / arguments.ranks,
                 count = arguments.batch * (rank + 1) / arguments.ranks - first;
@@ -95,10 +98,15 @@ void TrainRank(const Arguments& arguments, int rank, Communicator* communicator,
     const auto share = absl::MakeConstSpan(tokens).subspan((step * arguments.batch + first) * width,
                                                            count * width);
     const std::vector<int64_t> starts = StartsOf(share, arguments.context, arguments.eos);
-    const int64_t pool_tokens = arguments.batch * arguments.context;
-    const StepResult result =
-        Must(engine->Step({count, arguments.context, share, starts}, pool_tokens, arguments.lr));
-    if (rank == 0) std::printf("%.8f\n", result.loss_sum / static_cast<double>(pool_tokens));
+    TokenBatch batch{count, arguments.context, share, starts};
+    int64_t targets = arguments.batch * arguments.context;
+    if (!mask.empty()) {
+      const auto pool = absl::MakeConstSpan(mask).subspan(step * targets, targets);
+      batch.loss_mask = pool.subspan(first * arguments.context, count * arguments.context);
+      targets = std::accumulate(pool.begin(), pool.end(), int64_t{0});
+    }
+    const StepResult result = Must(engine->Step(batch, targets, arguments.lr));
+    if (rank == 0) std::printf("%.8f\n", result.loss_sum / static_cast<double>(targets));
   }
   const std::lock_guard lock(mutex);
   gathered.units.resize(engine->layout().units.size());
@@ -117,6 +125,11 @@ void Run(const Arguments& arguments) {
   LH_CHECK(static_cast<int64_t>(tokens.size()) ==
                arguments.steps * arguments.batch * (arguments.context + 1),
            "the file has the tokens of all steps");
+  const std::vector<int64_t> mask =
+      arguments.mask.empty() ? std::vector<int64_t>() : ReadAll(arguments.mask);
+  LH_CHECK(mask.empty() || static_cast<int64_t>(mask.size()) ==
+                               arguments.steps * arguments.batch * arguments.context,
+           "the file has the mask of all steps");
   Gathered gathered;
   std::mutex mutex;
   auto communicators = MakeThreadCommunicators(arguments.ranks);
@@ -124,7 +137,7 @@ void Run(const Arguments& arguments) {
   for (int rank = 0; rank < arguments.ranks; ++rank) {
     threads.emplace_back([&, rank] {
       TrainRank(arguments, rank, arguments.ranks == 1 ? nullptr : communicators[rank].get(),
-                config.shape, tokens, mutex, gathered);
+                config.shape, tokens, mask, mutex, gathered);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -150,6 +163,8 @@ int main(int argc, char** argv) {
   app.add_option("--lr", arguments.lr);
   app.add_flag("--autograd", arguments.autograd);
   app.add_option("--eos", arguments.eos);
+  app.add_option("--mask", arguments.mask);
+  app.add_option("--accumulation", arguments.accumulation);
   app.add_option("--out", arguments.out)->required();
   CLI11_PARSE(app, argc, argv);
   longhaul::Run(arguments);

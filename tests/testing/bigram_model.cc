@@ -16,7 +16,7 @@ BigramModel::BigramModel(int64_t vocab) {
 at::Tensor BigramModel::Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                                 const Batch& batch) const {
   if (unit == 0) return at::embedding(weights[0], batch.inputs_BT);
-  return CrossEntropySum(x.to(at::kFloat) + weights[0], batch.targets_BT);
+  return CrossEntropySum(x.to(at::kFloat) + weights[0], batch.targets_BT, batch.loss_mask_BT);
 }
 
 }  // namespace longhaul

@@ -48,13 +48,15 @@ std::string NextStep(const FileContent& content, SourceKind kind) {
     case FileForm::kJsonl:
       return "use data.jsonl, with the field that holds the text";
     case FileForm::kJson:
-      return kind == SourceKind::kJsonl
+      return kind == SourceKind::kJsonl || kind == SourceKind::kChat
                  ? "write each document as an object on a line of its own, for example with "
                    "jq -c '.[]'"
                  : "use data.jsonl, with a document as an object on each line";
     case FileForm::kTokenizer:
       return "name it as the tokenizer of a source";
     case FileForm::kTable:
+      if (kind == SourceKind::kChat)
+        return "write its rows as JSONL, for example with to_json of the package datasets";
       return "python3 -m longhaul.tokenize --field COLUMN makes tokens of it, for data.megatron";
     case FileForm::kPacked:
       return "unpack it: token files are read as they are";

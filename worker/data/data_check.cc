@@ -13,6 +13,7 @@
 #include "common/base/utf8.h"
 #include "common/io/file_content.h"
 #include "worker/data/byte_stream.h"
+#include "worker/data/chat_check.h"
 #include "worker/data/content_check.h"
 #include "worker/data/control_tokens.h"
 #include "worker/data/document_encoder.h"
@@ -31,10 +32,6 @@ constexpr size_t kSampleTextBytes = 200;
 constexpr int64_t kTokensAtOnce = 1 << 16;
 constexpr int64_t kTokensToJudge = 100000;  // So many use most of a vocabulary.
 
-void AddProblem(DataReport& report, absl::string_view problem) {
-  if (report.problem_count++ < kProblemsShown) report.problems.emplace_back(problem);
-}
-
 bool IsNamedJsonl(const std::string& path) {
   for (const absl::string_view ending : {".jsonl", ".ndjson", ".json"}) {
     for (const absl::string_view compressed : {"", ".gz", ".zst"})
@@ -44,6 +41,10 @@ bool IsNamedJsonl(const std::string& path) {
 }
 
 }  // namespace
+
+void AddProblem(DataReport& report, absl::string_view problem) {
+  if (report.problem_count++ < kProblemsShown) report.problems.emplace_back(problem);
+}
 
 absl::StatusOr<SourceKind> KindOfData(const std::string& path) {
   std::error_code ignored;
@@ -202,12 +203,17 @@ SourceOptions SourceOf(const std::string& path, const DataCheckOptions& options,
           .width = options.width};
 }
 
-absl::Status CheckDocuments(const std::string& path, const DataCheckOptions& options,
-                            DataReport& report) {
+absl::Status FindCompression(const std::string& path, DataReport& report) {
   LH_ASSIGN_OR_RETURN(const Compression compression, CompressionOf(path));
   report.compression = compression == Compression::kGzip   ? "gzip"
                        : compression == Compression::kZstd ? "zstd"
                                                            : "";
+  return absl::OkStatus();
+}
+
+absl::Status CheckDocuments(const std::string& path, const DataCheckOptions& options,
+                            DataReport& report) {
+  LH_RETURN_IF_ERROR(FindCompression(path, report));
   LH_ASSIGN_OR_RETURN(
       const SourceTokenizer tokenizer,
       TokenizerOf(SourceOf(path, options, report), options.threads, options.tokenizer_program));
@@ -240,6 +246,14 @@ absl::StatusOr<DataReport> CheckFile(const std::string& path, const DataCheckOpt
   }
   LH_RETURN_IF_ERROR(suspicions.status());
   report.warnings = *std::move(suspicions);
+  if (!options.kind.has_value() && report.kind == SourceKind::kJsonl &&
+      LooksLikeChat(path, options.field))
+    report.kind = SourceKind::kChat;
+  if (report.kind == SourceKind::kChat) {
+    LH_RETURN_IF_ERROR(FindCompression(path, report));
+    LH_RETURN_IF_ERROR(CheckChat(path, options, report));
+    return report;
+  }
   const bool has_text = report.kind == SourceKind::kText || report.kind == SourceKind::kJsonl;
   LH_RETURN_IF_ERROR(has_text ? CheckDocuments(path, options, report)
                               : CheckTokenFile(path, options, report));
@@ -259,9 +273,11 @@ std::string KindName(SourceKind kind) {
     case SourceKind::kLlmc:
       return "llmc";
     case SourceKind::kMegatron:
+      return "megatron";
+    case SourceKind::kChat:
       break;
   }
-  return "megatron";
+  return "chat";
 }
 
 absl::StatusOr<std::vector<DataReport>> CheckData(const std::string& path,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "worker/data/source.h"
 
 namespace longhaul {
@@ -17,8 +18,11 @@ struct DataCheckOptions {
   std::optional<SourceKind> kind;
   // For JSONL.
   std::string field = "text";
+  // For JSONL and chat.
   int64_t line_bytes_max = kLineBytesMax;
-  // For text and JSONL, see SourceOptions. Empty: bytes.
+  // For chat, see SourceOptions.
+  std::string chat_template;
+  // For text, JSONL and chat, see SourceOptions. Empty: bytes.
   std::string tokenizer;
   // See SourceOptions. In token files the places of eos are counted, or else of bos.
   std::optional<int64_t> eos, bos;
@@ -35,6 +39,16 @@ struct DataCheckOptions {
 // How many documents spell a control token out, and how often.
 struct SpelledControlTokens {
   int64_t documents = 0, times = 0;
+};
+
+// Of conversations.
+struct ChatReport {
+  // Tokens on which the loss is.
+  int64_t targets = 0;
+  // Conversations that have none.
+  int64_t without_targets = 0;
+  // Tokens of the longest conversation.
+  int64_t longest = 0;
 };
 
 struct DataReport {
@@ -58,6 +72,8 @@ struct DataReport {
   // The first byte that is not UTF-8, in text that is read as bytes. Bytes train as they are; a
   // tokenizer would refuse them.
   std::optional<int64_t> not_utf8_at;
+  // Of chat. Its documents are conversations.
+  std::optional<ChatReport> chat;
   // With a tokenizer: texts that spell its control tokens out.
   std::optional<SpelledControlTokens> control_tokens;
   // What is suspicious, and trained on nevertheless.
@@ -68,7 +84,10 @@ struct DataReport {
 };
 inline constexpr int64_t kProblemsShown = 10;
 
-// The name in DataSpec: "text", "jsonl", "nanogpt", "llmc", "megatron".
+// Counts the problem, and keeps it if there are few.
+void AddProblem(DataReport& report, absl::string_view problem);
+
+// The name in DataSpec: "text", "jsonl", "nanogpt", "llmc", "megatron", "chat".
 std::string KindName(SourceKind kind);
 
 // Tells the kind of a file by its name and content. `path` may also be a prefix of kMegatron.

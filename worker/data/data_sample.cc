@@ -23,6 +23,10 @@ absl::StatusOr<uint64_t> SampleOf(const Dataset& data) {
     LH_RETURN_IF_ERROR(data.Read(first, absl::MakeSpan(read)));
     digester.Update(absl::string_view(reinterpret_cast<const char*>(read.data()),
                                       read.size() * sizeof(int64_t)));
+    if (!data.masked()) continue;
+    LH_RETURN_IF_ERROR(data.ReadMask(first, absl::MakeSpan(read)));
+    digester.Update(absl::string_view(reinterpret_cast<const char*>(read.data()),
+                                      read.size() * sizeof(int64_t)));
   }
   return digester.Value().low;
 }

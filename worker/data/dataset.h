@@ -2,11 +2,12 @@
 // which examples a step trains on (example_plan.h). So a dataset has no position, and nothing to
 // save or restore.
 //
-// Implementation: FileTokens. Immutable, so thread-safe. Reading blocks on the disk. Where a file
-// was changed, cut off or fails meanwhile, it gives DATA_LOSS with the file's name, or other
-// tokens of the vocabulary.
+// Implementations: FileTokens, ChatRows. Immutable, so thread-safe. Reading blocks on the disk.
+// Where a file was changed, cut off or fails meanwhile, it gives DATA_LOSS with the file's name, or
+// other tokens of the vocabulary.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,16 @@ class Dataset {
   // SourceOptions::documents says how they are known. Appends nothing if they are not.
   virtual absl::Status AppendDocumentStarts(int64_t first, int64_t end,
                                             std::vector<int64_t>& starts) const = 0;
+  // Above 0: the data is rows of so many tokens, each of which is one example. 0: an example may
+  // begin anywhere.
+  virtual int64_t row() const { return 0; }
+  // Whether ReadMask may give something else than 1.
+  virtual bool masked() const { return false; }
+  // For each token of [first, first + out.size()): 1 if the loss is on it, else 0. Errors: as Read.
+  virtual absl::Status ReadMask(int64_t first, absl::Span<int64_t> out) const {
+    std::fill(out.begin(), out.end(), 1);
+    return absl::OkStatus();
+  }
 };
 
 }  // namespace longhaul

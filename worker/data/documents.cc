@@ -74,12 +74,8 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
     if (!not_text_.empty()) return absl::InvalidArgumentError(not_text_);
     if (text_.has_value()) return *std::move(text_);
     if (const std::string chat = ChatField(); !chat.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "has no text field '", field_, "' but ", chat,
-          ": it is chat. Write each conversation as "
-          "the text that the model's chat template makes of it (apply_chat_template of "
-          "transformers, tokenize=False), into the field '",
-          field_, "'"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("has no text field '", field_, "' but ", chat, ChatNext(chat, field_)));
     }
     return absl::InvalidArgumentError(
         absl::StrCat("has no text field '", field_, "'",
@@ -95,6 +91,16 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
       at_field_ = false;
     }
     return true;
+  }
+  static std::string ChatNext(absl::string_view chat, absl::string_view field) {
+    if (chat == "'messages'" || chat == "'conversations'") {
+      return ": it is chat: use data.chat, which trains on what the assistant wrote "
+             "(`longhaul data check --format chat`)";
+    }
+    return absl::StrCat(
+        ": it is chat. Write each conversation as messages (role, content) into "
+        "the field 'messages', for data.chat; or as text into the field '",
+        field, "'");
   }
   std::string ChatField() const {
     const auto has = [&](absl::string_view name) {
@@ -326,7 +332,8 @@ class Utf8Text : public DocumentReader {
 
 class JsonlDocuments : public DocumentReader {
  public:
-  JsonlDocuments(std::string path, std::string field, int64_t line_bytes_max,
+  // Without a field a line is a document as it is.
+  JsonlDocuments(std::string path, std::optional<std::string> field, int64_t line_bytes_max,
                  std::unique_ptr<ByteStream> stream)
       : path_(std::move(path)),
         field_(std::move(field)),
@@ -353,15 +360,17 @@ class JsonlDocuments : public DocumentReader {
                                   " MiB: split this document, or allow longer lines "
                                   "(line_mib_max of this source, --line-mib-max)"));
     }
-    absl::StatusOr<std::string> text = TextOfJsonLine(line, field_);
+    absl::StatusOr<std::string> text =
+        field_.has_value() ? TextOfJsonLine(line, *field_) : std::string(line);
     can_go_on_ = !text.ok();
     if (!text.ok()) return at_line(text.status().message());
-    part = {*std::move(text), true};
+    part = {*std::move(text), true, number_};
     return true;
   }
 
  private:
-  const std::string path_, field_;
+  const std::string path_;
+  const std::optional<std::string> field_;
   const int64_t line_bytes_max_;
   LineReader lines_;
   int64_t number_ = 0;
@@ -399,6 +408,12 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlDocuments(const std::st
                                                                    int64_t line_bytes_max) {
   LH_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, ByteStream::Open(path));
   return std::make_unique<JsonlDocuments>(path, field, line_bytes_max, std::move(stream));
+}
+
+absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlLines(const std::string& path,
+                                                               int64_t line_bytes_max) {
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, ByteStream::Open(path));
+  return std::make_unique<JsonlDocuments>(path, std::nullopt, line_bytes_max, std::move(stream));
 }
 
 }  // namespace longhaul

@@ -25,6 +25,8 @@ inline constexpr int kJsonDepthMax = 512;
 struct DocumentPart {
   std::string text;
   bool ends_document = false;
+  // Of JSONL: the number of its line, from 1.
+  int64_t line = 0;
 };
 
 class DocumentReader {
@@ -63,6 +65,10 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(
 // at most `line_bytes_max`, a multiple of 1 MiB.
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlDocuments(
     const std::string& path, const std::string& field, int64_t line_bytes_max = kLineBytesMax);
+
+// Each line that is not blank is a document as it is, whatever it is; so long at most.
+absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlLines(
+    const std::string& path, int64_t line_bytes_max = kLineBytesMax);
 
 // The text of the field of one line. INVALID_ARGUMENT: see Next, without file and line.
 absl::StatusOr<std::string> TextOfJsonLine(absl::string_view line, absl::string_view field);

@@ -39,7 +39,8 @@ absl::StatusOr<ExamplePlan> ExamplePlan::Create(const Options& options) {
                                                     .context = options.context,
                                                     .eval_fraction = options.eval_fraction,
                                                     .seed = SeedOf(options.seed, i),
-                                                    .pool = options.pool});
+                                                    .pool = options.pool,
+                                                    .row = source.row});
     if (!made.ok()) return WithContext(source.name, made.status());
     windows.push_back(*std::move(made));
     before += source.weight;

@@ -28,6 +28,8 @@ class ExamplePlan {
     int64_t tokens = 0;
     // Above 0.
     double weight = 1;
+    // See Windows::Options.
+    int64_t row = 0;
   };
   struct Options {
     // At least one.

@@ -7,10 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/program_beside.h"
 #include "common/base/status_macros.h"
-#include "common/base/tokenizer_name.h"
-#include "common/io/digest.h"
-#include "common/io/file_content.h"
-#include "common/io/read_only_file.h"
+#include "worker/data/python_tokenizer.h"
 #include "worker/data/tokenizer.h"
 #include "worker/data/tokenizer_process.h"
 #include "worker/data/tokenizer_protocol.h"
@@ -20,16 +17,6 @@ namespace {
 
 // Of text, for a process at once. A Hugging Face tokenizer shares a run among threads of its own.
 constexpr size_t kPieceRunBytes = 1 << 16, kHfRunBytes = 2 << 20;
-// As `python3 -m longhaul.tokenize`, which would first look for modules in the current folder: that
-// may be one of data or of a model, from somebody else.
-constexpr char kHfProgram[] =
-    "import runpy, sys\n"
-    "sys.path[:1] = filter(None, sys.path[:1])\n"
-    "try:\n"
-    "  runpy.run_module('longhaul.tokenize', run_name='__main__', alter_sys=True)\n"
-    "except ImportError as error:\n"
-    "  sys.exit(f'python3: {error}')\n";
-
 class PieceTokenizer : public Tokenizer {
  public:
   // `run_bytes`: of text, for a process at once.
@@ -93,22 +80,13 @@ class PieceTokenizer : public Tokenizer {
   std::vector<TokenizerProcess> processes_;
 };
 
-absl::StatusOr<std::string> HexDigestOf(const std::string& path) {
-  LH_ASSIGN_OR_RETURN(const ReadOnlyFile file, ReadOnlyFile::Open(path));
-  std::string head(std::min<int64_t>(file.size(), kContentHeadBytes), '\0');
-  LH_RETURN_IF_ERROR(file.Read(0, {reinterpret_cast<uint8_t*>(head.data()), head.size()}));
-  LH_RETURN_IF_ERROR(CheckPresent(path, head));
-  LH_ASSIGN_OR_RETURN(const Digest128 digest, DigestOfFile(file));
-  return digest.Hex();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
     const PieceTokenizerOptions& options) {
   constexpr char kName[] = "longhaul-sentencepiece";
   const std::string program = options.program.empty() ? ProgramBeside(kName) : options.program;
-  LH_ASSIGN_OR_RETURN(const std::string digest, HexDigestOf(options.model));
+  LH_ASSIGN_OR_RETURN(const std::string digest, DigestOfPresentFile(options.model));
   std::vector<std::string> command = {program, options.model};
   if (!options.end_token.empty() || options.end_id.has_value()) {
     command.push_back(options.end_token);
@@ -136,37 +114,25 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartPieceTokenizer(
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOptions& options) {
   const std::string& path = options.path;
-  constexpr char kNext[] =
-      "; it needs Python's tokenizers: pip install tokenizers ./deploy/python, with python3 in "
-      "PATH";
-  LH_ASSIGN_OR_RETURN(const std::string digest, HexDigestOf(path));
-  std::vector<std::string> command = {
-      "python3",     "-c", kHfProgram,  "--pipe",
-      "--tokenizer", path, "--threads", absl::StrCat(std::max(1, options.threads))};
+  LH_ASSIGN_OR_RETURN(const std::string digest, DigestOfPresentFile(path));
+  std::vector<std::string> command = PythonTokenizerCommand(path, options.threads);
   if (!options.special_tokens) command.push_back("--no-special-tokens");
   const bool control_tokens = options.control_tokens || options.special_tokens;
   if (control_tokens) command.push_back("--control-tokens");
-  absl::StatusOr<TokenizerProcess> process = TokenizerProcess::Start(command, "longhaul.tokenize");
-  if (!process.ok())
-    return absl::NotFoundError(absl::StrCat(path, ": ", process.status().message(), kNext));
-  const absl::StatusOr<TokenizerProcess::Greeting> greeting = process->Greet();
-  if (absl::IsInvalidArgument(greeting.status())) return greeting.status();
-  if (!greeting.ok()) {
-    // Python has said on standard error what it lacks.
-    return absl::NotFoundError(
-        absl::StrCat(path, ": python3 -m longhaul.tokenize did not start", kNext));
-  }
+  TokenizerProcess::Greeting greeting;
+  LH_ASSIGN_OR_RETURN(TokenizerProcess process,
+                      StartPythonTokenizer(path, command, "tokenizers", greeting));
   // An earlier version of the package does not know the question, and makes control tokens of text.
-  absl::StatusOr<std::vector<std::string>> control = process->ControlTokens();
+  absl::StatusOr<std::vector<std::string>> control = process.ControlTokens();
   if (!control.ok()) {
     return absl::NotFoundError(absl::StrCat(
         path, ": Python's longhaul is of another version: pip install ./deploy/python"));
   }
   std::vector<TokenizerProcess> processes;
-  processes.push_back(*std::move(process));
+  processes.push_back(std::move(process));
   // Tokens that an earlier version kept have control tokens.
   return std::make_unique<PieceTokenizer>(
-      absl::StrCat("tokenizers ", digest, control_tokens ? "" : " text"), *greeting, kHfRunBytes,
+      absl::StrCat("tokenizers ", digest, control_tokens ? "" : " text"), greeting, kHfRunBytes,
       std::move(processes), *std::move(control));
 }
 

@@ -39,6 +39,10 @@ absl::StatusOr<ExampleBatch> PrefetchedBatches::Take(int64_t step) {
   return maker_->Make(step);
 }
 
+absl::StatusOr<int64_t> PrefetchedBatches::HeldOutTargets(int64_t count) {
+  return maker_->HeldOutTargets(count);
+}
+
 absl::StatusOr<ExampleBatch> PrefetchedBatches::TakeHeldOut(int64_t index, int64_t count) {
   return maker_->MakeHeldOut(index, count);
 }

@@ -13,6 +13,9 @@
 #include "common/base/tokenizer_name.h"
 #include "common/hf/hf_tokenizer.h"
 #include "worker/data/byte_stream.h"
+#include "worker/data/chat_maker.h"
+#include "worker/data/chat_renderer.h"
+#include "worker/data/chat_rows.h"
 #include "worker/data/content_check.h"
 #include "worker/data/file_list.h"
 #include "worker/data/file_tokens.h"
@@ -184,13 +187,60 @@ absl::StatusOr<SourceTokenizer> StartTokenizer(const SourceOptions& options, int
                    "after each document, or to -1 for none"));
 }
 
-absl::Status CheckVocab(const SourceOptions& options, const SourceTokenizer& of, int64_t vocab) {
-  if (of.tokenizer->vocab() > vocab && !options.tokenizer.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("%s: this tokenizer has %d tokens, the model's vocab is %d; it must be at "
-                        "least as large",
-                        options.tokenizer, of.tokenizer->vocab(), vocab));
+absl::Status CheckTokenizerVocab(const std::string& tokenizer, int64_t has, int64_t vocab) {
+  if (has <= vocab) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrFormat("%s: this tokenizer has %d tokens, the model's vocab is %d; it must be at "
+                      "least as large",
+                      tokenizer, has, vocab));
+}
+
+std::vector<std::string> SuspicionsOfChat(const SourceOptions& options, const ChatRows& rows) {
+  constexpr double kUsedLeast = 0.5;
+  const ChatCounts& counts = rows.counts();
+  std::vector<std::string> suspicions;
+  if (counts.cut > 0) {
+    suspicions.push_back(absl::StrFormat(
+        "%s: %d of %d conversations are longer than context + 1 = %d tokens: they are cut",
+        options.path, counts.cut, counts.conversations, options.row_tokens));
   }
+  if (counts.left_out > 0) {
+    suspicions.push_back(absl::StrFormat(
+        "%s: %d of %d conversations are left out, since none of their first %d tokens counts",
+        options.path, counts.left_out, counts.conversations, options.row_tokens));
+  }
+  if (!options.pack && rows.used() < kUsedLeast) {
+    suspicions.push_back(absl::StrFormat(
+        "%s: conversations take %.0f%% of their rows; pack: true with data.separate_documents puts "
+        "several into a row",
+        options.path, 100 * rows.used()));
+  }
+  return suspicions;
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenChat(const SourceOptions& options,
+                                                  const std::vector<std::string>& files,
+                                                  int64_t vocab, const TokenWork& work) {
+  absl::StatusOr<std::unique_ptr<ChatRenderer>> renderer =
+      ChatRenderer::Start({.tokenizer = options.tokenizer,
+                           .chat_template = options.chat_template,
+                           .threads = work.threads});
+  if (!renderer.ok()) return MarkTokenizer(renderer.status());
+  LH_RETURN_IF_ERROR(CheckTokenizerVocab(options.tokenizer, (*renderer)->vocab(), vocab));
+  LH_ASSIGN_OR_RETURN(const std::string prefix, MakeChatRows(options, **renderer, files, work));
+  absl::StatusOr<std::unique_ptr<ChatRows>> rows =
+      ChatRows::Open(prefix, options.row_tokens, vocab);
+  if (rows.ok()) {
+    WarnOf(SuspicionsOfChat(options, **rows), work);
+    return *std::move(rows);
+  }
+  return WithMessage(rows.status(),
+                     absl::StrCat("the tokens of ", options.path, " in ", rows.status().message()));
+}
+
+absl::Status CheckVocab(const SourceOptions& options, const SourceTokenizer& of, int64_t vocab) {
+  if (!options.tokenizer.empty())
+    LH_RETURN_IF_ERROR(CheckTokenizerVocab(options.tokenizer, of.tokenizer->vocab(), vocab));
   if (of.eos >= vocab) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "%s: the token after each document, %d (eos), is not below the model's vocab %d",
@@ -209,6 +259,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options) {
     case SourceKind::kText:
       return ListDataFiles(options.path);
     case SourceKind::kJsonl:
+    case SourceKind::kChat:
       return ListDataFiles(options.path, kJsonlEndings);
     case SourceKind::kNanoGpt:
     case SourceKind::kLlmc:
@@ -242,6 +293,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options
     LH_ASSIGN_OR_RETURN(const std::vector<std::string> suspicions, CheckContent(options, file));
     WarnOf(suspicions, work);
   }
+  if (options.kind == SourceKind::kChat) return OpenChat(options, files, vocab, work);
   if (!HasDocuments(options.kind)) return OpenFiles(options, files, vocab, work);
   const bool plain = options.kind == SourceKind::kText && options.tokenizer.empty() &&
                      options.eos.value_or(kNoToken) == kNoToken &&

@@ -18,18 +18,19 @@ namespace longhaul {
 
 inline constexpr int kTokenBitsDefault = 16;
 
-enum class SourceKind { kText, kJsonl, kNanoGpt, kLlmc, kMegatron };
+enum class SourceKind { kText, kJsonl, kNanoGpt, kLlmc, kMegatron, kChat };
 
-// As in TextSource, JsonlSource, TokenSource, MegatronSource of job.proto.
+// As in TextSource, JsonlSource, TokenSource, MegatronSource, ChatSource of job.proto.
 struct SourceOptions {
   SourceKind kind = SourceKind::kText;
   // A file, folder or pattern. kMegatron: or a prefix.
   std::string path;
   // kJsonl.
   std::string field = "text";
+  // kJsonl, kChat.
   int64_t line_bytes_max = kLineBytesMax;
   // kText, kJsonl: path of a SentencePiece model or a tokenizer.json, or of a folder with one.
-  // Empty: bytes.
+  // Empty: bytes. kChat: a tokenizer.json, or a folder with one.
   std::string tokenizer;
   // The token at the end of each document. kText, kJsonl: it is added; kNoToken: none is.
   std::optional<int64_t> eos;
@@ -43,9 +44,15 @@ struct SourceOptions {
   // kNanoGpt: bits of an id: 16, 32 or 64. 0: kTokenBitsDefault, and refused where files seem to be
   // something else.
   int width = 0;
-  // Dataset::AppendDocumentStarts is needed. Documents are the files of kText, the lines of kJsonl,
-  // and those of the index of kMegatron. The other kinds then need `eos` or `bos`.
+  // Dataset::AppendDocumentStarts is needed. Documents are the files of kText, the lines of kJsonl
+  // and kChat, and those of the index of kMegatron. The other kinds then need `eos` or `bos`.
   bool documents = false;
+  // kChat: path of a chat template. Empty: that of the tokenizer's folder.
+  std::string chat_template;
+  // kChat: put several conversations into a row.
+  bool pack = false;
+  // kChat: tokens of a row: the model's context + 1.
+  int64_t row_tokens = 0;
 };
 
 // Where and how tokens are made from text, and who hears of what takes long.

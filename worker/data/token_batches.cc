@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "common/base/status_macros.h"
 #include "worker/data/windows.h"
 
@@ -23,46 +24,78 @@ absl::Status ReadDocumentStarts(const Dataset& data, int64_t first, absl::Span<i
 
 TokenBatches::TokenBatches(const Options& options, std::vector<std::unique_ptr<Dataset>> datasets,
                            const ExamplePlan& plan)
-    : options_(options), datasets_(std::move(datasets)), plan_(plan) {}
+    : options_(options),
+      datasets_(std::move(datasets)),
+      plan_(plan),
+      masked_(absl::c_any_of(datasets_, [](const auto& data) { return data->masked(); })) {}
 
 absl::StatusOr<ExampleBatch> TokenBatches::Make(int64_t step) const {
-  const Share share = ShareOf(options_.batch, options_.rank, options_.ranks);
-  std::vector<ExamplePlan::Example> examples;
-  for (int64_t i = 0; i < share.count; ++i) examples.push_back(plan_.Train(step, share.first + i));
-  return Read(examples);
+  return Read([&](int64_t place) { return plan_.Train(step, place); });
 }
 
 absl::StatusOr<ExampleBatch> TokenBatches::MakeHeldOut(int64_t index, int64_t count) const {
-  const Share share = ShareOf(options_.batch, options_.rank, options_.ranks);
-  std::vector<ExamplePlan::Example> examples;
-  for (int64_t i = 0; i < share.count; ++i) {
-    examples.push_back(
-        plan_.Eval(index * options_.batch + share.first + i, count * options_.batch));
+  return Read([&](int64_t place) {
+    return plan_.Eval(index * options_.batch + place, count * options_.batch);
+  });
+}
+
+absl::StatusOr<int64_t> TokenBatches::HeldOutTargets(int64_t count) const {
+  const int64_t examples = count * options_.batch;
+  return TargetsOf(examples, [&](int64_t place) { return plan_.Eval(place, examples); });
+}
+
+absl::Status TokenBatches::ReadLossMask(const ExamplePlan::Example& example,
+                                        absl::Span<int64_t> mask) const {
+  // Targets are the tokens after the first.
+  return datasets_[example.source]->ReadMask(example.first + 1, mask);
+}
+
+// All ranks must divide by the same number, and before their gradients are summed. So each reads
+// the masks of the whole batch, which takes less than to ask the others.
+absl::StatusOr<int64_t> TokenBatches::TargetsOf(
+    int64_t examples, absl::FunctionRef<ExamplePlan::Example(int64_t place)> example) const {
+  if (!masked_) return examples * options_.context;
+  int64_t targets = 0;
+  std::vector<int64_t> mask(options_.context);
+  for (int64_t place = 0; place < examples; ++place) {
+    LH_RETURN_IF_ERROR(ReadLossMask(example(place), absl::MakeSpan(mask)));
+    targets = absl::c_accumulate(mask, targets);
   }
-  return Read(examples);
+  return targets;
 }
 
 absl::StatusOr<ExampleBatch> TokenBatches::Read(
-    const std::vector<ExamplePlan::Example>& examples) const {
-  const int64_t size = options_.context + 1;
-  ExampleBatch batch{.examples = static_cast<int64_t>(examples.size())};
-  BatchTensor tokens{.name = "tokens", .shape = {batch.examples, size}};
-  tokens.values.resize(batch.examples * size);
-  for (size_t i = 0; i < examples.size(); ++i) {
-    const auto [source, first] = examples[i];
-    const absl::Span<int64_t> example = absl::MakeSpan(tokens.values).subspan(i * size, size);
-    LH_RETURN_IF_ERROR(datasets_[source]->Read(first, example));
+    absl::FunctionRef<ExamplePlan::Example(int64_t place)> example) const {
+  const Share share = ShareOf(options_.batch, options_.rank, options_.ranks);
+  std::vector<ExamplePlan::Example> examples;
+  for (int64_t i = 0; i < share.count; ++i) examples.push_back(example(share.first + i));
+  ExampleBatch batch{.examples = share.count};
+  LH_ASSIGN_OR_RETURN(batch.pool_targets, TargetsOf(options_.batch, example));
+  // Fills a tensor in, example by example.
+  const auto add = [&](const char* name, int64_t width, auto&& read) -> absl::Status {
+    BatchTensor tensor{.name = name, .shape = {batch.examples, width}};
+    tensor.values.resize(batch.examples * width);
+    for (size_t i = 0; i < examples.size(); ++i) {
+      LH_RETURN_IF_ERROR(
+          read(examples[i], absl::MakeSpan(tensor.values).subspan(i * width, width)));
+    }
+    batch.tensors.push_back(std::move(tensor));
+    return absl::OkStatus();
+  };
+  const auto data = [&](const ExamplePlan::Example& of) -> const Dataset& {
+    return *datasets_[of.source];
+  };
+  LH_RETURN_IF_ERROR(add("tokens", options_.context + 1,
+                         [&](const auto& of, auto out) { return data(of).Read(of.first, out); }));
+  if (options_.separate_documents) {
+    LH_RETURN_IF_ERROR(add("document_starts", options_.context, [&](const auto& of, auto out) {
+      return ReadDocumentStarts(data(of), of.first, out);
+    }));
   }
-  batch.tensors.push_back(std::move(tokens));
-  if (!options_.separate_documents) return batch;
-  BatchTensor starts{.name = "document_starts", .shape = {batch.examples, options_.context}};
-  starts.values.resize(batch.examples * options_.context);
-  for (size_t i = 0; i < examples.size(); ++i) {
-    LH_RETURN_IF_ERROR(ReadDocumentStarts(
-        *datasets_[examples[i].source], examples[i].first,
-        absl::MakeSpan(starts.values).subspan(i * options_.context, options_.context)));
+  if (masked_) {
+    LH_RETURN_IF_ERROR(add("loss_mask", options_.context,
+                           [&](const auto& of, auto out) { return ReadLossMask(of, out); }));
   }
-  batch.tensors.push_back(std::move(starts));
   return batch;
 }
 

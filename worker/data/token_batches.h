@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "worker/data/batch.h"
 #include "worker/data/dataset.h"
@@ -31,13 +32,23 @@ class TokenBatches : public BatchMaker {
 
   absl::StatusOr<ExampleBatch> Make(int64_t step) const override;
   absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const override;
+  absl::StatusOr<int64_t> HeldOutTargets(int64_t count) const override;
 
  private:
-  absl::StatusOr<ExampleBatch> Read(const std::vector<ExamplePlan::Example>& examples) const;
+  // `example`: by its place in the pool's batch.
+  absl::StatusOr<ExampleBatch> Read(
+      absl::FunctionRef<ExamplePlan::Example(int64_t place)> example) const;
+  // On how many targets of these the loss is.
+  absl::StatusOr<int64_t> TargetsOf(
+      int64_t examples, absl::FunctionRef<ExamplePlan::Example(int64_t place)> example) const;
+  // Fills in "loss_mask" (batch.h) of an example.
+  absl::Status ReadLossMask(const ExamplePlan::Example& example, absl::Span<int64_t> mask) const;
 
   const Options options_;
   const std::vector<std::unique_ptr<Dataset>> datasets_;
   const ExamplePlan plan_;
+  // Of some dataset the loss is not on all targets.
+  const bool masked_;
 };
 
 }  // namespace longhaul

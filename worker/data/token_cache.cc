@@ -29,11 +29,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // The text of a batch for each thread.
-constexpr size_t kBatchBytes = 2 << 20;
-constexpr absl::Duration kLook = absl::Milliseconds(100), kTell = absl::Seconds(1);
+constexpr size_t kTokensBatchBytes = 2 << 20;
+constexpr absl::Duration kLook = absl::Milliseconds(100), kTellTokens = absl::Seconds(1);
 // Raise it when a change of the code gives other tokens for the same input. Before 2 a document of
 // JSONL above 1 MiB was cut.
-constexpr int kMadeBy = 1, kWholeDocuments = 2;
+constexpr int kTokensMadeBy = 1, kWholeDocuments = 2;
 
 struct FileFacts {
   int64_t bytes = 0;
@@ -63,11 +63,6 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenDocuments(const SourceOption
                           options.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
 }
 
-absl::Status OfWorkDir(const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::InternalError(absl::StrCat("the worker's --work-dir: ", status.message()));
-}
-
 // Waits until the lock is free, as long as the file that its holder writes grows.
 absl::Status AwaitLock(FileLock& lock, const std::string& growing, const std::string& source,
                        const TokenWork& work) {
@@ -88,7 +83,7 @@ absl::Status AwaitLock(FileLock& lock, const std::string& growing, const std::st
           absl::StrCat(source, ": another process has made no tokens of it for ",
                        absl::FormatDuration(work.patience), " (", growing, ")")));
     }
-    if (work.on_wait && SteadyTime() - told > kTell) {
+    if (work.on_wait && SteadyTime() - told > kTellTokens) {
       told = SteadyTime();
       work.on_wait(absl::StrCat("tokens of ", source, ", which another process makes"));
     }
@@ -106,7 +101,7 @@ class TokenMaker {
     const int64_t vocab =
         std::max({tokenizer_.tokenizer->vocab(), tokenizer_.eos + 1, tokenizer_.bos + 1});
     LH_ASSIGN_OR_RETURN(writer_, MegatronWriter::Create(prefix, vocab));
-    const size_t most = kBatchBytes * std::max(1, work_.threads);
+    const size_t most = kTokensBatchBytes * std::max(1, work_.threads);
     DocumentEncoder encoder(&tokenizer_, {.bytes = most, .texts = most / 64},
                             [this](absl::Span<const int32_t> tokens, bool ends_document) {
                               LH_RETURN_IF_ERROR(writer_->Append(tokens));
@@ -142,7 +137,7 @@ class TokenMaker {
   }
 
   void Tell(int64_t taken) {
-    if (!work_.on_wait || SteadyTime() - told_ < kTell) return;
+    if (!work_.on_wait || SteadyTime() - told_ < kTellTokens) return;
     told_ = SteadyTime();
     work_.on_wait(absl::StrFormat("tokens of %s: %d of %d MiB read", options_.path, taken >> 20,
                                   bytes_ >> 20));
@@ -168,42 +163,60 @@ void RemoveOthers(const std::string& folder, const std::string& source, const st
 
 }  // namespace
 
-absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
-                                       const SourceTokenizer& tokenizer,
-                                       const std::vector<std::string>& files,
-                                       const TokenWork& work) {
+absl::Status OfWorkDir(const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::InternalError(absl::StrCat("the worker's --work-dir: ", status.message()));
+}
+
+absl::StatusOr<std::string> KeptTokens(
+    const TokenRecipe& recipe, const std::vector<std::string>& files, const TokenWork& work,
+    absl::FunctionRef<bool(const std::string& prefix)> whole,
+    absl::FunctionRef<absl::Status(int64_t bytes, const std::string& prefix)> make) {
   if (work.folder.empty())
-    return absl::InternalError(absl::StrCat(options.path, ": no folder was given for its tokens"));
+    return absl::InternalError(absl::StrCat(recipe.source, ": no folder was given for its tokens"));
   LH_ASSIGN_OR_RETURN(const FileFacts facts, FactsOf(files));
-  const bool jsonl = options.kind == SourceKind::kJsonl;
-  std::string how =
-      absl::StrCat(kMadeBy, "\n", static_cast<int>(options.kind), "\n", options.path, "\n",
-                   jsonl ? options.field : "", "\n", options.tokenizer, "\n", tokenizer.eos,
-                   work.tokens_max > 0 ? absl::StrCat("\nfirst ", work.tokens_max) : "");
-  if (tokenizer.bos != kNoToken) absl::StrAppend(&how, "\nbos ", tokenizer.bos);
-  const std::string source = DigestOf(how).Hex().substr(0, 16);
-  // Bytes are the same in parts and whole.
-  if (jsonl && !options.tokenizer.empty()) absl::StrAppend(&how, "\nmade by ", kWholeDocuments);
+  const std::string source = DigestOf(recipe.how).Hex().substr(0, 16);
   const std::string name = absl::StrCat(
-      source, "-",
-      DigestOf(absl::StrCat(how, "\n", tokenizer.tokenizer->identity(), "\n", facts.key)).Hex());
+      source, "-", DigestOf(absl::StrCat(recipe.how, "\n", recipe.made_of, "\n", facts.key)).Hex());
   std::error_code error;
   fs::create_directories(work.folder, error);
   const std::string prefix = absl::StrCat(work.folder, "/", name);
-  if (OpenMegatronFile(prefix, IndexCheck::kPlaces).ok()) return prefix;
+  if (whole(prefix)) return prefix;
   FileLock lock;
   LH_RETURN_IF_ERROR(OfWorkDir(lock.Open(absl::StrCat(work.folder, "/", source, ".lock"))));
-  absl::Status made = AwaitLock(lock, prefix + ".bin.tmp", options.path, work);
-  if (made.ok() && !OpenMegatronFile(prefix, IndexCheck::kPlaces).ok()) {
+  absl::Status made = AwaitLock(lock, prefix + ".bin.tmp", recipe.source, work);
+  if (made.ok() && !whole(prefix)) {
     RemoveOthers(work.folder, source, name);
-    made = TokenMaker(options, work, facts.bytes).Run(files, prefix);
+    made = make(facts.bytes, prefix);
   }
   if (work.on_wait) work.on_wait("");
   LH_RETURN_IF_ERROR(made);
   LH_ASSIGN_OR_RETURN(const FileFacts after, FactsOf(files));
   if (after.key == facts.key) return prefix;
   return absl::InvalidArgumentError(
-      absl::StrCat(options.path, ": its files changed while tokens were made of them"));
+      absl::StrCat(recipe.source, ": its files changed while tokens were made of them"));
+}
+
+absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
+                                       const SourceTokenizer& tokenizer,
+                                       const std::vector<std::string>& files,
+                                       const TokenWork& work) {
+  const bool jsonl = options.kind == SourceKind::kJsonl;
+  std::string how =
+      absl::StrCat(kTokensMadeBy, "\n", static_cast<int>(options.kind), "\n", options.path, "\n",
+                   jsonl ? options.field : "", "\n", options.tokenizer, "\n", tokenizer.eos,
+                   work.tokens_max > 0 ? absl::StrCat("\nfirst ", work.tokens_max) : "");
+  if (tokenizer.bos != kNoToken) absl::StrAppend(&how, "\nbos ", tokenizer.bos);
+  std::string made_of = tokenizer.tokenizer->identity();
+  // Bytes are the same in parts and whole.
+  if (jsonl && !options.tokenizer.empty())
+    made_of = absl::StrCat("made by ", kWholeDocuments, "\n", made_of);
+  return KeptTokens(
+      {.source = options.path, .how = how, .made_of = made_of}, files, work,
+      [](const std::string& prefix) { return OpenMegatronFile(prefix, IndexCheck::kPlaces).ok(); },
+      [&](int64_t bytes, const std::string& prefix) {
+        return TokenMaker(options, work, bytes).Run(files, prefix);
+      });
 }
 
 }  // namespace longhaul

@@ -25,6 +25,7 @@ constexpr int kAnswerSeconds = 300;
 constexpr size_t kSlowBytesPerSecond = 1 << 16;
 constexpr uint32_t kPiecesMax = 1 << 24;  // Of a vocabulary.
 constexpr uint32_t kMessageBytesMax = 1 << 12;
+constexpr size_t kTemplateBytes = 4 << 20;  // Of a chat template.
 
 void AppendWord(std::string& bytes, uint32_t word) {
   bytes.append(reinterpret_cast<const char*>(&word), sizeof(word));
@@ -89,9 +90,9 @@ absl::StatusOr<TokenizerProcess::Greeting> TokenizerProcess::Greet() {
   return Greeting{.vocab = size, .eos = signed_eos < 0 ? kNoToken : signed_eos};
 }
 
-absl::Status TokenizerProcess::Encode(absl::Span<const std::string> texts,
-                                      absl::Span<std::vector<int32_t>> tokens) {
+absl::Status TokenizerProcess::SendTexts(uint32_t word, absl::Span<const std::string> texts) {
   std::string request;
+  if (word != 0) AppendWord(request, word);
   AppendWord(request, texts.size());
   size_t bytes = 0;
   for (const std::string& text : texts) {
@@ -103,20 +104,65 @@ absl::Status TokenizerProcess::Encode(absl::Span<const std::string> texts,
   WaitFor(bytes);
   LH_RETURN_IF_ERROR(Send(request));
   LH_ASSIGN_OR_RETURN(const uint32_t count, ReceiveWord());
-  if (count != texts.size()) return absl::InternalError(absl::StrCat(name_, " lost texts"));
+  return count == texts.size() ? absl::OkStatus()
+                               : absl::InternalError(absl::StrCat(name_, " lost texts"));
+}
+
+absl::Status TokenizerProcess::ReceiveTokens(std::vector<int32_t>& tokens, uint32_t size,
+                                             size_t most) {
+  if (size > most) return absl::InternalError(absl::StrCat(name_, " made too many tokens"));
+  tokens.resize(size);
+  LH_RETURN_IF_ERROR(Receive(tokens.data(), size * sizeof(int32_t)));
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= vocab_)
+      return absl::InternalError(absl::StrCat(name_, " made a token outside its vocabulary"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TokenizerProcess::Encode(absl::Span<const std::string> texts,
+                                      absl::Span<std::vector<int32_t>> tokens) {
+  LH_RETURN_IF_ERROR(SendTexts(0, texts));
   for (size_t i = 0; i < texts.size(); ++i) {
     LH_ASSIGN_OR_RETURN(const uint32_t size, ReceiveWord());
     // Normalization may make a character longer, by bytes that are tokens at worst.
-    if (size > 32 * (texts[i].size() + 8))
-      return absl::InternalError(absl::StrCat(name_, " made too many tokens"));
-    tokens[i].resize(size);
-    LH_RETURN_IF_ERROR(Receive(tokens[i].data(), size * sizeof(int32_t)));
-    for (const int32_t token : tokens[i]) {
-      if (token < 0 || token >= vocab_)
-        return absl::InternalError(absl::StrCat(name_, " made a token outside its vocabulary"));
+    LH_RETURN_IF_ERROR(ReceiveTokens(tokens[i], size, 32 * (texts[i].size() + 8)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TokenizerProcess::Render(absl::Span<const std::string> rows,
+                                      absl::Span<absl::StatusOr<RenderedChat>> chats) {
+  LH_RETURN_IF_ERROR(SendTexts(kPiecesChat, rows));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::string refusal;
+    LH_ASSIGN_OR_RETURN(RenderedChat chat, ReceiveChat(rows[i].size(), refusal));
+    if (refusal.empty()) {
+      chats[i] = std::move(chat);
+    } else {
+      chats[i] = absl::InvalidArgumentError(refusal);
     }
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<RenderedChat> TokenizerProcess::ReceiveChat(size_t row_bytes, std::string& refusal) {
+  RenderedChat chat;
+  LH_ASSIGN_OR_RETURN(const uint32_t word, ReceiveWord());
+  LH_ASSIGN_OR_RETURN(const uint32_t size, ReceiveWord());
+  if (word == kPiecesRefused) {
+    refusal.resize(std::clamp<uint32_t>(size, 1, kMessageBytesMax), ' ');
+    LH_RETURN_IF_ERROR(Receive(refusal.data(), std::min(size, kMessageBytesMax)));
+    return chat;
+  }
+  if (word != kPiecesReady)
+    return absl::InternalError(absl::StrCat(name_, " is of another version"));
+  // A template adds text of its own.
+  LH_RETURN_IF_ERROR(ReceiveTokens(chat.tokens, size, 32 * (row_bytes + kTemplateBytes)));
+  chat.counts.resize(size);
+  LH_RETURN_IF_ERROR(Receive(chat.counts.data(), size));
+  for (uint8_t& counts : chat.counts) counts = counts == 0 ? 0 : 1;
+  return chat;
 }
 
 absl::StatusOr<std::vector<std::string>> TokenizerProcess::ControlTokens() {

@@ -17,6 +17,13 @@
 
 namespace longhaul {
 
+// Of a row of chat.
+struct RenderedChat {
+  std::vector<int32_t> tokens;
+  // Of each token: 1 if the loss is on it, else 0.
+  std::vector<uint8_t> counts;
+};
+
 class TokenizerProcess {
  public:
   struct Greeting {
@@ -36,6 +43,10 @@ class TokenizerProcess {
   // tokens[i] becomes what texts[i] is; of as many texts. INTERNAL, too: more bytes of text than
   // kPiecesBytesMax.
   absl::Status Encode(absl::Span<const std::string> texts, absl::Span<std::vector<int32_t>> tokens);
+  // Of a process that was started with --chat: chats[i] becomes what rows[i] is, or
+  // INVALID_ARGUMENT with why it is none; of as many rows.
+  absl::Status Render(absl::Span<const std::string> rows,
+                      absl::Span<absl::StatusOr<RenderedChat>> chats);
   // How the control tokens are spelled.
   absl::StatusOr<std::vector<std::string>> ControlTokens();
   // At most kPiecesTokensMax.
@@ -44,6 +55,10 @@ class TokenizerProcess {
  private:
   explicit TokenizerProcess(std::string name);
   void WaitFor(size_t text_bytes);
+  // Texts, with their number before them and `word` before that, if it is not 0.
+  absl::Status SendTexts(uint32_t word, absl::Span<const std::string> texts);
+  absl::Status ReceiveTokens(std::vector<int32_t>& tokens, uint32_t size, size_t most);
+  absl::StatusOr<RenderedChat> ReceiveChat(size_t row_bytes, std::string& refusal);
   absl::Status Send(absl::string_view bytes);
   absl::Status Receive(void* out, size_t size);
   absl::StatusOr<uint32_t> ReceiveWord();

@@ -3,6 +3,8 @@
 // is a function of (seed, pool, step, sequence), so the step's number is the position in the data,
 // for any number of ranks.
 //
+// Data of rows has one window in each row, and no others.
+//
 //   | training windows, anywhere in here                       | held out: evenly spaced windows |
 //   0                                                          train_tokens tokens
 #pragma once
@@ -24,12 +26,14 @@ class Windows {
     uint64_t seed = 0;
     // The pool's ordinal. Pools of one job see different windows.
     int64_t pool = 0;
+    // The data is rows of so many tokens: context + 1. 0: it is not.
+    int64_t row = 0;
   };
   // INVALID_ARGUMENT: the fraction is out of range, or a part of the data is too short for one
   // window.
   static absl::StatusOr<Windows> Create(const Options& options);
 
-  // The first token of a training window that is drawn uniformly from all places.
+  // The first token of a training window that is drawn uniformly from all places, or rows.
   int64_t Train(int64_t step, int64_t sequence) const;
   // The first token of the `number`-th training window (from 0), if training is in epochs: windows
   // do not overlap, and every epoch visits each of them once, in another order.
@@ -42,7 +46,7 @@ class Windows {
  private:
   Windows(const Options& options, int64_t train_tokens);
 
-  int64_t tokens_, context_, train_tokens_;
+  int64_t tokens_, context_, train_tokens_, row_;
   uint64_t key_;
 };
 

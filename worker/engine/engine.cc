@@ -290,14 +290,15 @@ absl::Status Engine::RunQueued(std::string name, std::function<absl::Status()> w
   return queue_->Wait(queue_->Submit(std::move(name), std::move(work)));
 }
 
-absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_tokens,
+absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_targets,
                                         double learning_rate) {
+  const auto targets = static_cast<double>(std::max<int64_t>(1, pool_targets));
   return CatchTorch("training", [&]() -> absl::StatusOr<StepResult> {
     if (momentum_ != nullptr && momentum_->undecided()) {
       LH_RETURN_IF_ERROR(
           RunQueued("looking at the variance", [this] { return momentum_->Decide(); }));
     }
-    LH_ASSIGN_OR_RETURN(const PassLoss loss, ComputeGradients(share, pool_tokens));
+    LH_ASSIGN_OR_RETURN(const PassLoss loss, ComputeGradients(share, 1.0 / targets));
     LH_ASSIGN_OR_RETURN(StepResult result, SumStep(loss));
     // Every rank has the same sums, so all of them skip, or none.
     result.skipped = !std::isfinite(result.gradient_norm);
@@ -306,7 +307,7 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_to
       return absl::InternalError(
           absl::StrFormat("the gradients of %d steps in a row were not finite (loss %g): training "
                           "diverged; a lower learning rate or a longer warm-up may help",
-                          kSkipsInARowMax, result.loss_sum / static_cast<double>(pool_tokens)));
+                          kSkipsInARowMax, result.loss_sum / targets));
     }
     if (result.skipped) {
       reduction_.ForgetErrors();
@@ -353,12 +354,14 @@ ReceivedBytes Engine::TakeReceived() {
   return received - std::exchange(reported_, received);
 }
 
-absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, int64_t pool_tokens) {
+absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, double scale) {
   LH_CHECK(static_cast<int64_t>(share.tokens.size()) == share.sequences * (share.context + 1),
            "a batch has holes");
-  LH_CHECK(share.document_starts.empty() || static_cast<int64_t>(share.document_starts.size()) ==
-                                                share.sequences * share.context,
-           "documents are of another batch");
+  for (const auto* const of_targets : {&share.document_starts, &share.loss_mask}) {
+    LH_CHECK(of_targets->empty() ||
+                 static_cast<int64_t>(of_targets->size()) == share.sequences * share.context,
+             "documents or a loss mask are of another batch");
+  }
   if (interleaved_ != nullptr) {
     // The previous step may have ended before its update.
     LH_RETURN_IF_ERROR(interleaved_->ForgetGradients());
@@ -374,13 +377,14 @@ absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, int64
     const int64_t width = share.context + 1;
     TokenBatch batch{part.size, share.context,
                      share.tokens.subspan(part.offset * width, part.size * width)};
-    if (!share.document_starts.empty()) {
-      batch.document_starts =
-          share.document_starts.subspan(part.offset * share.context, part.size * share.context);
-    }
+    const auto part_of = [&](absl::Span<const int64_t> all) {
+      return all.empty() ? all
+                         : all.subspan(part.offset * share.context, part.size * share.context);
+    };
+    batch.document_starts = part_of(share.document_starts);
+    batch.loss_mask = part_of(share.loss_mask);
     LH_ASSIGN_OR_RETURN(const PassLoss loss,
-                        ComputeMicroBatch(batch, 1.0 / static_cast<double>(pool_tokens),
-                                          micro == accumulation_ - 1));
+                        ComputeMicroBatch(batch, scale, micro == accumulation_ - 1));
     loss_sum.on_host += loss.on_host;
     if (loss.on_device.defined()) {
       loss_sum.on_device =
@@ -565,6 +569,8 @@ std::optional<Batch> Engine::ToDevice(const TokenBatch& batch) const {
   };
   const at::Tensor tokens = moved(batch.tokens, batch.context + 1);
   Batch result{tokens.narrow(1, 0, batch.context), tokens.narrow(1, 1, batch.context)};
+  if (!batch.loss_mask.empty())
+    result.loss_mask_BT = moved(batch.loss_mask, batch.context).to(at::kBool);
   if (batch.document_starts.empty()) return result;
   result.document_starts_BT = moved(batch.document_starts, batch.context);
   if (fused_ == nullptr) result.mask_B1TT = DocumentMask(result.document_starts_BT, compute_);

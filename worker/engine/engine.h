@@ -51,10 +51,12 @@ struct TokenBatch {
   absl::Span<const int64_t> tokens;
   // [sequences, context]: see Batch. Empty: each sequence is one document.
   absl::Span<const int64_t> document_starts;
+  // [sequences, context]: 1 for a target on which the loss is, else 0. Empty: it is on all.
+  absl::Span<const int64_t> loss_mask;
 };
 
 struct StepResult {
-  // Over the tokens of the pool's batch, nats.
+  // Over the targets of the pool's batch that count, nats.
   double loss_sum = 0;
   // L2 norm before clipping. When 1-bit Adam compresses, no rank knows the mean gradient. Then it
   // is the root mean square of the norms of the ranks' own gradients, which is at least the norm of
@@ -169,17 +171,18 @@ class Engine {
     return interleaved_ == nullptr ? nullptr : &interleaved_->schedule();
   }
 
-  // Updates the parameters once, from the mean gradient over the pool's batch; if that is not
-  // finite, it skips the update. `share` is this rank's part of the batch; all ranks together have
-  // `pool_tokens` tokens. Collective.
-  absl::StatusOr<StepResult> Step(const TokenBatch& share, int64_t pool_tokens,
+  // Updates the parameters once, from the mean gradient over the targets of the pool's batch that
+  // count; if that is not finite, it skips the update. `share` is this rank's part of the batch;
+  // all ranks together count `pool_targets` targets, however they are spread over ranks and
+  // micro-batches. Without any, the gradient is 0. Collective.
+  absl::StatusOr<StepResult> Step(const TokenBatch& share, int64_t pool_targets,
                                   double learning_rate);
   // Synchronises ranks that took local steps, so that all hold the same parameters. Otherwise does
   // nothing. Returns what this rank received for it. Collective.
   absl::StatusOr<ReceivedBytes> Settle();
   // Whether all ranks hold the same parameters. All ranks give the same answer.
   bool settled() const;
-  // The sum of the loss over the tokens of all ranks' shares, nats. Collective.
+  // The sum of the loss over the targets of all ranks' shares that count, nats. Collective.
   absl::StatusOr<double> LossSum(const TokenBatch& share);
 
   // --- Evaluation of a copy of the weights, beside training.
@@ -240,7 +243,7 @@ class Engine {
 
   absl::Status MakeOptimizer(const OptimizerOptions& options, const OffloadOptions& offload);
   absl::Status Initialize(const InitialParameters& initial);
-  absl::StatusOr<PassLoss> ComputeGradients(const TokenBatch& share, int64_t pool_tokens);
+  absl::StatusOr<PassLoss> ComputeGradients(const TokenBatch& share, double scale);
   absl::StatusOr<PassLoss> ComputeMicroBatch(const TokenBatch& share, double scale, bool last);
   // Submits the reduction of a unit's complete gradient.
   absl::Status SubmitReduction(int unit, bool last);

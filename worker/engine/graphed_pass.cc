@@ -44,7 +44,8 @@ GraphedPass::GraphedPass(const Model& model, const ComputeWeights& weights,
 GraphedPass::OfSize& GraphedPass::SizeOf(const Batch& batch) {
   OfSize& of = sizes_[{.sequences = batch.inputs_BT.size(0),
                        .positions = batch.inputs_BT.size(1),
-                       .documents = batch.mask_B1TT.defined()}];
+                       .documents = batch.mask_B1TT.defined(),
+                       .masked = batch.loss_mask_BT.defined()}];
   const auto keep = [](const at::Tensor& given, at::Tensor& kept) {
     if (!given.defined()) return;
     if (!kept.defined()) kept = at::empty_like(given);
@@ -54,6 +55,7 @@ GraphedPass::OfSize& GraphedPass::SizeOf(const Batch& batch) {
   keep(batch.targets_BT, of.batch.targets_BT);
   keep(batch.document_starts_BT, of.batch.document_starts_BT);
   keep(batch.mask_B1TT, of.batch.mask_B1TT);
+  keep(batch.loss_mask_BT, of.batch.loss_mask_BT);
   if (!of.scale.defined()) of.scale = at::empty({}, batch.inputs_BT.options().dtype(at::kFloat));
   return of;
 }

@@ -46,7 +46,7 @@ class GraphedPass {
  private:
   struct Size {
     int64_t sequences = 0, positions = 0;
-    bool documents = false;
+    bool documents = false, masked = false;
     friend auto operator<=>(const Size&, const Size&) = default;
   };
   struct Recording {

@@ -35,7 +35,7 @@ struct PassOptions {
   FusedPass* fused = nullptr;
 };
 
-// The sum of a loss over tokens.
+// The sum of a loss over targets.
 struct PassLoss {
   // The part that is known in host memory.
   double on_host = 0;
@@ -48,10 +48,10 @@ struct PassLoss {
 // `sum`: a float32 scalar. Undefined: 0.
 PassLoss LossOf(const at::Tensor& sum);
 
-// Returns the sum of the loss over the batch's tokens, in nats. Adds the gradient of that sum times
-// the scale to `gradients`. Without a batch this rank takes part in the gathers, adds nothing, and
-// returns 0. Blocks as `weights` does. Errors: those of `weights` and `ready`. Throws as torch
-// does.
+// Returns the sum of the loss over the targets that the batch counts, in nats. Adds the gradient of
+// that sum times the scale to `gradients`. Without a batch this rank takes part in the gathers,
+// adds nothing, and returns 0. Blocks as `weights` does. Errors: those of `weights` and `ready`.
+// Throws as torch does.
 absl::StatusOr<PassLoss> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
                                          const PassOptions& options, WeightStream& weights,
                                          FlatGradients& gradients, const UnitGradientReady& ready);

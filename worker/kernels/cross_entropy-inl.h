@@ -1,4 +1,5 @@
 // layer_kernels.cc includes it once for each instruction set.
+#include <algorithm>
 #include <cmath>
 
 #include "hwy/contrib/math/math-inl.h"
@@ -28,6 +29,10 @@ double LossOfRows(float* logits, const int64_t* targets, int64_t rows, int64_t c
                   double scale) {
   double loss = 0;
   for (int64_t row = 0; row < rows; ++row, logits += classes) {
+    if (targets[row] == kNoTarget) {
+      std::fill_n(logits, classes, 0.0f);
+      continue;
+    }
     const float most = Largest(logits, classes);
     const float at_target = logits[targets[row]];
     const float sum = SumOf(classes, [&](auto d, int64_t i) HWY_ATTR {

@@ -22,6 +22,8 @@ struct EvalArguments {
   std::string model, data, format;
   // For JSONL.
   std::string field = "text";
+  // For chat: a path. Empty: that of the tokenizer's folder.
+  std::string chat_template;
   int line_mib_max = kLineMibDefault;
   // For text and JSONL; see SampleArguments.
   std::string tokenizer;

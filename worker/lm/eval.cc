@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "worker/data/chat_check.h"
 #include "worker/data/data_check.h"
 #include "worker/data/file_list.h"
 #include "worker/data/source.h"
@@ -27,12 +28,13 @@ namespace {
 
 constexpr int64_t kBatchTokens = 4096;
 
-constexpr absl::string_view kFormats[] = {"text", "jsonl", "nanogpt", "llmc", "megatron"};
-constexpr SourceKind kKinds[] = {SourceKind::kText, SourceKind::kJsonl, SourceKind::kNanoGpt,
-                                 SourceKind::kLlmc, SourceKind::kMegatron};
+constexpr absl::string_view kFormats[] = {"text", "jsonl", "chat", "nanogpt", "llmc", "megatron"};
+constexpr SourceKind kKinds[] = {SourceKind::kText,    SourceKind::kJsonl, SourceKind::kChat,
+                                 SourceKind::kNanoGpt, SourceKind::kLlmc,  SourceKind::kMegatron};
 
 // Of `format`, or what name and content say if it is empty.
-absl::StatusOr<SourceKind> KindOfEval(const std::string& format, const std::string& path) {
+absl::StatusOr<SourceKind> KindOfEval(const std::string& format, const std::string& path,
+                                      const std::string& field) {
   for (size_t i = 0; i < std::size(kKinds); ++i) {
     if (format == kFormats[i]) return kKinds[i];
   }
@@ -40,9 +42,14 @@ absl::StatusOr<SourceKind> KindOfEval(const std::string& format, const std::stri
   if (std::filesystem::exists(path + ".idx", error)) return SourceKind::kMegatron;
   // A README beside JSONL is none of the data.
   const bool folder = std::filesystem::is_directory(path, error);
-  if (folder && FilesOf({.kind = SourceKind::kJsonl, .path = path}).ok()) return SourceKind::kJsonl;
+  if (folder) {
+    const auto of_jsonl = FilesOf({.kind = SourceKind::kJsonl, .path = path});
+    if (of_jsonl.ok())
+      return LooksLikeChat(of_jsonl->front(), field) ? SourceKind::kChat : SourceKind::kJsonl;
+  }
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, ListDataFiles(path));
   LH_ASSIGN_OR_RETURN(const SourceKind kind, KindOfData(files.front()));
+  if (kind == SourceKind::kJsonl && LooksLikeChat(files.front(), field)) return SourceKind::kChat;
   // A model of bytes may be asked about any bytes.
   const bool named = absl::EndsWith(files.front(), ".bin");
   return kind == SourceKind::kNanoGpt && !named ? SourceKind::kText : kind;
@@ -75,8 +82,9 @@ void SayWhatIsWaitedFor(const std::string& what) {
 }
 
 absl::StatusOr<EvalData> OpenEvalData(const EvalArguments& arguments, const ModelSource& source,
-                                      bool documents) {
-  LH_ASSIGN_OR_RETURN(const SourceKind kind, KindOfEval(arguments.format, arguments.data));
+                                      int64_t context, bool documents) {
+  LH_ASSIGN_OR_RETURN(const SourceKind kind,
+                      KindOfEval(arguments.format, arguments.data, arguments.field));
   LH_RETURN_IF_ERROR(CheckMarks(arguments, kind, documents));
   SourceOptions options{.kind = kind,
                         .path = arguments.data,
@@ -85,12 +93,18 @@ absl::StatusOr<EvalData> OpenEvalData(const EvalArguments& arguments, const Mode
                         .eos = arguments.eos,
                         .bos = arguments.bos,
                         .as_is = arguments.format == "text",
-                        .documents = documents};
+                        .documents = documents,
+                        .chat_template = arguments.chat_template,
+                        .row_tokens = context + 1};
   const bool text = kind == SourceKind::kText || kind == SourceKind::kJsonl;
-  if (text) {
+  if (text || kind == SourceKind::kChat) {
     LH_ASSIGN_OR_RETURN(const TokenizerChoice choice,
                         ChooseTokenizer(arguments.tokenizer, arguments.bytes, source, "--data"));
     options.tokenizer = choice.file;
+    if (kind == SourceKind::kChat && choice.file.empty()) {
+      return absl::InvalidArgumentError(
+          "--tokenizer: chat needs a folder with the model's tokenizer.json and chat template");
+    }
   }
   // The files are open, so their names may go.
   LH_ASSIGN_OR_RETURN(const WorkFolder folder, WorkFolder::Make());
@@ -127,14 +141,15 @@ absl::StatusOr<nlohmann::ordered_json> Evaluate(const EvalArguments& arguments) 
   LH_ASSIGN_OR_RETURN(const ModelSource source, OpenModel(arguments.model));
   const TransformerShape& shape = source.config.shape;
   const bool documents = arguments.separate_documents.value_or(source.config.separate_documents);
-  absl::StatusOr<EvalData> opened = OpenEvalData(arguments, source, documents);
+  const int64_t context = arguments.context != 0 ? arguments.context : shape.context;
+  absl::StatusOr<EvalData> opened = OpenEvalData(arguments, source, context, documents);
   if (!opened.ok()) return ErrorOfDocuments(opened.status(), arguments, documents);
   const Dataset* const data = opened->tokens.get();
-  const int64_t context = arguments.context != 0 ? arguments.context : shape.context;
   int64_t tokens = data->tokens();
   if (arguments.tokens_max > 0) tokens = std::min(tokens, arguments.tokens_max + 1);
   // Neighbours share a token: it is the last target of one and the first input of the next.
-  const int64_t sequences = (tokens - 1) / context;
+  const int64_t stride = data->row() > 0 ? data->row() : context;
+  const int64_t sequences = data->row() > 0 ? tokens / stride : (tokens - 1) / stride;
   if (sequences < 1) {
     return absl::InvalidArgumentError(absl::StrCat(arguments.data, ": ", tokens,
                                                    " tokens are too few for a sequence of ",
@@ -144,27 +159,34 @@ absl::StatusOr<nlohmann::ordered_json> Evaluate(const EvalArguments& arguments) 
                       LanguageModel::Load(shape, *source.parameters, arguments.threads));
   const int64_t batch = std::max<int64_t>(1, kBatchTokens / context);
   double sum = 0;
+  int64_t targets = 0;
   for (int64_t first = 0; first < sequences; first += batch) {
     const int64_t count = std::min(batch, sequences - first);
     std::vector<int64_t> read(count * (context + 1));
     std::vector<int64_t> starts(documents ? count * context : 0);
+    std::vector<int64_t> mask(data->masked() ? count * context : 0);
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t at = (first + i) * context;
+      const int64_t at = (first + i) * stride;
       LH_RETURN_IF_ERROR(
           data->Read(at, absl::MakeSpan(read).subspan(i * (context + 1), context + 1)));
+      if (!mask.empty()) {
+        LH_RETURN_IF_ERROR(
+            data->ReadMask(at + 1, absl::MakeSpan(mask).subspan(i * context, context)));
+      }
       if (starts.empty()) continue;
       LH_RETURN_IF_ERROR(
           ReadDocumentStarts(*data, at, absl::MakeSpan(starts).subspan(i * context, context)));
     }
-    LH_ASSIGN_OR_RETURN(const double loss, model->LossSum(read, context, starts));
+    LH_ASSIGN_OR_RETURN(const double loss, model->LossSum(read, context, starts, mask));
     sum += loss;
+    targets += mask.empty() ? count * context : std::count(mask.begin(), mask.end(), 1);
   }
-  const double loss = sum / static_cast<double>(sequences * context);
+  const double loss = sum / static_cast<double>(targets);
   nlohmann::ordered_json result = {{"loss", loss}, {"perplexity", std::exp(loss)}};
   result["bits_per_byte"] = nullptr;
   if (opened->tokens_per_byte > 0)
     result["bits_per_byte"] = loss * opened->tokens_per_byte / std::numbers::ln2;
-  result["tokens"] = sequences * context;
+  result["tokens"] = targets;
   result["sequences"] = sequences;
   result["separate_documents"] = documents;
   return result;

@@ -246,7 +246,8 @@ absl::Status LanguageModel::Logits(
 }
 
 absl::StatusOr<double> LanguageModel::LossSum(absl::Span<const int64_t> tokens, int64_t context,
-                                              absl::Span<const int64_t> document_starts) {
+                                              absl::Span<const int64_t> document_starts,
+                                              absl::Span<const int64_t> loss_mask) {
   return CatchTorch("computing the loss", [&]() -> absl::StatusOr<double> {
     LH_RETURN_IF_ERROR(CheckTokens(tokens, shape().vocab));
     TransformerShape of_batch = shape();
@@ -257,6 +258,8 @@ absl::StatusOr<double> LanguageModel::LossSum(absl::Span<const int64_t> tokens, 
     Batch batch{all.narrow(1, 0, context), all.narrow(1, 1, context)};
     if (!document_starts.empty())
       batch.document_starts_BT = TensorOf(document_starts).view({-1, context});
+    if (!loss_mask.empty())
+      batch.loss_mask_BT = TensorOf(loss_mask).view({-1, context}).to(at::kBool);
     pass->Begin(batch, {.keep = FusedPass::Keep::kNothing});
     for (int unit = 0; unit < weights_->units(); ++unit) pass->Forward(unit, weights_->unit(unit));
     if (!std::isfinite(pass->loss_sum())) return NotFinite();

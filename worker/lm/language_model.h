@@ -38,9 +38,11 @@ class LanguageModel {
                       absl::Span<const int64_t> document_starts = {});
 
   // Returns the sum of the cross-entropy, in nats, over sequences of context + 1 tokens that follow
-  // each other in `tokens`. DATA_LOSS: it is not finite.
+  // each other in `tokens`. `loss_mask`: that of batch.h; empty: all targets count. DATA_LOSS: the
+  // sum is not finite.
   absl::StatusOr<double> LossSum(absl::Span<const int64_t> tokens, int64_t context,
-                                 absl::Span<const int64_t> document_starts = {});
+                                 absl::Span<const int64_t> document_starts = {},
+                                 absl::Span<const int64_t> loss_mask = {});
 
   // A sequence that grows. The model must outlive it.
   class Continuation {

@@ -52,24 +52,29 @@ CLI::App* AddCommand(CLI::App& app, const char* name, const char* about, std::st
 void AddEval(CLI::App& app, Options& options) {
   EvalArguments& arguments = options.eval;
   CLI::App* eval = AddCommand(app, "eval", "Loss, perplexity and bits per byte", arguments.model);
-  eval->add_option("--data", arguments.data, "Text, JSONL or token files; a folder or a pattern")
+  eval->add_option("--data", arguments.data,
+                   "Text, JSONL, chat or token files; a folder or a pattern")
       ->type_name("PATH")
       ->required();
   eval->add_option("--format", arguments.format,
-                   "text, jsonl, nanogpt, llmc or megatron (default: by name and content)")
+                   "text, jsonl, chat, nanogpt, llmc or megatron (default: by name and content)")
       ->type_name("FORMAT")
-      ->check(OneOf({"text", "jsonl", "nanogpt", "llmc", "megatron"}));
+      ->check(OneOf({"text", "jsonl", "chat", "nanogpt", "llmc", "megatron"}));
   eval->add_option(
           "--field", arguments.field,
           absl::StrCat("For JSONL: the field with the text (default: ", arguments.field, ")"))
       ->type_name("NAME");
   CLI::Option* const bytes = eval->add_flag(
       "--bytes", arguments.bytes, "Tokens of text are bytes, though the vocabulary is not 256");
-  eval->add_option("--tokenizer", arguments.tokenizer,
-                   "For text and JSONL: tokenizer.json, SentencePiece model, or a folder with one "
-                   "(default: the model's own)")
+  eval->add_option(
+          "--tokenizer", arguments.tokenizer,
+          "For text, JSONL and chat: tokenizer.json, SentencePiece model (not for chat), or "
+          "a folder with one (default: the model's own)")
       ->type_name("PATH")
       ->excludes(bytes);
+  eval->add_option("--chat-template", arguments.chat_template,
+                   "For chat: chat template (default: that of the tokenizer's folder)")
+      ->type_name("PATH");
   eval->add_option("--context", arguments.context,
                    "Tokens per sequence (default: the context of the model)")
       ->type_name("N")
@@ -95,7 +100,7 @@ void AddEval(CLI::App& app, Options& options) {
       ->type_name("TOKEN")
       ->check(TokenNumber());
   eval->add_option("--line-mib-max", arguments.line_mib_max,
-                   absl::StrCat("For JSONL: the longest line, in MiB (default: ",
+                   absl::StrCat("For JSONL and chat: the longest line, in MiB (default: ",
                                 arguments.line_mib_max, ")"))
       ->type_name("N")
       ->check(WholeNumber(1, kLineMibMax));

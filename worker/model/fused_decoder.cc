@@ -45,6 +45,15 @@ void CopyStarts(const at::Tensor& starts_BT, std::vector<int64_t>& out) {
   }
 }
 
+// Targets without a loss become negative, which the kernel leaves out.
+void LeaveOut(const at::Tensor& mask_BT, std::vector<int64_t>& targets) {
+  const at::Tensor mask = mask_BT.contiguous();
+  const bool* const counts = mask.const_data_ptr<bool>();
+  for (size_t i = 0; i < targets.size(); ++i) {
+    if (!counts[i]) targets[i] = kernels::kNoTarget;
+  }
+}
+
 // The slot of several gradients that are neighbours in memory.
 GradientSlot Together(GradientSlots& gradients, const UnitLayout& layout, int unit, int first,
                       int count) {
@@ -82,6 +91,11 @@ void FusedDecoder::Begin(const Batch& batch, const Options& options) {
   threads_ = at::get_num_threads();
   CopyTokens(batch.inputs_BT, shape_.vocab, inputs_);
   CopyTokens(batch.targets_BT, shape_.vocab, targets_);
+  if (batch.loss_mask_BT.defined()) {
+    TORCH_CHECK(batch.loss_mask_BT.sizes() == batch.targets_BT.sizes(),
+                "a loss mask is of another batch");
+    LeaveOut(batch.loss_mask_BT, targets_);
+  }
   if (batch.document_starts_BT.defined()) {
     TORCH_CHECK(batch.document_starts_BT.sizes() == batch.inputs_BT.sizes(),
                 "documents are of another batch");

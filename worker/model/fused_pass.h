@@ -53,8 +53,8 @@ class FusedPass {
   virtual void Begin(const Batch& batch, const Options& options) = 0;
   // Weights as for Model::Forward.
   virtual void Forward(int unit, absl::Span<const at::Tensor> weights) = 0;
-  // The sum of the cross-entropy over the batch's tokens, in nats. Valid after the last unit's
-  // forward.
+  // The sum of the cross-entropy over the targets that the batch counts, in nats. Valid after the
+  // last unit's forward.
   virtual double loss_sum() const = 0;
   virtual void Backward(int unit, absl::Span<const at::Tensor> weights,
                         GradientSlots& gradients) = 0;

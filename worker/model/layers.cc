@@ -24,6 +24,9 @@
 namespace longhaul {
 namespace {
 
+// In place of a target that does not count.
+constexpr int64_t kIgnoredTarget = -100;
+
 at::Tensor SwapHalves(const at::Tensor& x) {
   const auto halves = x.chunk(2, -1);
   return at::cat({halves[1], halves[0]}, -1);
@@ -126,9 +129,13 @@ at::Tensor SwiGlu(const at::Tensor& x_BTD, const at::Tensor& gate_FD, const at::
   return at::linear(at::silu(at::linear(x_BTD, gate_FD)) * at::linear(x_BTD, up_FD), down_DF);
 }
 
-at::Tensor CrossEntropySum(const at::Tensor& logits_BTV, const at::Tensor& targets_BT) {
-  return at::cross_entropy_loss(logits_BTV.flatten(0, 1), targets_BT.flatten(), /*weight=*/{},
-                                at::Reduction::Sum);
+at::Tensor CrossEntropySum(const at::Tensor& logits_BTV, const at::Tensor& targets_BT,
+                           const at::Tensor& mask_BT) {
+  at::Tensor targets_N = targets_BT.flatten();
+  if (mask_BT.defined())
+    targets_N = targets_N.masked_fill(mask_BT.flatten().logical_not(), kIgnoredTarget);
+  return at::cross_entropy_loss(logits_BTV.flatten(0, 1), targets_N, /*weight=*/{},
+                                at::Reduction::Sum, kIgnoredTarget);
 }
 
 }  // namespace longhaul

@@ -38,7 +38,9 @@ at::Tensor CausalAttention(const at::Tensor& q_BHTW, const at::Tensor& k_BKTW,
 at::Tensor SwiGlu(const at::Tensor& x_BTD, const at::Tensor& gate_FD, const at::Tensor& up_FD,
                   const at::Tensor& down_DF);
 
-// The sum of the cross-entropy of float32 logits over all tokens, in nats.
-at::Tensor CrossEntropySum(const at::Tensor& logits_BTV, const at::Tensor& targets_BT);
+// The sum of the cross-entropy of float32 logits over the targets that `mask` (bool) counts, in
+// nats. The others have no gradient. Undefined: all count.
+at::Tensor CrossEntropySum(const at::Tensor& logits_BTV, const at::Tensor& targets_BT,
+                           const at::Tensor& mask_BT = {});
 
 }  // namespace longhaul

@@ -3,9 +3,9 @@
 // weights of one unit at a time.
 //
 // Units run in the order of the layout. The first reads the batch's inputs, every other one the
-// output of the unit before it, and the last also the batch's targets. Implementations:
-// TransformerLm; in tests BigramModel. Immutable, so thread-safe. Forward is differentiable by
-// autograd, and throws c10::Error as torch does; the engine converts it.
+// output of the unit before it, and the last also the batch's targets and its loss mask.
+// Implementations: TransformerLm; in tests BigramModel. Immutable, so thread-safe. Forward is
+// differentiable by autograd, and throws c10::Error as torch does; the engine converts it.
 #pragma once
 
 #include <memory>
@@ -26,6 +26,8 @@ struct Batch {
   // DocumentMask (layers.h) of it, which all blocks share with autograd. FusedPass does not read
   // it.
   at::Tensor mask_B1TT;
+  // The targets on which the loss is, bool. Undefined: all.
+  at::Tensor loss_mask_BT;
 };
 
 struct TensorRef {
@@ -50,8 +52,8 @@ class Model {
   virtual std::vector<TensorRef> Borrowed(int unit) const = 0;
   // `weights`: the unit's own tensors in the order of its layout, then the borrowed ones. Matrices
   // have the type to compute in, vectors are float32. `x` is the output of the previous unit; the
-  // first unit ignores it. The last unit returns the sum of the cross-entropy over all tokens of
-  // the batch, in nats, a float32 scalar.
+  // first unit ignores it. The last unit returns the sum of the cross-entropy over the targets
+  // that the batch counts, in nats, a float32 scalar.
   virtual at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                              const Batch& batch) const = 0;
   // The same units in hand-written kernels (worker/model/fused_pass.h), computing in kFloat or

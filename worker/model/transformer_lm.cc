@@ -61,7 +61,7 @@ at::Tensor TransformerLm::Forward(int unit, absl::Span<const at::Tensor> weights
     case UnitKind::kEmbedding:
       return at::embedding(weights[0], batch.inputs_BT);
     case UnitKind::kHead:
-      return Head(weights, x, batch.targets_BT);
+      return Head(weights, x, batch);
     default:
       TORCH_CHECK(batch.mask_B1TT.defined() == batch.document_starts_BT.defined(),
                   "a batch with documents has their mask");
@@ -103,10 +103,12 @@ at::Tensor TransformerLm::Attention(absl::Span<const at::Tensor> weights, const 
 }
 
 at::Tensor TransformerLm::Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
-                               const at::Tensor& targets_BT) const {
+                               const Batch& batch) const {
   const at::Tensor normed_BTD = RmsNorm(x_BTD, weights[0], shape_.norm_eps);
-  if (kernels_ != nullptr) return HeadLossSum(normed_BTD, weights[1], targets_BT);
-  return CrossEntropySum(at::linear(normed_BTD, weights[1]).to(at::kFloat), targets_BT);
+  if (kernels_ != nullptr)
+    return HeadLossSum(normed_BTD, weights[1], batch.targets_BT, kLogitsMax, batch.loss_mask_BT);
+  return CrossEntropySum(at::linear(normed_BTD, weights[1]).to(at::kFloat), batch.targets_BT,
+                         batch.loss_mask_BT);
 }
 
 }  // namespace longhaul

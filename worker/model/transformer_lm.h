@@ -40,7 +40,7 @@ class TransformerLm : public Model {
                        const at::Tensor& mask_B1TT) const;
   at::Tensor Rotated(const at::Tensor& x_BHTW) const;
   at::Tensor Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
-                  const at::Tensor& targets_BT) const;
+                  const Batch& batch) const;
 
   TransformerShape shape_;
   ModelLayout layout_;

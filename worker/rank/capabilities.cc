@@ -36,6 +36,7 @@ constexpr const char* kAnywhere[] = {
     capability::kOffloadParameters,
     "data:jsonl",
     "data:megatron",
+    "data:chat",
     capability::kDataMixture,
     capability::kDataLlmc,
     capability::kDataSentencepiece,

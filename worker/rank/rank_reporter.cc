@@ -119,6 +119,7 @@ void RankReporter::Flush() {
   out->set_weights_nmse(progress.weights_nmse);
   out->set_gradients_nmse(progress.gradients_nmse);
   out->set_skipped_steps(progress.skipped_steps);
+  out->set_target_tokens(progress.target_tokens);
   out->set_learning_rate(progress.learning_rate);
   out->set_gradient_norm(progress.gradient_norm);
   out->set_tokens_per_second_with_evaluation(progress.tokens_per_second_with_evaluation);

@@ -30,17 +30,18 @@ std::string ModelFolder(const ReplicaOptions& options) {
   return PathBelow(options.data_dir, options.spec.model().hf().path());
 }
 
+std::string TokenizerPath(const std::string& tokenizer, const ReplicaOptions& options) {
+  if (tokenizer == kModelTokenizer) return ModelFolder(options);
+  return tokenizer == kByteTokenizer ? "" : PathBelow(options.data_dir, tokenizer);
+}
+
 // `Documents`: TextSource or JsonlSource.
 template <typename Documents>
 SourceOptions DocumentsOf(SourceKind kind, const Documents& of, const ReplicaOptions& options) {
   SourceOptions source{.kind = kind,
                        .path = PathBelow(options.data_dir, of.path()),
+                       .tokenizer = TokenizerPath(of.tokenizer(), options),
                        .control_tokens = of.control_tokens()};
-  if (of.tokenizer() == kModelTokenizer) {
-    source.tokenizer = ModelFolder(options);
-  } else if (of.tokenizer() != kByteTokenizer) {
-    source.tokenizer = PathBelow(options.data_dir, of.tokenizer());
-  }
   if (of.has_eos()) source.eos = of.eos();
   if (of.has_bos()) source.bos = of.bos();
   return source;
@@ -51,6 +52,16 @@ SourceOptions SourceOf(const v1::WeightedSource& of, const ReplicaOptions& optio
   if (of.has_text()) {
     SourceOptions source = DocumentsOf(SourceKind::kText, of.text(), options);
     source.as_is = of.text().as_is();
+    return source;
+  }
+  if (of.has_chat()) {
+    SourceOptions source{.kind = SourceKind::kChat,
+                         .path = PathBelow(folder, of.chat().path()),
+                         .tokenizer = TokenizerPath(of.chat().tokenizer(), options),
+                         .chat_template = PathBelow(folder, of.chat().chat_template()),
+                         .pack = of.chat().pack()};
+    if (of.chat().line_mib_max() > 0)
+      source.line_bytes_max = int64_t{of.chat().line_mib_max()} << 20;
     return source;
   }
   if (of.has_megatron()) {
@@ -240,23 +251,30 @@ absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
   return std::make_shared<const HfInitialParameters>(*std::move(parameters));
 }
 
-// Sites with other tokenizers would train one model on numbers that mean other texts.
+// Sites with other tokenizers or chat templates would train one model on numbers that mean other
+// texts.
 absl::Status CheckModelTokenizer(const ReplicaOptions& options) {
   const v1::DataSpec& data = options.spec.data();
-  if (data.model_tokenizer().empty()) return absl::OkStatus();
   const std::vector<DataSource> sources = DataSourcesOf(data, options.pool);
-  if (std::none_of(sources.begin(), sources.end(), [](const DataSource& of) {
-        return of.source.text().tokenizer() == kModelTokenizer ||
-               of.source.jsonl().tokenizer() == kModelTokenizer;
-      }))
-    return absl::OkStatus();
-  const absl::StatusOr<std::string> here = DigestOfTokenizer(ModelFolder(options));
-  if (!here.ok()) return MarkTokenizer(here.status());
-  if (*here == data.model_tokenizer()) return absl::OkStatus();
-  return MarkTokenizer(absl::FailedPreconditionError(
-      absl::StrCat(ModelFolder(options),
-                   ": its tokenizer, or the end token that it declares, is not that of the folder "
-                   "with which the job was submitted")));
+  const auto compare = [&](const std::string& submitted, bool (*reads)(const v1::WeightedSource&),
+                           absl::StatusOr<std::string> (*digest_of)(const std::string&),
+                           absl::string_view what) {
+    if (submitted.empty() || std::none_of(sources.begin(), sources.end(),
+                                          [&](const DataSource& of) { return reads(of.source); }))
+      return absl::OkStatus();
+    const absl::StatusOr<std::string> here = digest_of(ModelFolder(options));
+    if (!here.ok()) return MarkTokenizer(here.status());
+    if (*here == submitted) return absl::OkStatus();
+    return MarkTokenizer(absl::FailedPreconditionError(
+        absl::StrCat(ModelFolder(options), ": its ", what,
+                     " is not that of the folder with which the job was submitted")));
+  };
+  LH_RETURN_IF_ERROR(compare(
+      data.model_tokenizer(),
+      [](const v1::WeightedSource& of) { return TokenizerOfSource(of) == kModelTokenizer; },
+      &DigestOfTokenizer, "tokenizer, or the end token that it declares,"));
+  return compare(data.model_chat_template(), &ReadsModelTemplate, &DigestOfChatTemplate,
+                 "chat template, or a special token that it names,");
 }
 
 }  // namespace

@@ -55,10 +55,12 @@ struct InPoolTraffic {
 };
 
 struct StepStats {
-  // Mean cross-entropy over the pool's tokens of this step, nats a token.
+  // Mean cross-entropy over the pool's targets of this step on which the loss is, nats a token.
   double loss = 0;
   // Of the whole pool.
   int64_t tokens = 0;
+  // Those of them on which the loss is, if it is not on all. Otherwise 0.
+  int64_t target_tokens = 0;
   // L2 norm before clipping.
   double gradient_norm = 0;
   double learning_rate = 0;
@@ -74,7 +76,8 @@ struct StepStats {
 };
 
 struct EvalStats {
-  // Mean cross-entropy over held-out tokens of the whole pool, nats a token.
+  // Mean cross-entropy over held-out tokens of the whole pool, nats a token: over `tokens`, those
+  // on which the loss is.
   double loss = 0;
   int64_t tokens = 0;
   // All measurements by name, `loss` included.

@@ -8,6 +8,7 @@ void ProgressMeter::Stepped(int64_t step, const StepStats& stats, bool beside) {
     ++progress_.skipped_steps;
   } else {
     progress_.tokens += stats.tokens;
+    progress_.target_tokens += stats.target_tokens;
     if (beside) tokens_beside_ += stats.tokens;
   }
   progress_.train_loss = stats.loss;

@@ -22,6 +22,8 @@ struct Progress {
   bool merged = false;
   // Of the steps that were not skipped.
   int64_t tokens = 0;
+  // Those of them on which the loss was, if it was not on all. Otherwise 0.
+  int64_t target_tokens = 0;
   // Steps that changed nothing because their gradient was not finite.
   int64_t skipped_steps = 0;
   // Of the newest step.

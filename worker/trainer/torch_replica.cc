@@ -1,5 +1,6 @@
 #include "worker/trainer/torch_replica.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -29,23 +30,22 @@
 namespace longhaul {
 namespace {
 
-struct OpenedData {
-  std::unique_ptr<BatchSource> batches;
-  // By source.
-  std::vector<DataFacts> facts;
-};
-
-absl::StatusOr<OpenedData> OpenData(const TorchReplica::Options& options) {
-  OpenedData opened;
+absl::StatusOr<TorchReplica::OpenedData> OpenData(const TorchReplica::Options& options) {
+  TorchReplica::OpenedData opened;
   std::vector<WeightedSource> sources = options.sources;
   if (sources.empty()) sources.push_back({.source = {.path = options.data_path}});
   std::vector<std::unique_ptr<Dataset>> datasets;
   std::vector<ExamplePlan::Source> planned;
   for (auto& [source, weight] : sources) {
     source.documents = options.separate_documents;
+    source.row_tokens = options.shape.context + 1;
     LH_ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset,
                         OpenSource(source, options.shape.vocab, options.token_work));
-    planned.push_back({.name = source.path, .tokens = dataset->tokens(), .weight = weight});
+    planned.push_back({.name = source.path,
+                       .tokens = dataset->tokens(),
+                       .weight = weight,
+                       .row = dataset->row()});
+    opened.masked = opened.masked || dataset->masked();
     LH_ASSIGN_OR_RETURN(const uint64_t sample, SampleOf(*dataset));
     opened.facts.push_back({.path = source.path, .tokens = dataset->tokens(), .sample = sample});
     datasets.push_back(std::move(dataset));
@@ -66,6 +66,8 @@ absl::StatusOr<OpenedData> OpenData(const TorchReplica::Options& options) {
                                        .separate_documents = options.separate_documents};
   opened.batches = std::make_unique<PrefetchedBatches>(
       std::make_unique<TokenBatches>(share, std::move(datasets), plan), options.patience);
+  LH_ASSIGN_OR_RETURN(opened.held_out_targets,
+                      opened.batches->HeldOutTargets(options.eval_batches));
   return opened;
 }
 
@@ -92,9 +94,8 @@ InPoolTraffic TrafficOf(const ReceivedBytes& received) {
 }
 
 TokenBatch TokensOf(const ExampleBatch& batch, int64_t context) {
-  TokenBatch tokens{batch.examples, context, batch.tensors[0].values};
-  if (batch.tensors.size() > 1) tokens.document_starts = batch.tensors[1].values;
-  return tokens;
+  return {batch.examples, context, batch.Values("tokens"), batch.Values("document_starts"),
+          batch.Values("loss_mask")};
 }
 
 absl::StatusOr<at::Device> OpenDevice(const TorchReplica::Options& options) {
@@ -187,18 +188,19 @@ absl::StatusOr<std::unique_ptr<TorchReplica>> TorchReplica::Create(const Options
   LH_ASSIGN_OR_RETURN(OpenedData data, OpenData(options));
   LH_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, MakeEngine(options));
   std::unique_ptr<TorchReplica> replica(
-      new TorchReplica(options, std::move(data.batches), std::move(data.facts), std::move(engine)));
+      new TorchReplica(options, std::move(data), std::move(engine)));
   LH_RETURN_IF_ERROR(replica->CompareData());
   if (options.evaluation_beside.evaluations > 0)
     LH_RETURN_IF_ERROR(replica->PrepareEvaluationBeside());
   return replica;
 }
 
-TorchReplica::TorchReplica(const Options& options, std::unique_ptr<BatchSource> batches,
-                           std::vector<DataFacts> data, std::unique_ptr<Engine> engine)
+TorchReplica::TorchReplica(const Options& options, OpenedData data, std::unique_ptr<Engine> engine)
     : options_(options),
-      batches_(std::move(batches)),
-      data_(std::move(data)),
+      batches_(std::move(data.batches)),
+      data_(std::move(data.facts)),
+      held_out_targets_(data.held_out_targets),
+      masked_(data.masked),
       engine_(std::move(engine)) {}
 
 TorchReplica::~TorchReplica() = default;
@@ -211,6 +213,7 @@ std::string TorchReplica::Describe() const {
   std::string line = DescribeOptimizer(options_.optimizer, layout(), on_cpu);
   if (options_.cuda_graphs) absl::StrAppend(&line, "; CUDA graphs");
   if (options_.separate_documents) absl::StrAppend(&line, "; attention keeps to documents");
+  if (masked_) absl::StrAppend(&line, "; the loss is on what the assistant wrote");
   if (const UpdateSchedule* schedule = engine_->schedule(); schedule != nullptr) {
     absl::StrAppend(&line, "; offloaded: ", schedule->Describe(), ", ",
                     engine_->state_bytes().host >> 20, " MiB of each rank in host memory",
@@ -229,14 +232,14 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
   const auto start = std::chrono::steady_clock::now();
   LH_ASSIGN_OR_RETURN(const ExampleBatch batch, batches_->Take(step));
   batches_->Prepare(step + 1);
-  const int64_t pool_tokens = options_.batch * options_.shape.context;
   const double learning_rate = options_.learning_rate.At(step);
   LH_ASSIGN_OR_RETURN(
       const StepResult result,
-      engine_->Step(TokensOf(batch, options_.shape.context), pool_tokens, learning_rate));
+      engine_->Step(TokensOf(batch, options_.shape.context), batch.pool_targets, learning_rate));
   return StepStats{
-      .loss = result.loss_sum / static_cast<double>(pool_tokens),
-      .tokens = pool_tokens,
+      .loss = result.loss_sum / static_cast<double>(std::max<int64_t>(1, batch.pool_targets)),
+      .tokens = options_.batch * options_.shape.context,
+      .target_tokens = masked_ ? batch.pool_targets : 0,
       .gradient_norm = result.gradient_norm,
       .learning_rate = learning_rate,
       .skipped = result.skipped,
@@ -351,7 +354,7 @@ absl::StatusOr<EvalStats> TorchReplica::Evaluate() {
 
 // Of the batches' sums over all ranks.
 EvalStats TorchReplica::StatsOf(absl::Span<const double> loss_sums) const {
-  const int64_t tokens = options_.eval_batches * options_.batch * options_.shape.context;
+  const int64_t tokens = std::max<int64_t>(1, held_out_targets_);
   const double sum = std::accumulate(loss_sums.begin(), loss_sums.end(), 0.0);
   const double loss = sum / static_cast<double>(tokens);
   return EvalStats{

@@ -133,6 +133,16 @@ class TorchReplica : public Replica {
     Patience patience = absl::Minutes(5);
   };
 
+  struct OpenedData {
+    std::unique_ptr<BatchSource> batches;
+    // By source.
+    std::vector<DataFacts> facts;
+    // On how many targets of the held-out batches the loss is.
+    int64_t held_out_targets = 0;
+    // The loss is not on all targets.
+    bool masked = false;
+  };
+
   // Makes a replica that has the initial parameters. Collective, blocks. Errors: those of
   // OpenSource, and
   //   INVALID_ARGUMENT     an impossible shape
@@ -172,13 +182,15 @@ class TorchReplica : public Replica {
   absl::Status CompareData();
   absl::Status PrepareEvaluationBeside();
   EvalStats StatsOf(absl::Span<const double> loss_sums) const;
-  TorchReplica(const Options& options, std::unique_ptr<BatchSource> batches,
-               std::vector<DataFacts> data, std::unique_ptr<Engine> engine);
+  TorchReplica(const Options& options, OpenedData data, std::unique_ptr<Engine> engine);
 
   Options options_;
   std::unique_ptr<BatchSource> batches_;
   // By source.
   const std::vector<DataFacts> data_;
+  // See OpenedData.
+  const int64_t held_out_targets_;
+  const bool masked_;
   std::unique_ptr<Engine> engine_;
   // The memory that evaluation beside training takes.
   int64_t evaluation_bytes_ = 0;

@@ -164,8 +164,8 @@ def wrong_field(place, field, names):
     """The error of a row without text in its field."""
     for chat in CHAT_FIELDS:
         if all(name in names for name in chat):
-            return Failure(f"{place}: has no field '{field}' but {' and '.join(map(repr, chat))}: it is chat. Write each conversation as the text that the "
-                           f"model's chat template makes of it (apply_chat_template of transformers, tokenize=False), into the field '{field}'")
+            return Failure(f"{place}: has no field '{field}' but {' and '.join(map(repr, chat))}: it is chat. Jobs read such rows as data.chat "
+                           f"('messages' or 'conversations'); this tool reads text, in the field '{field}'")
     return Failure(f"{place}: has no field '{field}'" + (f"; it has {', '.join(list(names)[:8])}" if names else ""))
 
 
@@ -633,11 +633,12 @@ class Pipe:
         self.say(struct.pack("<IIi", self.READY, max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0) + 1, -1 if eos is None else eos))
         with contextlib.suppress(EOFError, BrokenPipeError):
             while True:
-                word = self.word(1 << 32)
-                if word == self.CONTROL:
-                    self.say(self.control(tokenizer))
-                else:
-                    self.say(self.decoded(tokenizer) if word == self.DECODE else self.encoded(tokenizer, word))
+                self.say(self.answer(tokenizer, self.word(1 << 32)))
+
+    def answer(self, tokenizer, word):
+        if word == self.CONTROL:
+            return self.control(tokenizer)
+        return self.decoded(tokenizer) if word == self.DECODE else self.encoded(tokenizer, word)
 
     def encoded(self, tokenizer, count):
         if count > self.TEXTS_MAX:
@@ -716,6 +717,8 @@ def main(arguments=None):
     parser.add_argument("--pipe", action="store_true", help="encode and decode for the program that started it")
     parser.add_argument("--no-special-tokens", action="store_true", help="with --pipe: add no special tokens to a text, as in training data")
     parser.add_argument("--control-tokens", action="store_true", help="control tokens that a text spells out become these tokens (default: they stay text)")
+    parser.add_argument("--chat", action="store_true", help="with --pipe: also render rows of chat, through the chat template of the tokenizer's folder")
+    parser.add_argument("--chat-template", metavar="FILE", help="with --chat: the chat template in place of the folder's")
     parser.add_argument("--threads", type=int, help="threads of the encoding (default: all cores)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     try:
@@ -724,6 +727,8 @@ def main(arguments=None):
             parser.error("give PATH and --out PREFIX")
         if options.pipe and (options.inputs or options.out):
             parser.error("--pipe goes without PATH and --out")
+        if options.chat and not options.pipe or options.chat_template is not None and not options.chat:
+            parser.error("--chat goes with --pipe, --chat-template with --chat")
         if options.no_special_tokens and not options.pipe:
             parser.error("--no-special-tokens: files of tokens never have them; it counts with --pipe")
     except SystemExit as end:
@@ -737,6 +742,9 @@ def main(arguments=None):
     if options.threads is not None:
         os.environ["RAYON_NUM_THREADS"] = str(options.threads)
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    if options.chat:
+        from longhaul import chat
+        return chat.serve(options.tokenizer, options.chat_template)
     if options.pipe:
         return serve(options.tokenizer, not options.no_special_tokens, options.control_tokens)
     try:

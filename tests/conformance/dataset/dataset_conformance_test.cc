@@ -3,6 +3,8 @@
 #include <fstream>
 
 #include "tests/conformance/dataset/dataset_suite.h"
+#include "worker/data/chat_rows.h"
+#include "worker/data/megatron_writer.h"
 #include "worker/data/source.h"
 
 namespace longhaul {
@@ -81,9 +83,29 @@ std::unique_ptr<Dataset> MakeMegatron() {
       .value();
 }
 
+// Rows of 25 tokens, in which conversations of 10 and 15 begin.
+std::unique_ptr<Dataset> MakeChat() {
+  const std::string prefix = testing::TempDir() + "/dataset_conformance_chat";
+  const auto writer = MegatronWriter::Create(prefix, 256).value();
+  std::string mask;
+  for (int64_t i = 0; i < DatasetSuite::kTokens; ++i) {
+    const int32_t token = static_cast<int32_t>(DatasetSuite::Token(i));
+    EXPECT_TRUE(writer->Append({token}).ok());
+    if (i % 25 == 24) {
+      EXPECT_TRUE(writer->EndDocument().ok());
+    }
+    mask.push_back(i % 25 == 0 || i % 25 == 10 ? kChatBegins : kChatCounts);
+  }
+  EXPECT_TRUE(writer->Finish().ok());
+  mask.append(sizeof(ChatCounts), '\0');
+  Write("dataset_conformance_chat.mask", mask);
+  return ChatRows::Open(prefix, 25, 256).value();
+}
+
 INSTANTIATE_TEST_SUITE_P(Text, DatasetSuite, testing::Values(MakeText, MakeTextFolder));
 INSTANTIATE_TEST_SUITE_P(TokenFile, DatasetSuite,
                          testing::Values(MakeNanoGpt, MakeMarked, MakeLlmc, MakeMegatron));
+INSTANTIATE_TEST_SUITE_P(Chat, DatasetSuite, testing::Values(MakeChat));
 
 }  // namespace
 }  // namespace longhaul

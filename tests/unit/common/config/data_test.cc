@@ -269,6 +269,49 @@ TEST(DataTest, ChecksWidthAndControlTokens) {
               ElementsAre("data.jsonl.control_tokens"));
 }
 
+TEST(DataTest, ChatIsRenderedByATokenizerJson) {
+  EXPECT_THAT(DataFaults("{chat: {path: x, tokenizer: /m}}"), IsEmpty());
+  EXPECT_THAT(DataFaults("{chat: {path: x, tokenizer: /m, chat_template: t.jinja, pack: true, "
+                         "line_mib_max: 256}, separate_documents: true}"),
+              IsEmpty());
+  EXPECT_THAT(DataFaults("{chat: {path: x}}"), ElementsAre("data.chat.tokenizer"));
+  for (const char* const tokenizer : {"bytes", "m.model", "a/tokenizer.model"}) {
+    EXPECT_THAT(DataFaults(absl::StrCat("{chat: {path: x, tokenizer: ", tokenizer, "}}")),
+                ElementsAre("data.chat.tokenizer"));
+  }
+  EXPECT_THAT(DataFaults("{chat: {tokenizer: /m}}"), ElementsAre("data.chat.path"));
+  EXPECT_THAT(DataFaults("{chat: {path: a.parquet, tokenizer: /m}}"),
+              ElementsAre("data.chat.path"));
+  EXPECT_THAT(DataFaults("{chat: {path: x, tokenizer: /m, pack: true}}"),
+              ElementsAre("data.chat.pack"));
+  EXPECT_THAT(DataFaults("{chat: {path: x, tokenizer: /m, line_mib_max: 257}}"),
+              ElementsAre("data.chat.line_mib_max"));
+  EXPECT_THAT(DataFaults("{chat: {path: x, tokenizer: /m}, model_chat_template: x}"),
+              ElementsAre("data.model_chat_template"));
+  // Its vocabulary is that of the tokenizer, also below 256.
+  v1::JobSpec spec = WithData("{chat: {path: x, tokenizer: /m}}");
+  spec.mutable_model()->mutable_transformer()->set_vocab(200);
+  EXPECT_TRUE(ResolveJobSpec(spec).ok());
+}
+
+TEST(DataTest, ChatIsASourceLikeOthers) {
+  v1::JobSpec spec = WithData(
+      "{mixture: {sources: [{chat: {path: x}}, {chat: {path: y, tokenizer: model, chat_template: "
+      "t}}, {text: {path: z}}]}, pools: [{pool: a, chat: {path: x, tokenizer: /m}}]}");
+  spec.mutable_model()->mutable_hf()->set_path("/base");
+  FillTokenizers(spec);
+  const absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec);
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_THAT(NeedsOf(resolved->spec),
+              testing::IsSupersetOf({"data:chat", "data:hf-tokenizer", "data:named-tokenizer"}));
+  const std::vector<DataSource> sources = AllDataSources(spec.data());
+  ASSERT_THAT(sources, SizeIs(4));
+  EXPECT_EQ(sources[0].field, "data.mixture.sources[0].chat");
+  EXPECT_EQ(sources[3].field, "data.pools[0].chat");
+  EXPECT_TRUE(ReadsModelTemplate(sources[0].source));
+  for (const int other : {1, 2, 3}) EXPECT_FALSE(ReadsModelTemplate(sources[other].source));
+}
+
 TEST(DataTest, NeedsNameEverythingThatAnOlderWorkerWouldNotSee) {
   const auto needs = [](const std::string& data) {
     return NeedsOf(ResolveJobSpec(WithData(data)).value().spec);
@@ -294,6 +337,9 @@ TEST(DataTest, NeedsNameEverythingThatAnOlderWorkerWouldNotSee) {
   EXPECT_THAT(needs("{tokens: {path: x, width: 16}}"), Not(Contains("data:width")));
   EXPECT_THAT(needs("{jsonl: {path: x, tokenizer: m.json, control_tokens: true}}"),
               Contains("data:control-tokens"));
+  EXPECT_THAT(needs("{chat: {path: x, tokenizer: /m}}"),
+              testing::AllOf(testing::IsSupersetOf({"data:chat", "data:hf-tokenizer"}),
+                             Not(Contains("data:sentencepiece"))));
   EXPECT_THAT(needs("{text: {path: x}, separate_documents: true}"),
               Contains("data:separate-documents"));
   EXPECT_THAT(needs("{text: {path: x}, pools: [{pool: a, megatron: {prefix: y}}]}"),

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/config/data_sources.h"
 #include "common/config/job_spec.h"
 #include "common/config/load.h"
 #include "gtest/gtest.h"
@@ -20,8 +21,12 @@ TEST(ExamplesTest, EveryExampleResolvesWithoutWarnings) {
     text << file.rdbuf();
     auto spec = ParseJobSpec(text.str());
     ASSERT_TRUE(spec.ok()) << entry.path() << ": " << spec.status();
-    // The shape normally comes from the model's folder, which does not exist here.
-    if (spec->model().has_hf()) spec->mutable_model()->mutable_transformer()->set_size("35m");
+    // Shape and tokenizer normally come from the model's folder, which does not exist here.
+    if (spec->model().has_hf()) {
+      spec->mutable_model()->mutable_transformer()->set_size("35m");
+      FillTokenizers(*spec);
+      spec->mutable_data()->set_model_tokenizer(std::string(64, 'a'));
+    }
     const auto job = ResolveJobSpec(*spec);
     ASSERT_TRUE(job.ok()) << entry.path() << ": " << job.status();
     EXPECT_TRUE(job->warnings.empty()) << entry.path() << ": " << job->warnings.front();

@@ -57,6 +57,37 @@ TEST_F(HfTokenizerTest, MalformedFilesAreErrorsWithTheirNames) {
   EXPECT_THAT(End(), HasSubstr("generation_config.json: eos_token_id"));
 }
 
+TEST_F(HfTokenizerTest, TheDigestOfAChatTemplateIsThatOfWhatRenders) {
+  const auto digest = [&] {
+    const auto found = DigestOfChatTemplate(dir_.Join(""));
+    return found.ok() ? *found : std::string(found.status().message());
+  };
+  EXPECT_TRUE(absl::IsNotFound(DigestOfChatTemplate(dir_.Join("")).status()));
+  Write("tokenizer_config.json", R"({"chat_template": null, "eos_token": "x"})");
+  EXPECT_THAT(digest(), HasSubstr("has no chat template"));
+  Write("tokenizer_config.json", R"({"chat_template": "a", "eos_token": "x"})");
+  const std::string first = digest();
+  EXPECT_EQ(first.size(), 64u);
+  // Neither its layout nor what does not render.
+  Write("tokenizer_config.json",
+        R"({"model_max_length": 3, "eos_token": "x",   "chat_template": "a"})");
+  EXPECT_EQ(digest(), first);
+  Write("tokenizer_config.json", R"({"chat_template": "a", "eos_token": "y"})");
+  EXPECT_NE(digest(), first);
+  Write("tokenizer_config.json", R"({"chat_template": "b", "eos_token": "x"})");
+  const std::string second = digest();
+  EXPECT_NE(second, first);
+  Write("special_tokens_map.json", R"({"bos_token": "z"})");
+  EXPECT_NE(digest(), second);
+  // The file of its own counts before the other.
+  Write("chat_template.jinja", "a");
+  const std::string own = digest();
+  Write("tokenizer_config.json", R"({"chat_template": "c", "eos_token": "x"})");
+  EXPECT_EQ(digest(), own);
+  Write("tokenizer_config.json", "[");
+  EXPECT_THAT(digest(), HasSubstr("tokenizer_config.json: "));
+}
+
 TEST_F(HfTokenizerTest, TheDigestIsThatOfWhatMakesTokens) {
   EXPECT_THAT(Digest(), HasSubstr("neither tokenizer.json nor tokenizer.model"));
   Write("tokenizer.model", "a");

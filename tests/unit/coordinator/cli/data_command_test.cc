@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "cli_runner.h"
+#include "tests/testing/fake_chat_renderer.h"
 #include "tests/testing/temp_dir.h"
 
 namespace longhaul::cli {
@@ -76,6 +77,26 @@ TEST_F(DataCommandTest, SaysThatAFileIsSomethingElse) {
   const std::string rows = Write("rows", "{\"text\": \"a\"}\n{\"text\": \"b\"}\n");
   EXPECT_EQ(run_({"data", "check", rows, "--format", "text"}).exit, 1);
   EXPECT_EQ(run_({"data", "check", rows, "--format", "text", "--as-is"}).exit, 0);
+}
+
+TEST_F(DataCommandTest, ShowsOnHowMuchOfAChatTheLossIs) {
+  const FakeChatRenderer renderer;
+  const std::string path = Write("chat.jsonl", "abCD\nnone\n");
+  const CliResult table =
+      run_({"data", "check", path, "--format", "chat", "--tokenizer", renderer.model()});
+  EXPECT_EQ(table.exit, 0) << table.out;
+  EXPECT_THAT(table.out, HasSubstr(path + ": the loss is on 2 of 8 tokens (25.0%), those of the "
+                                          "assistant; the longest conversation has 4 tokens; 1 "
+                                          "conversation has no such token: jobs leave them out"));
+  const Json file = run_({"data", "check", path, "--format", "chat", "--tokenizer",
+                          renderer.model(), "-o", "json"})
+                        .envelope()["data"]["files"][0];
+  EXPECT_EQ(file["format"], "chat");
+  EXPECT_EQ(file["chat"]["target_tokens"], 2);
+  EXPECT_EQ(file["chat"]["without_targets"], 1);
+  const CliResult without = run_({"data", "check", path, "--format", "chat"});
+  EXPECT_EQ(without.exit, 4);
+  EXPECT_THAT(without.err, HasSubstr("is chat: give --tokenizer"));
 }
 
 TEST_F(DataCommandTest, TakesTheWidthOfIds) {

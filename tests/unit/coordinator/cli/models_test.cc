@@ -62,6 +62,36 @@ TEST_F(ModelsTest, SubmitTakesShapeAndTokenizerFromTheFolder) {
   EXPECT_EQ(sent.positions(), 4096);
 }
 
+TEST_F(ModelsTest, SubmitOfChatTakesTheChatTemplateOfTheFolder) {
+  std::ofstream(folder_.path() + "/config.json") << kConfig;
+  std::ofstream(folder_.path() + "/tokenizer.json") << "{}";
+  v1::DataSpec data;
+  fake_.submit = [&](const v1::SubmitJobRequest& request, v1::SubmitJobResponse* response) {
+    data = request.spec().data();
+    *response->mutable_job()->mutable_spec() = request.spec();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  const std::string folder = "model.hf.path=" + folder_.path();
+  const std::string chat = "data={chat: {path: x}}";
+  const CliResult without = Submit({folder, chat});
+  EXPECT_EQ(without.exit, 4);
+  EXPECT_THAT(without.err,
+              testing::AllOf(HasSubstr("data.chat: "), HasSubstr("has no chat template"),
+                             HasSubstr("data.chat.chat_template")));
+  EXPECT_EQ(Submit({folder, chat, "data.chat.chat_template=own.jinja"}).exit, 0);
+  EXPECT_EQ(data.model_chat_template(), "");
+  std::ofstream(folder_.path() + "/chat_template.jinja") << "{{ messages }}";
+  const CliResult result = Submit({folder, chat});
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(data.chat().tokenizer(), "model");
+  EXPECT_EQ(data.model_chat_template().size(), 64u);
+  const CliResult other =
+      Submit({folder, chat, "data.model_chat_template=" + std::string(64, '0')});
+  EXPECT_EQ(other.exit, 4);
+  EXPECT_THAT(other.err, HasSubstr("data.model_chat_template"));
+}
+
 TEST_F(ModelsTest, SubmitRefusesAShapeThatIsNotTheFolders) {
   std::ofstream(folder_.path() + "/config.json") << kConfig;
   fake_.Start();

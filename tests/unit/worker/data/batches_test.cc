@@ -29,6 +29,7 @@ class CountingMaker : public BatchMaker {
   absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const override {
     return ExampleBatch{.tensors = {{"held out", {2}, {index, count}}}, .examples = 1};
   }
+  absl::StatusOr<int64_t> HeldOutTargets(int64_t count) const override { return 10 * count; }
   std::atomic<int>* made = nullptr;
   absl::Notification* gate = nullptr;
 };

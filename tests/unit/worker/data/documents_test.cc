@@ -103,7 +103,7 @@ TEST_F(DocumentsTest, SaysThatChatIsChat) {
        {"{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "{\"conversations\": []}",
         "{\"prompt\": \"a\", \"completion\": \"b\"}"}) {
     EXPECT_THAT(Jsonl(line).back(), HasSubstr("it is chat")) << line;
-    EXPECT_THAT(Jsonl(line).back(), HasSubstr("apply_chat_template")) << line;
+    EXPECT_THAT(Jsonl(line).back(), HasSubstr("data.chat")) << line;
   }
   EXPECT_THAT(Jsonl("{\"messages\": [], \"text\": \"a\"}"), ElementsAre("a"));
 }

@@ -51,6 +51,28 @@ TEST(WindowsTest, HoldsOutAtLeastOneWindow) {
   EXPECT_EQ(windows.Eval(4, 5), 10);
 }
 
+// Of 10 rows, the last 3 are held out.
+TEST(WindowsTest, RowsAreTheWindows) {
+  const Windows windows = Make({.tokens = 100, .context = 9, .eval_fraction = 0.21, .row = 10});
+  EXPECT_EQ(windows.train_tokens(), 70);
+  std::set<int64_t> drawn, epoch;
+  for (int step = 1; step <= 500; ++step) drawn.insert(windows.Train(step, 0));
+  for (int64_t number = 14; number < 21; ++number) epoch.insert(windows.InEpochs(number));
+  EXPECT_THAT(drawn, testing::ElementsAre(0, 10, 20, 30, 40, 50, 60));
+  EXPECT_EQ(drawn, epoch);
+  EXPECT_EQ(windows.Eval(0, 1), 70);
+  EXPECT_EQ(windows.Eval(0, 2), 70);
+  EXPECT_EQ(windows.Eval(1, 2), 90);
+  EXPECT_EQ(windows.Eval(1, 3), 80);
+  std::set<int64_t> often;
+  for (int64_t i = 0; i < 7; ++i) often.insert(windows.Eval(i, 7));
+  EXPECT_THAT(often, testing::ElementsAre(70, 80, 90));
+  EXPECT_EQ(Make({.tokens = 20, .context = 9, .row = 10}).train_tokens(), 10);
+  EXPECT_THAT(
+      std::string(Windows::Create({.tokens = 10, .context = 9, .row = 10}).status().message()),
+      HasSubstr("1 row(s) of conversations"));
+}
+
 TEST(WindowsTest, RefusesShortDataAndBadFractions) {
   const absl::Status status = Windows::Create({.tokens = 19, .context = 9}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

@@ -31,7 +31,7 @@ struct Drawn {
   at::ScalarType compute = at::kFloat;
   Blocks blocks = Blocks::kAutograd;
   int accumulation = 1, ahead = 1;
-  bool recompute = false, tied = false, documents = false;
+  bool recompute = false, tied = false, documents = false, masked = false;
   double clip_norm = 0.5;
 };
 
@@ -107,6 +107,7 @@ std::optional<Drawn> Draw(uint64_t seed) {
   for (bool* setting : {&drawn.recompute, &drawn.tied, &drawn.documents})
     *setting = random.Below(2) == 0;
   drawn.clip_norm = OneOf(random, {-1.0, 0.3, 0.5, 100.0});
+  drawn.masked = seed % 3 == 1;
   if (std::holds_alternative<OneBitAdamOptions>(drawn.optimizer)) return drawn;
   const bool even = drawn.nodes.front() == drawn.nodes.back();
   drawn.partition = random.Below(3) == 0 ? DrawMap(random, even && drawn.nodes[0] % 2 == 0)
@@ -126,15 +127,15 @@ std::string Describe(uint64_t seed, const Drawn& drawn) {
     return absl::StrCat(LevelName(of.level), ":", of.bits);
   };
   const PartitionMap& map = drawn.partition;
-  return absl::StrCat("seed ", seed, ", nodes of ", absl::StrJoin(drawn.nodes, "+"), ", optimizer ",
-                      drawn.optimizer.index(), ", weights ", spread(map.weights), ", secondary ",
-                      map.secondary.has_value() ? spread(*map.secondary) : "none", ", gradients ",
-                      spread(map.gradients), map.error_feedback ? " fed back" : "", ", masters ",
-                      LevelName(map.optimizer), ", offload ", drawn.offload.optimizer,
-                      drawn.offload.parameters, ", bf16 ", drawn.compute != at::kFloat,
-                      ", autograd ", drawn.blocks == Blocks::kAutograd, ", accumulation ",
-                      drawn.accumulation, ", recompute ", drawn.recompute, ", tied ", drawn.tied,
-                      ", documents ", drawn.documents, ", clip ", drawn.clip_norm);
+  return absl::StrCat(
+      "seed ", seed, ", nodes of ", absl::StrJoin(drawn.nodes, "+"), ", optimizer ",
+      drawn.optimizer.index(), ", weights ", spread(map.weights), ", secondary ",
+      map.secondary.has_value() ? spread(*map.secondary) : "none", ", gradients ",
+      spread(map.gradients), map.error_feedback ? " fed back" : "", ", masters ",
+      LevelName(map.optimizer), ", offload ", drawn.offload.optimizer, drawn.offload.parameters,
+      ", bf16 ", drawn.compute != at::kFloat, ", autograd ", drawn.blocks == Blocks::kAutograd,
+      ", accumulation ", drawn.accumulation, ", recompute ", drawn.recompute, ", tied ", drawn.tied,
+      ", documents ", drawn.documents, ", masked ", drawn.masked, ", clip ", drawn.clip_norm);
 }
 
 // A sequence has two or three documents.
@@ -186,15 +187,18 @@ class DrawnRank {
 
   // Of the step, or of others after the last.
   absl::StatusOr<StepResult> Step(int step) {
-    const std::vector<int64_t> tokens = Tokens(step, share_), starts = StartsOf(step);
-    return engine_->Step({share_.count, kContext, tokens, starts}, kDrawnBatch * kContext, 0.01);
+    const std::vector<int64_t> tokens = Tokens(step, share_), starts = StartsOf(step),
+                               mask = MaskOf(step);
+    return engine_->Step({share_.count, kContext, tokens, starts, mask},
+                         drawn_.masked ? TargetsOf(step, kDrawnBatch) : kDrawnBatch * kContext,
+                         0.01);
   }
 
   // Evaluates in training's place and on a copy. Returns the loss.
   double Evaluate() {
     const std::vector<int64_t> tokens = Tokens(kDrawnSteps + 1, share_),
-                               starts = StartsOf(kDrawnSteps + 1);
-    const TokenBatch batch{share_.count, kContext, tokens, starts};
+                               starts = StartsOf(kDrawnSteps + 1), mask = MaskOf(kDrawnSteps + 1);
+    const TokenBatch batch{share_.count, kContext, tokens, starts, mask};
     EXPECT_TRUE(engine_->PrepareEvaluationBeside(kDrawnBatch, kContext).ok());
     const auto copied = engine_->CopyWeights();
     const auto stopped = engine_->LossSum(batch);
@@ -246,6 +250,9 @@ class DrawnRank {
  private:
   std::vector<int64_t> StartsOf(int step) const {
     return drawn_.documents ? DocumentStarts(step, share_) : std::vector<int64_t>();
+  }
+  std::vector<int64_t> MaskOf(int step) const {
+    return drawn_.masked ? LossMask(step, share_) : std::vector<int64_t>();
   }
   template <typename Use>
   void ForFeedback(Use&& use) {
@@ -337,6 +344,7 @@ Drawn Plain(const Drawn& drawn) {
   Drawn plain{.optimizer = drawn.optimizer,
               .tied = drawn.tied,
               .documents = drawn.documents,
+              .masked = drawn.masked,
               .clip_norm = drawn.clip_norm};
   if (auto* adamw = std::get_if<AdamWOptions>(&plain.optimizer))
     adamw->moments = MomentPrecision::kFloat32;
@@ -408,6 +416,7 @@ TEST(CombinationsTest, AnotherPoolTakesTrainingOver) {
     other->optimizer = drawn.optimizer;
     other->tied = drawn.tied;
     other->documents = drawn.documents;
+    other->masked = drawn.masked;
     other->clip_norm = drawn.clip_norm;
     SCOPED_TRACE(Describe(seed, *other));
     const DrawnResult expected = TrainDrawn(Plain(drawn));

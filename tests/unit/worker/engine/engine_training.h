@@ -67,6 +67,22 @@ inline Parameters Zeros(const Engine& engine) {
   return units;
 }
 
+// The loss mask of the same sequences: of some no target counts, of others many do.
+inline std::vector<int64_t> LossMask(int step, const Share& share) {
+  std::vector<int64_t> mask;
+  for (int64_t s = share.first; s < share.first + share.count; ++s) {
+    Random random(9000 * step + s);
+    const uint64_t of_eight = (s + step) % 3 * 3;
+    for (int64_t i = 0; i < kContext; ++i) mask.push_back(random.Below(8) < of_eight ? 1 : 0);
+  }
+  return mask;
+}
+// How many targets it counts in the pool's batch.
+inline int64_t TargetsOf(int step, int64_t batch) {
+  const std::vector<int64_t> mask = LossMask(step, {0, batch});
+  return std::accumulate(mask.begin(), mask.end(), int64_t{0});
+}
+
 // What this rank owns, into its place.
 inline void ReadOwned(const Engine& engine, Parameters& units) {
   for (int unit = 0; unit < static_cast<int>(units.size()); ++unit) {
@@ -105,6 +121,8 @@ struct TrainingRun {
   const SegmentKernels* kernels = nullptr;
   OptimizerOptions optimizer = AdamWOptions{.weight_decay = 0.1};
   OffloadOptions offload;
+  bool masked = false;
+  Blocks blocks = Blocks::kAuto;
 };
 
 struct Trained {
@@ -128,13 +146,18 @@ inline Trained Train(const TrainingRun& run) {
     options.kernels = run.kernels;
     options.optimizer = run.optimizer;
     options.offload = run.offload;
+    options.blocks = run.blocks;
     auto made = Engine::Create(std::move(options));
     ASSERT_TRUE(made.ok()) << made.status();
     Engine& engine = **made;
     const Share share = ShareOf(run.batch, rank, ranks);
     for (int step = 1; step <= run.steps; ++step) {
       const std::vector<int64_t> tokens = Tokens(step, share);
-      const auto stats = engine.Step({share.count, kContext, tokens}, run.batch * kContext, 0.01);
+      TokenBatch batch{share.count, kContext, tokens};
+      const std::vector<int64_t> mask = LossMask(step, share);
+      if (run.masked) batch.loss_mask = mask;
+      const auto stats =
+          engine.Step(batch, run.masked ? TargetsOf(step, run.batch) : run.batch * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (rank != 0) continue;
       result.losses.push_back(stats->loss_sum);

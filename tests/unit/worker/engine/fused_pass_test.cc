@@ -7,8 +7,13 @@
 #include <cmath>
 
 #include "ATen/Parallel.h"
+#include "ATen/TensorOperators.h"
 #include "ATen/ops/empty.h"
+#include "ATen/ops/linear.h"
+#include "ATen/ops/log_softmax.h"
+#include "ATen/ops/ones_like.h"
 #include "ATen/ops/zeros.h"
+#include "ATen/ops/zeros_like.h"
 #include "absl/strings/str_cat.h"
 #include "c10/core/Allocator.h"
 #include "c10/util/ThreadLocalDebugInfo.h"
@@ -100,20 +105,53 @@ Batch WithDocuments(Batch batch, at::ScalarType compute) {
   return batch;
 }
 
+// The batch with a loss on some targets: none of the last sequence, half of the others.
+Batch WithLossMask(Batch batch) {
+  batch.loss_mask_BT = at::zeros(batch.inputs_BT.sizes(), c10::TensorOptions(at::kBool));
+  const int64_t positions = batch.inputs_BT.size(1);
+  bool* const counts = batch.loss_mask_BT.data_ptr<bool>();
+  for (int64_t i = 0; i < positions * (batch.inputs_BT.size(0) - 1); ++i) counts[i] = i % 4 < 2;
+  return batch;
+}
+
+// The decoder whose loss is plain torch: log-softmax of all logits, times the mask.
+class PlainLossDecoder : public Model {
+ public:
+  PlainLossDecoder(const TransformerLm& decoder, double norm_eps)
+      : decoder_(decoder), norm_eps_(norm_eps) {}
+  const ModelLayout& layout() const override { return decoder_.layout(); }
+  InitialValues Initial(TensorRef tensor) const override { return decoder_.Initial(tensor); }
+  std::vector<TensorRef> Borrowed(int unit) const override { return decoder_.Borrowed(unit); }
+  at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
+                     const Batch& batch) const override {
+    if (layout().units[unit].kind != UnitKind::kHead)
+      return decoder_.Forward(unit, weights, x, batch);
+    const at::Tensor log_p =
+        at::log_softmax(at::linear(RmsNorm(x, weights[0], norm_eps_), weights[1]), -1);
+    const at::Tensor at_target = log_p.gather(-1, batch.targets_BT.unsqueeze(-1)).squeeze(-1);
+    return -(at_target * batch.loss_mask_BT.to(at::kFloat)).sum();
+  }
+
+ private:
+  const TransformerLm& decoder_;
+  const double norm_eps_;
+};
+
 struct PassOutcome {
   double loss = 0;
   std::vector<std::vector<float>> gradients;  // By tensor.
 };
 
 PassOutcome Differentiate(TestedDecoder& decoder, const Batch& batch, PassOptions options,
-                          int passes = 1) {
+                          int passes = 1, const Model* model = nullptr) {
+  if (model == nullptr) model = decoder.model.get();
   FlatGradients gradients = decoder.rank.MakeGradients();
   PassOutcome outcome;
   for (int pass = 0; pass < passes; ++pass) {
     WeightStream stream(*decoder.model, decoder.rank.weights, *decoder.rank.queue,
                         TrainingUses(*decoder.model), 1);
     if (pass == 0) gradients.BeginStep();
-    outcome.loss = ForwardBackward(*decoder.model, batch, options, stream, gradients, [](int) {
+    outcome.loss = ForwardBackward(*model, batch, options, stream, gradients, [](int) {
                      return absl::OkStatus();
                    })->Total();
   }
@@ -187,6 +225,40 @@ TEST(FusedPassTest, EqualsAutogradWithDocuments) {
       const double whole = decoder.rank.ForwardOnly(plain, decoder.fused.get());
       EXPECT_NE(actual.loss, whole);
       EXPECT_NEAR(whole, decoder.rank.ForwardOnly(plain, nullptr), 1e-5 * whole);
+    }
+  }
+}
+
+TEST(FusedPassTest, EqualsPlainTorchWithALossMask) {
+  for (const TransformerShape& shape : Shapes()) {
+    SCOPED_TRACE(ShapeName(shape));
+    TestedDecoder decoder(shape, at::kFloat);
+    const PlainLossDecoder plain(*decoder.model, shape.norm_eps);
+    for (const bool documents : {false, true}) {
+      const Batch whole = decoder.MakeBatch(3, shape.context, shape.vocab);
+      Batch batch = WithLossMask(documents ? WithDocuments(whole, at::kFloat) : whole);
+      const PassOutcome expected = Differentiate(decoder, batch, {.scale = 0.25}, 1, &plain);
+      ExpectNear(Differentiate(decoder, batch, {.scale = 0.25}), expected, 1e-5);
+      const PassOutcome actual =
+          Differentiate(decoder, batch, {.scale = 0.25, .fused = decoder.fused.get()});
+      ExpectNear(actual, expected, 1e-5);
+      EXPECT_EQ(actual.gradients,
+                Differentiate(decoder, batch,
+                              {.scale = 0.25, .recompute = true, .fused = decoder.fused.get()})
+                    .gradients);
+      for (FusedPass* const fused : {decoder.fused.get(), static_cast<FusedPass*>(nullptr)}) {
+        EXPECT_NEAR(decoder.rank.ForwardOnly(batch, fused), expected.loss, 1e-5 * expected.loss);
+        // It matters. A mask that counts all changes no bit, and the next batch has none again.
+        Batch all = batch, none = batch;
+        all.loss_mask_BT = at::ones_like(batch.loss_mask_BT);
+        none.loss_mask_BT = at::zeros_like(batch.loss_mask_BT);
+        EXPECT_EQ(decoder.rank.ForwardOnly(none, fused), 0);
+        const double masked = decoder.rank.ForwardOnly(all, fused);
+        EXPECT_GT(masked, 1.5 * expected.loss);
+        batch.loss_mask_BT.reset();
+        EXPECT_EQ(decoder.rank.ForwardOnly(batch, fused), masked);
+        batch = WithLossMask(batch);
+      }
     }
   }
 }
@@ -337,6 +409,14 @@ TEST(FusedPassTest, RefusesATokenBeyondTheVocabulary) {
   const TransformerShape shape = Shapes()[0];
   TestedDecoder decoder(shape, at::kFloat);
   const Batch batch = decoder.MakeBatch(2, 4, shape.vocab + 100);
+  EXPECT_THROW(decoder.fused->Begin(batch, {}), c10::Error);
+}
+
+TEST(FusedPassTest, RefusesALossMaskOfAnotherBatch) {
+  const TransformerShape shape = Shapes()[0];
+  TestedDecoder decoder(shape, at::kFloat);
+  Batch batch = decoder.MakeBatch(2, 4, shape.vocab);
+  batch.loss_mask_BT = at::zeros({2, 3}, c10::TensorOptions(at::kBool));
   EXPECT_THROW(decoder.fused->Begin(batch, {}), c10::Error);
 }
 

@@ -101,7 +101,7 @@ struct LateRun {
   std::unique_ptr<GraphRecorder> (*recorder)() = nullptr;
   // Of each rank, in two micro-batches.
   int64_t sequences = 2;
-  bool recompute = false, documents = false, tied = true;
+  bool recompute = false, documents = false, tied = true, masked = false;
 };
 
 // Losses and norms of rank 0.
@@ -140,7 +140,7 @@ std::vector<double> TrainLate(const LateRun& run) {
     ASSERT_TRUE(engine.ok()) << engine.status();
     for (int step = 1; step <= run.steps; ++step) {
       Random random(10 * step + rank);
-      std::vector<int64_t> tokens, starts;
+      std::vector<int64_t> tokens, starts, mask;
       for (int64_t i = 0; i < run.sequences * (kLateWindow + 1); ++i)
         tokens.push_back(static_cast<int64_t>(random.Below(kLateTokens)));
       // The second document begins at another place in each sequence.
@@ -148,7 +148,10 @@ std::vector<double> TrainLate(const LateRun& run) {
         const auto second = 1 + static_cast<int64_t>(random.Below(kLateWindow - 1));
         for (int64_t t = 0; t < kLateWindow; ++t) starts.push_back(t < second ? 0 : second);
       }
-      const auto result = (*engine)->Step({run.sequences, kLateWindow, tokens, starts},
+      // The last sequence has none that counts; a step without a mask may follow.
+      for (int64_t i = 0; run.masked && step != 2 && i < run.sequences * kLateWindow; ++i)
+        mask.push_back(i < (run.sequences - 1) * kLateWindow && random.Below(2) == 0 ? 1 : 0);
+      const auto result = (*engine)->Step({run.sequences, kLateWindow, tokens, starts, mask},
                                           run.sequences * ranks * kLateWindow, 0.05);
       if (forgetful != nullptr && !result.ok()) return;
       ASSERT_TRUE(result.ok()) << result.status();
@@ -206,7 +209,8 @@ TEST(LateDeviceTest, GraphsTrainToTheBitsOfAutograd) {
                     .sequences = sequences,
                     .recompute = other,
                     .documents = other,
-                    .tied = !other};
+                    .tied = !other,
+                    .masked = sequences != 2};
         const std::vector<double> expected = TrainLate(run);
         ASSERT_EQ(expected.size(), 6u);
         run.recorder = &MakeLateGraphRecorder;

@@ -32,6 +32,28 @@ TEST(CrossEntropyTest, EqualsTheDefinition) {
   });
 }
 
+// Whatever its logits are: 0 times infinity would be NaN.
+TEST(CrossEntropyTest, ARowWithoutATargetHasNoLossAndNoGradient) {
+  OnEachTarget([] {
+    for (const int64_t classes : {1, 3, 17, 250}) {
+      Values logits(3 * classes);
+      Values alone(classes);
+      for (int64_t i = 0; i < classes; ++i) {
+        alone.data()[i] = logits[classes + i];
+        logits.data()[i] = i % 2 == 0 ? INFINITY : NAN;
+      }
+      const std::vector<int64_t> targets = {kNoTarget, classes - 1, kNoTarget};
+      const double expected = CrossEntropy(alone.data(), targets.data() + 1, 1, classes, 0.5);
+      EXPECT_EQ(CrossEntropy(logits.data(), targets.data(), 3, classes, 0.5), expected);
+      for (int64_t i = 0; i < classes; ++i) {
+        EXPECT_EQ(logits[i], 0);
+        EXPECT_EQ(logits[classes + i], alone[i]);
+        EXPECT_EQ(logits[2 * classes + i], 0);
+      }
+    }
+  });
+}
+
 TEST(CrossEntropyTest, LargeLogitsStayFinite) {
   float logits[] = {1e30f, -1e30f, 0};
   const int64_t target = 0;

@@ -11,6 +11,9 @@
 #include "ATen/ops/equal.h"
 #include "ATen/ops/full.h"
 #include "ATen/ops/linear.h"
+#include "ATen/ops/log_softmax.h"
+#include "ATen/ops/tensor.h"
+#include "ATen/ops/zeros.h"
 #include "tests/testing/random_tensor.h"
 #include "torch/csrc/autograd/autograd.h"
 #include "worker/model/layers.h"
@@ -48,6 +51,40 @@ TEST(HeadLossTest, IsThatOfAllLogitsAtOnce) {
       EXPECT_TRUE(at::allclose(actual.sum, expected.sum, 1e-6)) << logits;
       EXPECT_TRUE(at::allclose(actual.of_x, expected.of_x, relative, relative)) << logits;
       EXPECT_TRUE(at::allclose(actual.of_head, expected.of_head, relative, relative)) << logits;
+    }
+  }
+}
+
+// The loss of the rows that count, taken out by torch itself. The others may be anything.
+TEST(HeadLossTest, AMaskLeavesRowsOut) {
+  const at::Tensor kept = at::tensor({0, 1, 4, 6, 9}, at::kLong);
+  at::Tensor mask = at::zeros({2, 5}, at::kBool);
+  mask.view(-1).index_fill_(0, kept, true);
+  const at::Tensor targets = at::arange(10, at::kLong).reshape({2, 5}).remainder(kVocab);
+  for (const at::ScalarType precision : {at::kFloat, at::kBFloat16}) {
+    const double relative = precision == at::kFloat ? 1e-6 : 1e-2;
+    const at::Tensor x = RandomNormal({2, 5, 4}, 1).to(precision);
+    x[0][2].fill_(3e38);  // Its logits are not finite.
+    x.requires_grad_();
+    const at::Tensor head = RandomNormal({kVocab, 4}, 2).to(precision).requires_grad_();
+    const at::Tensor log_p =
+        at::log_softmax(at::linear(x.flatten(0, 1).index_select(0, kept), head).to(at::kFloat), -1);
+    const at::Tensor expected =
+        -log_p.gather(1, targets.flatten().index_select(0, kept).unsqueeze(1)).sum();
+    const auto of_expected = torch::autograd::grad({expected}, {x, head}, {at::full({}, 0.125f)});
+    for (const int64_t logits : {int64_t{0}, int64_t{1}, 3 * kVocab, kLogitsMax}) {
+      SCOPED_TRACE(logits);
+      const at::Tensor sum =
+          logits == 0 ? CrossEntropySum(at::linear(x, head).to(at::kFloat), targets, mask)
+                      : HeadLossSum(x, head, targets, logits, mask);
+      EXPECT_TRUE(at::allclose(sum, expected, 1e-6));
+      // Where logits are not finite, torch's own softmax has no gradient but NaN.
+      if (logits == 0) continue;
+      const auto gradients = torch::autograd::grad({sum}, {x, head}, {at::full({}, 0.125f)});
+      EXPECT_TRUE(at::allclose(gradients[0], of_expected[0], relative, relative));
+      EXPECT_TRUE(at::allclose(gradients[1], of_expected[1], relative, relative));
+      EXPECT_TRUE(at::equal(HeadLossSum(x.detach(), head.detach(), targets, kLogitsMax, mask),
+                            HeadLossSum(x, head, targets, kLogitsMax, mask)));
     }
   }
 }
