@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/file_limit.h"
 #include "common/io/file_content.h"
 
 namespace longhaul {
@@ -24,7 +25,8 @@ inline absl::Status FailedOpen(int error, absl::string_view path) {
   const absl::Status status = absl::ErrnoToStatus(error, absl::StrCat("cannot open ", path));
   if (error == ELOOP || error == ENOTDIR) return absl::NotFoundError(status.message());
   // RESOURCE_EXHAUSTED would tell of memory, or of a full disk.
-  if (error == EMFILE || error == ENFILE) return absl::UnavailableError(status.message());
+  if (error == EMFILE || error == ENFILE)
+    return absl::UnavailableError(absl::StrCat(status.message(), FileLimitWords(error)));
   return status;
 }
 

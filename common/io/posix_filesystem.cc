@@ -11,6 +11,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file_limit.h"
 #include "common/base/status_macros.h"
 
 namespace longhaul {
@@ -41,7 +42,8 @@ absl::Status ErrnoStatus(int error, absl::string_view action, const std::string&
 absl::Status OpenStatus(int error, absl::string_view action, const std::string& path) {
   const absl::Status status = ErrnoStatus(error, action, path);
   const bool none = error == EMFILE || error == ENFILE || error == ENOMEM;
-  return none ? absl::UnavailableError(status.message()) : status;
+  if (!none) return status;
+  return absl::UnavailableError(absl::StrCat(status.message(), FileLimitWords(error)));
 }
 
 // UNAVAILABLE means that a sync was not tried, so a failed one never has it.

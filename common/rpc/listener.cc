@@ -22,6 +22,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "common/base/clock.h"
+#include "common/base/file_limit.h"
 #include "common/base/listen_fault.h"
 #include "common/base/resolved_address.h"
 #include "grpc/support/log.h"
@@ -261,7 +262,8 @@ void Listener::Run(const Take& take) {
       }
       if (connection >= reserved) {
         close(connection);
-        gpr_log(GPR_ERROR, "too many connections: one is rejected");
+        gpr_log(GPR_ERROR, "too many connections: one is rejected%s",
+                FileLimitWords(EMFILE).c_str());
       } else if (!Keep(connection, PeerOf(from), SteadyTime())) {
         close(connection);
         gpr_log(GPR_ERROR, "a connection is rejected: its address keeps failing to connect");

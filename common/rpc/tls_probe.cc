@@ -13,14 +13,20 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "common/base/clock.h"
 #include "common/base/host_port.h"
 #include "common/base/resolved_address.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/pem_file.h"
+#include "common/rpc/proxy.h"
 
 namespace longhaul {
 namespace {
@@ -98,8 +104,8 @@ absl::StatusOr<bool> Ask(int fd, absl::Time deadline) {
 }
 
 // Connects to one of the addresses of HOST:PORT. `host` receives the name.
-absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socket,
-                  std::string& host) {
+absl::Status DialDirectly(const std::string& address, absl::Time deadline, Socket& socket,
+                          std::string& host) {
   const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (!parsed.ok()) return absl::UnavailableError(parsed.status().message());
   host = parsed->host;
@@ -116,6 +122,52 @@ absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socke
     if (status.ok()) break;
   }
   return status;
+}
+
+// The most that a proxy says before the tunnel is there.
+constexpr size_t kProxyAnswerMax = 16 << 10;
+
+// Asks the proxy at the other end for a tunnel to `address`. Afterwards the connection is that of
+// the server. UNAVAILABLE: it makes none.
+absl::Status MakeTunnel(const std::string& address, const ProxyChoice& proxy, absl::Time deadline,
+                        int fd) {
+  std::string request = absl::StrCat("CONNECT ", address, " HTTP/1.1\r\nHost: ", address, "\r\n");
+  if (!proxy.credentials.empty()) {
+    absl::StrAppend(&request, "Proxy-Authorization: Basic ", absl::Base64Escape(proxy.credentials),
+                    "\r\n");
+  }
+  request += "\r\n";
+  if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(request.size()))
+    return absl::UnavailableError("a probe was not taken");
+  std::string answer;
+  // What follows the head is the server's.
+  while (!absl::EndsWith(answer, "\r\n\r\n")) {
+    LH_RETURN_IF_ERROR(Await(fd, POLLIN, deadline));
+    char byte;
+    const ssize_t n = recv(fd, &byte, 1, 0);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0 || answer.size() == kProxyAnswerMax)
+      return absl::UnavailableError(absl::StrCat("the proxy ", proxy.address, " gives no answer"));
+    answer.push_back(byte);
+  }
+  const std::vector<absl::string_view> words = absl::StrSplit(
+      absl::string_view(answer).substr(0, answer.find('\r')), absl::MaxSplits(' ', 2));
+  if (words.size() >= 2 && words[1].size() == 3 && words[1][0] == '2') return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the proxy ", proxy.address, " makes no tunnel"));
+}
+
+// Connects to the server at HOST:PORT as a channel does: through a proxy, if the environment names
+// one. `host` receives the server's name.
+absl::Status Dial(const std::string& address, absl::Time deadline, Socket& socket,
+                  std::string& host) {
+  const ProxyChoice proxy = ProxyOf(address).value_or(ProxyChoice());
+  if (proxy.address.empty()) return DialDirectly(address, deadline, socket, host);
+  LH_RETURN_IF_ERROR(DialDirectly(proxy.address, deadline, socket, host));
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (!parsed.ok()) return absl::UnavailableError(parsed.status().message());
+  host = parsed->host;
+  return MakeTunnel(address, proxy, deadline, socket.fd);
 }
 
 // How long to wait for a server that does not accept this side's certificate: with TLS 1.3 it says

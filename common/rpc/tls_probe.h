@@ -11,6 +11,8 @@
 
 namespace longhaul {
 
+// Both take the way of a channel: through the proxy that the environment names (proxy.h).
+
 // Opens its own connection to HOST:PORT and begins a TLS handshake, which it does not finish. True:
 // the server answers in TLS. False: it answers as a gRPC server in plaintext. Blocks, at most until
 // `deadline` (of SteadyTime; and as long as resolving the name takes).

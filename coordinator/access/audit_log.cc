@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
+#include "common/base/file_limit.h"
 #include "common/rpc/status_conversion.h"
 #include "coordinator/access/methods.h"
 #include "google/protobuf/descriptor.h"
@@ -87,7 +88,9 @@ class AuditFile {
   AuditFile& operator=(const AuditFile&) = delete;
 
   static int Open(const std::string& path) {
-    return open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    // Users of group 0 take turns (ShareFilesWithGroupZero).
+    const mode_t mode = SharesFilesWithGroupZero() ? 0660 : 0600;
+    return open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, mode);
   }
 
   bool Write(absl::string_view text) {

@@ -39,8 +39,11 @@ int Main(int argc, char** argv) {
       .before_client =
           [] {
             absl::Status threads = longhaul::CheckThreads(longhaul::CliThreadsNeeded());
-            if (threads.ok()) longhaul::KeepGrpcLibrary();
-            return threads;
+            if (!threads.ok()) return threads;
+            longhaul::RaiseFileLimit();
+            absl::Status files = longhaul::CheckFiles(longhaul::CliFilesNeeded());
+            if (files.ok()) longhaul::KeepGrpcLibrary();
+            return files;
           }};
   return static_cast<int>(
       longhaul::cli::Run(std::vector<std::string>(argv + 1, argv + argc), environment));

@@ -130,6 +130,8 @@ int Run(Flags flags) {
   for (const std::string& line : flags.misspelt) log.Warning(line);
   if (const absl::Status threads = CheckThreads(CoordinatorThreadsNeeded()); !threads.ok())
     return Refuse(log, threads);
+  if (const absl::Status files = CheckFiles(CoordinatorFilesNeeded()); !files.ok())
+    return Refuse(log, files);
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
   KeepGrpcLibrary();

@@ -72,6 +72,8 @@ absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::s
   absl::StatusOr<std::unique_ptr<MetaStore>> meta =
       MetaStore::Open(DatabasePath(data_dir), operations);
   if (absl::IsPermissionDenied(meta.status())) return unusable(meta.status());
+  if (absl::IsFailedPrecondition(meta.status()) || absl::IsResourceExhausted(meta.status()))
+    return OfFlag(absl::StrCat("--data-dir ", data_dir), meta.status());
   if (!absl::IsUnavailable(meta.status())) return meta;
   return absl::UnavailableError(absl::StrCat("another coordinator uses the data folder ", data_dir,
                                              ": ", meta.status().message(),

@@ -38,6 +38,27 @@ constexpr int64_t kWalBytesMax = int64_t{1} << 30;
 // The bytes that SQLite locks in its files.
 constexpr int64_t kPendingByte = 0x40000000, kLockBytes = 512;
 
+// SQLite would take this for another process that has the database, or for a fault of the disk. The
+// file is another one, since closing the database's would release its locks.
+absl::Status CheckLocks(const std::string& path) {
+  const std::string probe = absl::StrCat(path, "-locks");
+  const int file = open(probe.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0664);
+  // Why, SQLite will say.
+  if (file < 0) return absl::OkStatus();
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  const int error = fcntl(file, F_SETLK, &lock) == 0 ? 0 : errno;
+  close(file);
+  (void)unlink(probe.c_str());
+  if (error != ENOLCK && error != EOPNOTSUPP && error != ENOSYS && error != EINVAL)
+    return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": its file system has no file locks: ", std::strerror(error),
+                   " (NFS needs its lock service, Lustre the mount option flock): name a folder on "
+                   "another one"));
+}
+
 // Checks a file before SQLite opens it, since SQLite repairs a file without telling.
 absl::Status CheckFiles(const std::string& path) {
   const std::string wal_path = absl::StrCat(path, "-wal");
@@ -136,6 +157,7 @@ absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(const std::
     const SlowOperations::Operation operation(operations, "open", path);
     if (path != kInMemory) {
       LH_RETURN_IF_ERROR(CheckFiles(path));
+      LH_RETURN_IF_ERROR(CheckLocks(path));
       // SQLite would never let the group write. Its other files get the mode of this one. (To close
       // a file that is there would release its locks.)
       const int made = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0664);

@@ -18,6 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 
 from cluster import BIN, TEXT, Cluster, ClusterTest, main, wait_until  # noqa: E402
+from connect_proxy import ConnectProxy, own_address  # noqa: E402
 
 SCRIPT = """
 import json, sys
@@ -352,6 +353,27 @@ refused("folder", lambda: longhaul.Client(tls_ca=authority, token_file=ca))
 refused("none", lambda: longhaul.Client(tls_ca=authority, token_file=ca + "/none"))
 print(json.dumps([found, secret.strip()]))
 """
+# Server, and a list of variables for each client.
+PROXIED = """
+import asyncio, json, os, sys
+import longhaul
+
+async def listed(server):
+    async with longhaul.AsyncClient(server, timeout=10) as client:
+        return len(await client.list())
+
+found = []
+for variables in json.loads(sys.argv[2]):
+    os.environ.update(variables)
+    try:
+        with longhaul.Client(sys.argv[1], timeout=10) as client:
+            found.append([len(client.list()), asyncio.run(listed(sys.argv[1]))])
+    except longhaul.LonghaulError as error:
+        found.append([error.code, str(error)])
+    for name in variables:
+        del os.environ[name]
+print(json.dumps(found))
+"""
 
 
 class PythonClientTest(ClusterTest):
@@ -395,6 +417,35 @@ class PythonClientTest(ClusterTest):
         self.assertEqual(found["cancelled"], ["enough", "CANCELLED"])
         self.assertGreater(found["logs"], 0)
         self.assertEqual(found["rows"][0]["step"], 200)
+
+    def test_proxies_of_the_environment_are_those_of_the_other_programs(self):
+        host = own_address()
+        if host is None:
+            self.skipTest("this machine has no address beyond localhost")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.address = f"{host}:0"
+        self.cluster.start_coordinator("--insecure")
+        proxy = ConnectProxy("some.one:s3cr%t@/x")
+        self.addCleanup(proxy.close)
+        url = f"http://some.one:s3cr%25t%40%2Fx@{proxy.address}"
+
+        def ask(*variables):
+            del proxy.tunnels[:]
+            return json.loads(self.run_script("-c", PROXIED, self.cluster.address, json.dumps(variables)))
+
+        for name in ("HTTPS_PROXY", "all_proxy", "https_proxy", "grpc_proxy"):
+            self.assertEqual(ask({name: url}), [[0, 0]], name)
+            self.assertEqual(proxy.tunnels, [self.cluster.address] * 2, name)
+        # gRPC reads neither the first one nor networks, but HTTP_PROXY it is that a web server may set.
+        exempt = [{"https_proxy": url, "NO_PROXY": host}, {"https_proxy": url, "no_proxy": "10.0.0.0/33,0.0.0.0/0"}, {"HTTP_PROXY": url}]
+        self.assertEqual(ask(*exempt), [[0, 0]] * len(exempt))
+        self.assertEqual(proxy.tunnels, [])
+        refused = ask({"https_proxy": "socks5://some.one:s3cr@127.0.0.1:9"}, {"https_proxy": "http://some.one:s3cr@"})
+        for code, said in refused:
+            self.assertEqual(code, "INVALID_ARGUMENT")
+            self.assertIn("https_proxy: ", said)
+            self.assertNotIn("s3cr", said)
 
     def test_a_report_shows_names_and_is_short(self):
         found = json.loads(self.run_script("-W", "error", "-c", REPORTS))

@@ -1,5 +1,5 @@
-"""What is written in C++ and again in Python says the same: the limits of a JSONL line, who may read a secret's file, and when
-a stream was open."""
+"""What is written in C++ and again in Python says the same: the limits of a JSONL line, who may read a secret's file, which
+proxy a connection takes, and when a stream was open."""
 
 import importlib.util
 import itertools
@@ -75,7 +75,7 @@ class TwoLanguagesTest(unittest.TestCase):
         errors = types.ModuleType("longhaul.errors")
         errors.LonghaulError = Refused
         access = load(ROOT / "deploy/python/longhaul/access.py", grpc=types.ModuleType("grpc"), longhaul=types.ModuleType("longhaul"),
-                      longhaul__errors=errors)
+                      longhaul__errors=errors, longhaul__proxy=types.SimpleNamespace(proxy_of=None))
 
         def python_refuses(path):
             try:
@@ -97,6 +97,40 @@ class TwoLanguagesTest(unittest.TestCase):
             self.assertEqual(refused, self.cli_refuses(path), f"owner {owner}, mode {mode:o}")
             found.add(refused)
         self.assertEqual(found, {True, False})
+
+    def test_which_proxy_a_connection_takes(self):
+        """The cases of the C++ test hold in Python."""
+        errors = types.ModuleType("longhaul.errors")
+        errors.LonghaulError = Refused
+        proxy = load(ROOT / "deploy/python/longhaul/proxy.py", longhaul=types.ModuleType("longhaul"), longhaul__errors=errors)
+        cases = (ROOT / "tests/unit/common/rpc/proxy_test.cc").read_text(encoding="utf-8")
+
+        def choose(variables, address="hub.example:7070"):
+            return proxy.choose_proxy(address, variables)
+
+        exempt = re.findall(r'EXPECT_(TRUE|FALSE)\(IsDirect\("(.*?)", "(.*?)"\)\);', cases)
+        self.assertGreater(len(exempt), 20)
+        for expected, address, no_proxy in exempt:
+            direct = not choose({"https_proxy": "http://p:1", "no_proxy": no_proxy}, address).address
+            self.assertEqual(direct, expected == "TRUE", (address, no_proxy))
+        read = re.findall(r'EXPECT_EQ\(read\("(.*?)"\), "(.*?)"\);', cases)
+        self.assertGreater(len(read), 5)
+        for url, expected in read:
+            found = choose({"https_proxy": url})
+            self.assertEqual(f"{found.address} {found.credentials.decode()}", expected, url)
+        urls = re.search(r'const char\* const url : \{("http://a:s3cret@p".*?)\}\)', cases, re.DOTALL)[1]
+        for url in [*re.findall(r'"(.*?)"', urls), "https://p:1", "socks5://p:1"]:
+            with self.assertRaises(Refused) as refused:
+                choose({"https_proxy": url})
+            self.assertIn("https_proxy: ", str(refused.exception), url)
+            self.assertNotIn("s3cret", str(refused.exception), url)
+        for name in ("grpc_proxy", "https_proxy", "HTTPS_PROXY", "http_proxy", "all_proxy", "ALL_PROXY"):
+            self.assertEqual(choose({name: "http://p:1"}).variable, name)
+        self.assertEqual(choose({"HTTP_PROXY": "http://p:1"}).variable, "")
+        self.assertEqual(choose({"https_proxy": "", "HTTPS_PROXY": "http://p:1"}).variable, "HTTPS_PROXY")
+        self.assertEqual(choose({"https_proxy": "http://p:1", "HTTPS_PROXY": "http://q:1"}).address, "p:1")
+        for address in ("localhost:1", "127.0.0.9:1", "[::1]:1"):
+            self.assertEqual(choose({"https_proxy": "http://p:1"}, address).address, "", address)
 
 
 if __name__ == "__main__":

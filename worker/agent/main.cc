@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -103,13 +104,18 @@ int RunWorker(WorkerFlags flags) {
         absl::StrCat(able.message(), "; fewer --ranks or --threads need fewer of them"));
     return StartExitCode(able);
   }
+  // For the ranks: each file of their data stays open.
+  RaiseFileLimit();
+  const int files = std::max(AgentFilesNeeded(options.ranks), RankFilesNeeded(options.ranks));
+  if (const absl::Status able = CheckFiles(files); !able.ok()) {
+    options.log.Error(absl::StrCat(able.message(), "; fewer --ranks need fewer of them"));
+    return StartExitCode(able);
+  }
   SendProtobufLogTo(options.log);
   SendGrpcLogTo(options.log);
   signal(SIGPIPE, SIG_IGN);
   SkipLockCycleSearch();
   TuneAllocatorForBulk();
-  // For the ranks: each file of their data stays open.
-  RaiseFileLimit();
   const sigset_t signals = BlockStopSignals();
   auto& watched = *new Watched;
   watched.operations = std::make_shared<SlowOperations>(SlowOperations::Options{

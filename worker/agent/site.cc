@@ -95,7 +95,11 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
     return absl::NotFoundError(
         absl::StrCat("--data-dir: ", options.data_dir, " is not a folder on this machine"));
   }
-  if (choice.work_dir_in_temp) LH_RETURN_IF_ERROR(CheckOwn(options.work_dir));
+  if (choice.work_dir_in_temp) {
+    LH_RETURN_IF_ERROR(CheckOwn(options.work_dir));
+  } else {
+    LH_RETURN_IF_ERROR(MakeWritable("--work-dir", options.work_dir));
+  }
   LH_RETURN_IF_ERROR(MakeWritable("--state-dir", options.state_dir));
   LH_RETURN_IF_ERROR(MakeWritable("--track-dir", options.track_dir));
   // It would be replaced, also a device.

@@ -312,9 +312,12 @@ int RunRank(const RankFlags& flags, const sigset_t& signals, const Logger& of_ra
   // touches them first.
   if (const absl::Status bound = BindToProcessors(flags.cpus); !bound.ok())
     of_rank.Warning(absl::StrCat("not bound to its cores: ", bound.message()));
-  if (const absl::Status threads = CheckThreads(RankThreadsNeeded(flags.threads)); !threads.ok()) {
-    of_rank.Error(threads.message());
-    return kRankRestart;
+  absl::Status able = CheckThreads(RankThreadsNeeded(flags.threads));
+  able.Update(CheckFiles(RankFilesNeeded(flags.ranks)));
+  if (!able.ok()) {
+    of_rank.Error(absl::StrCat("SITE_FAULT before anything was begun: ", able.message()));
+    ReportFault(kReportDescriptor, DescribeFault(FaultOrigin::kPreparation, {}, able));
+    return kRankFailed;
   }
   SendProtobufLogTo(of_rank);
   SendGrpcLogTo(of_rank);

@@ -48,6 +48,9 @@ class RankReporter {
   std::jthread thread_;
 };
 
+// Writes a fault without a thread, for a rank that may not start one.
+void ReportFault(int descriptor, const v1::JobError& fault);
+
 // After this call, an allocation that fails on any thread and that nobody handles reports a
 // SITE_FAULT on the descriptor, and ends the process with kRankFailed.
 void ReportWhenMemoryEnds(int descriptor);

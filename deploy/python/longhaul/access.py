@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 
 from longhaul.errors import LonghaulError
+from longhaul.proxy import proxy_of
 
 TOKEN_BYTES = range(16, 4097)
 KEY_BYTES_MAX = 1 << 20
@@ -84,8 +85,7 @@ class Access:
 
     def channel(self, server: str, kind: Any = grpc) -> Any:
         """`kind`: grpc, or grpc.aio."""
-        # A proxy of the environment is not asked for this machine: its localhost is another one's.
-        options = (*CHANNEL_OPTIONS, ("grpc.enable_http_proxy", 0)) if is_here(server) else CHANNEL_OPTIONS
+        options = (*CHANNEL_OPTIONS, *proxy_of(server).options())
         if not self.ca:
             return kind.insecure_channel(server, options)
         pair = (_read_secret("tls_key", self.key, KEY_BYTES_MAX), _read(self.certificate)) if self.certificate else (None, None)

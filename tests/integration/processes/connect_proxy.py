@@ -6,12 +6,24 @@ import socket
 import threading
 
 
+def own_address():
+    """One of this machine that is not localhost. None: it has only localhost."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # Sends nothing.
+        except OSError:
+            return None
+        return probe.getsockname()[0]
+
+
 class ConnectProxy:
     def __init__(self, credentials=None):
         """`credentials`: USER:PASSWORD. Without them: anybody may use it."""
         self._expected = credentials and "Basic " + base64.b64encode(credentials.encode()).decode()
         # HOST:PORT of each tunnel that was made.
         self.tunnels = []
+        # Addresses of names that only the proxy knows.
+        self.names = {}
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -42,7 +54,7 @@ class ConnectProxy:
                 return
             assert method == "CONNECT", method
             host, port = target.rsplit(":", 1)
-            with socket.create_connection((host, int(port))) as server:
+            with socket.create_connection((self.names.get(host, host), int(port))) as server:
                 self.tunnels.append(target)
                 client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
                 back = threading.Thread(target=self._copy, args=(server, client), daemon=True)

@@ -2,23 +2,12 @@
 is not localhost: no proxy is asked for localhost."""
 
 import os
-import socket
 import subprocess
 
 from cluster import BIN, ClusterTest, main
-from connect_proxy import ConnectProxy
+from connect_proxy import ConnectProxy, own_address
 
 VARIABLES = ("grpc_proxy", "https_proxy", "http_proxy", "all_proxy", "no_grpc_proxy", "no_proxy")
-
-
-def own_address():
-    """None: this machine has only localhost."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # Sends nothing.
-        except OSError:
-            return None
-        return probe.getsockname()[0]
 
 
 class ProxyTest(ClusterTest):
@@ -76,6 +65,24 @@ class ProxyTest(ClusterTest):
         self.assertNotEqual(unreached.returncode, 0)
         self.assertIn("HTTPS_PROXY is set: connections go through the proxy 127.0.0.1:9", unreached.stderr)
         self.assertNotIn("s3cret", unreached.stderr)
+
+    def test_what_is_wrong_with_a_connection_is_found_through_the_proxy(self):
+        """The coordinator is reached through it alone: without a route the diagnosis would find nothing."""
+        proxy = ConnectProxy("some.one:s3cret")
+        self.addCleanup(proxy.close)
+        subprocess.run([BIN / "longhaul", "certs", "--dir", self.cluster.folder / "ca", "init"], check=True, capture_output=True)
+        tls = ["--tls-ca", self.cluster.folder / "ca/ca.pem", "--tls-certificate", self.cluster.folder / "ca/a.pem", "--tls-key", self.cluster.folder / "ca/a.key"]
+        subprocess.run([BIN / "longhaul", "certs", "--dir", self.cluster.folder / "ca", "issue", "pool", "a"], check=True, capture_output=True)
+        port = self.cluster.address.rpartition(":")[2]
+        # A name that only the proxy knows.
+        proxy.names["hub.invalid"] = own_address()
+        clean = {name: value for name, value in os.environ.items() if name.lower() not in VARIABLES}
+        for program, *words in ([BIN / "longhaul", "--server", f"hub.invalid:{port}", *tls, "--timeout", "10s", "list"],
+                                [BIN / "longhaul-worker", "--coordinator", f"hub.invalid:{port}", "--pool", "a", *tls]):
+            ended = subprocess.run([program, *words], env={**clean, "https_proxy": f"http://some.one:s3cret@{proxy.address}"}, capture_output=True, text=True,
+                                   timeout=60, check=False)
+            self.assertEqual(ended.returncode, 2, ended.stderr)
+            self.assertIn("uses plaintext", ended.stderr)
 
 
 if __name__ == "__main__":
