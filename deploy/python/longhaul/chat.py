@@ -6,7 +6,7 @@ that a message spells out stay text, and a template does not learn today's date,
 
 What counts is said by the template's {% generation %} blocks (as transformers' return_assistant_tokens_mask, TRL's assistant_only_loss). Without such
 blocks, each assistant's turn is what the conversation up to it has more than the prompt for it (add_generation_prompt). A conversation is refused where
-that cannot be told: where the prompt is not how the rendered conversation begins, or the turn is rendered otherwise once others follow it.
+that cannot be told: where the prompt is not how the rendered conversation begins, or the turn is rendered with other text once others follow it.
 
 Needs the PyPI packages `tokenizers` and `jinja2`. Started by `longhaul.tokenize --pipe --chat`.
 """
@@ -216,8 +216,10 @@ def messages_of(row):
 class Control:
     """The control tokens of a tokenizer, and the characters that stand for them where they must be told from text."""
 
-    def __init__(self, names):
+    def __init__(self, names, added):
         self.names = names
+        # Not every tokenizer has tokens for these marks of thoughts.
+        self.added = re.compile("(?:" + "|".join([r"\s|</?think>", *map(re.escape, sorted(added, key=len, reverse=True))]) + ")*")
         self.pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True)))) if names else None
         self.beginnings = sorted({name[:2] for name in names})
         self.spelled = {name: SPELLED + chr(FIRST_MARK + number) for number, name in enumerate(names)}
@@ -255,6 +257,10 @@ class Control:
             return after[index] + place - before[index]
 
         return "".join(parts), [(moved(begin), moved(end)) for begin, end in spans]
+
+    def leading_tokens(self, text):
+        """How much of the beginning of a text is added tokens and white space."""
+        return self.added.match(text).end()
 
     def cut(self, text, size):
         """The largest place up to `size` that is not inside a control token."""
@@ -303,7 +309,8 @@ class Renderer:
     def __init__(self, path, template=None):
         self.path = path
         self.tokenizer = load(path, control_tokens=True)
-        self.control = Control(control_tokens_of(self.tokenizer)[:LAST_MARK - FIRST_MARK])
+        added = [token.content for token in self.tokenizer.get_added_tokens_decoder().values() if token.content]
+        self.control = Control(control_tokens_of(self.tokenizer)[:LAST_MARK - FIRST_MARK], added)
         self.folder = folder_of(path)
         self.config = object_of(self.folder / "tokenizer_config.json")
         self.variables = special_tokens_of(self.folder, self.config)
@@ -372,14 +379,22 @@ class Renderer:
                 raise Failure(f"{place} cannot be told from the rest: of the messages before it, {failure}; {with_blocks}") from None
             if not after.startswith(before):
                 raise Failure(f"{place} cannot be told from the rest: with it the conversation does not begin as the prompt for it; {with_blocks}")
-            end = self.control.cut(text, len(os.path.commonprefix([after, text])))
-            # What ends a conversation there may be missing in a longer one: control tokens, but nothing else.
-            rest = after[end:]
-            if end < len(before) or (self.control.pattern.sub("", rest) if self.control.pattern else rest).strip():
-                raise Failure(f"{place} is rendered otherwise once other messages follow it (a template that drops reasoning, often): split the "
+            size = self.size_of_turn(after[len(before):], text[len(before):]) if text.startswith(before) else None
+            if size is None:
+                raise Failure(f"{place} is rendered otherwise once other messages follow it (a template that drops thoughts, often): split the "
                               f"conversation, or {with_blocks}")
-            spans.append((len(before), end))
+            spans.append((len(before), len(before) + size))
         return spans
+
+    def size_of_turn(self, turn, text):
+        """How much of `text` the turn is, with which it begins. In the middle of a conversation there may lack of it what has no text: tokens like an
+        empty block of thoughts before it, or one more end after it. None: more is lacking."""
+        first = self.control.leading_tokens(turn)
+        for begin in (0, first) if first else (0,):
+            size = self.control.cut(text, len(os.path.commonprefix([turn[begin:], text])))
+            if size > 0 and self.control.leading_tokens(turn[begin + size:]) == len(turn) - begin - size:
+                return size
+        return None
 
     def encode(self, texts):
         """Tokens and mask of what `text` gave, of many at once. A Failure in place of those that have none."""

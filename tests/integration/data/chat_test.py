@@ -114,6 +114,23 @@ class ChatTest(unittest.TestCase):
         self.assertEqual([text for counts, text in self.parts(self.render(TWO, renderer), renderer) if counts],
                          [ANSWER["content"] + "<|end|>", "It follows.<|end|></s>"])
 
+    def test_a_turn_that_begins_otherwise_in_the_middle(self):
+        """Qwen3 writes an empty block of thoughts before an answer that is the last, and none before others; with thoughts, the others lose them."""
+        template = """{%- for m in messages %}{{- '<|' + m.role + '|>' }}
+        {%- if m.role == 'assistant' and loop.last %}{{- '<|think|>' + (m.reasoning_content or '\n\n') + '<|eot|>\n\n' }}{%- endif %}
+        {{- m.content.lstrip('\n') + '<|end|>\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<|assistant|>' }}{%- endif %}"""
+        folder = self.model(template)
+        spec = json.loads((folder / "tokenizer.json").read_text())
+        # As of Qwen3 <think> is: added, but no control token.
+        spec["added_tokens"].append({**spec["added_tokens"][0], "id": 420, "content": "<|think|>", "special": False})
+        (folder / "tokenizer.json").write_text(json.dumps(spec))
+        renderer = chat.Renderer(folder)
+        self.assertEqual([text for counts, text in self.parts(self.render(TWO, renderer), renderer) if counts],
+                         [ANSWER["content"] + "<|end|>\n", "<|think|>\n\n<|eot|>\n\nIt follows.<|end|>\n"])
+        thought = [TWO[0], {**TWO[1], "reasoning_content": "It flows."}]
+        self.assertEqual(self.parts(self.render(thought, renderer), renderer)[-1], (True, f"<|think|>It flows.<|eot|>\n\n{ANSWER['content']}<|end|>\n"))
+        self.assertIn("message 2 (assistant) is rendered otherwise", self.refusal({"messages": thought + TWO[2:]}, renderer))
+
     def test_refuses_what_cannot_be_told(self):
         dropped = PLAIN.replace("{{- m.content }}", "{{- m.content if m.role == 'user' or loop.last else m.content.split('.')[-1] }}")
         renderer = chat.Renderer(self.model(dropped))
