@@ -44,6 +44,8 @@ void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
       needs.insert(capability::kDataSentencepiece);
       if (MayBeHfTokenizer(tokenizer)) needs.insert(capability::kDataHfTokenizer);
     }
+    if (source.jsonl().null_rows() == v1::JsonlSource::SKIP)
+      needs.insert(capability::kDataNullRows);
     if (source.text().has_eos()) needs.insert(capability::kDataEos);
     if (source.text().has_bos() || source.jsonl().has_bos()) needs.insert(capability::kDataBos);
   }

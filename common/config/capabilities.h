@@ -25,6 +25,8 @@ inline constexpr char kDataEos[] = "data:eos";
 // Of data.text and data.jsonl.
 inline constexpr char kDataBos[] = "data:bos";
 inline constexpr char kDataControlTokens[] = "data:control-tokens";
+// data.jsonl.null_rows: SKIP.
+inline constexpr char kDataNullRows[] = "data:null-rows";
 inline constexpr char kDataWidth[] = "data:width";
 inline constexpr char kDataMixture[] = "data:mixture";
 inline constexpr char kDataEpochs[] = "data:epochs";

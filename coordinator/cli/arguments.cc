@@ -255,6 +255,11 @@ void AddData(CLI::App& app, DataArguments& data) {
       ->type_name("N")
       ->check(WholeNumber(1, kLineMibMax));
   check
+      ->add_option("--null-rows", data.null_rows,
+                   "For JSONL: refuse or skip rows with null in place of text (default: refuse)")
+      ->type_name("WHAT")
+      ->check(OneOf({"refuse", "skip"}));
+  check
       ->add_option("--vocab", data.vocab,
                    "Vocabulary size of the model: every token must be smaller")
       ->type_name("N")

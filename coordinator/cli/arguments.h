@@ -24,7 +24,7 @@ enum class OutputFormat { kTable, kJson, kJsonl, kYaml };
 // Of `data check`.
 struct DataArguments {
   std::vector<std::string> paths;
-  std::string format = "auto", field = "text", tokenizer;
+  std::string format = "auto", field = "text", tokenizer, null_rows = "refuse";
   std::optional<int64_t> eos, bos;
   int64_t vocab = 0;
   int line_mib_max = kLineMibDefault;

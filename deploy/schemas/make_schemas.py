@@ -118,7 +118,7 @@ def schemas():
     real, count, number_or_null = {"type": "number"}, {"type": "integer"}, {"anyOf": [{"type": "integer"}, {"type": "null"}]}
     file = record(path=TEXT, format=TEXT, compression=TEXT, bytes=count, tokens=count, documents=number_or_null, largest_token=number_or_null,
                   sample=record(tokens=rows(count), text=TEXT), not_utf8_at=number_or_null,
-                  control_tokens={"anyOf": [record(documents=count, times=count), {"type": "null"}]}, warnings=rows(TEXT), problems=rows(TEXT),
+                  control_tokens={"anyOf": [record(documents=count, times=count), {"type": "null"}]}, null_rows=count, warnings=rows(TEXT), problems=rows(TEXT),
                   problem_count=count)
     check = record(check=TEXT, verdict={"enum": ["ok", "warning", "problem"]}, found=TEXT, advice=TEXT)
     return {

@@ -35,6 +35,10 @@ void AddProblem(DataReport& report, absl::string_view problem) {
   if (report.problem_count++ < kProblemsShown) report.problems.emplace_back(problem);
 }
 
+void AddWarnings(const std::vector<DataWarning>& warnings, DataReport& report) {
+  for (const DataWarning& warning : warnings) report.warnings.push_back(warning.message);
+}
+
 bool IsNamedJsonl(const std::string& path) {
   for (const absl::string_view ending : {".jsonl", ".ndjson", ".json"}) {
     for (const absl::string_view compressed : {"", ".gz", ".zst"})
@@ -79,8 +83,8 @@ absl::Status LookAtTokens(const TokenPiece& piece, const DataCheckOptions& optio
   }
   if (largest >= 0) report.largest = largest;
   if (mark.has_value() && !report.documents.has_value()) report.documents = marks;
-  LH_ASSIGN_OR_RETURN(const std::vector<std::string> suspicions, SuspicionsOf(piece));
-  report.warnings.insert(report.warnings.end(), suspicions.begin(), suspicions.end());
+  LH_ASSIGN_OR_RETURN(const std::vector<DataWarning> suspicions, SuspicionsOf(piece));
+  AddWarnings(suspicions, report);
   if (options.vocab > 0 && piece.count >= kTokensToJudge && largest < options.vocab / 2) {
     report.warnings.push_back(absl::StrCat(piece.file->path(), ": its largest token is ", largest,
                                            ", the vocab ", options.vocab,
@@ -121,18 +125,18 @@ class DocumentCheck {
       : options_(options),
         parts_(tokenizer.parts),
         report_(report),
-        control_tokens_(tokenizer.tokenizer->control_tokens()),
+        spelled_(tokenizer.tokenizer->control_tokens()),
         encoder_(&tokenizer, {.bytes = kCheckBatchBytes, .texts = kCheckBatchTexts},
                  [this](absl::Span<const int32_t> tokens, bool) { return Count(tokens); }) {}
 
   absl::Status Run(const std::string& path) {
     report_.documents = 0;
-    if (!options_.tokenizer.empty()) report_.control_tokens.emplace();
     const bool jsonl = report_.kind == SourceKind::kJsonl;
     auto opened =
-        jsonl ? OpenJsonlDocuments(path, options_.field, options_.line_bytes_max)
-              : OpenTextDocument(path, parts_,
-                                 options_.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
+        jsonl
+            ? OpenJsonlDocuments(path, options_.field, options_.line_bytes_max, options_.null_rows)
+            : OpenTextDocument(path, parts_,
+                               options_.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
     LH_RETURN_IF_ERROR(opened.status());
     DocumentReader& documents = **opened;
     for (DocumentPart part;;) {
@@ -147,6 +151,8 @@ class DocumentCheck {
       Look(part);
       LH_RETURN_IF_ERROR(encoder_.Add(std::move(part)).status());
     }
+    report_.null_rows = documents.null_rows();
+    if (!options_.tokenizer.empty()) report_.control_tokens = spelled_.spelled();
     return encoder_.Flush();
   }
 
@@ -154,20 +160,13 @@ class DocumentCheck {
   void Look(const DocumentPart& part) {
     if (report_.sample_text.size() < kSampleTextBytes && *report_.documents == 0)
       report_.sample_text += part.text.substr(0, kSampleTextBytes - report_.sample_text.size());
-    if (report_.control_tokens.has_value()) CountControlTokens(part);
+    spelled_.Look(part.text, part.ends_document);
     if (part.ends_document) ++*report_.documents;
     if (report_.not_utf8_at.has_value()) return;
     const size_t characters = Utf8Prefix(part.text);
     if (characters < part.text.size())
       report_.not_utf8_at = text_bytes_ + static_cast<int64_t>(characters);
     text_bytes_ += static_cast<int64_t>(part.text.size());
-  }
-
-  void CountControlTokens(const DocumentPart& part) {
-    const int64_t times = control_tokens_.CountIn(part.text);
-    report_.control_tokens->times += times;
-    spelled_ = spelled_ || times > 0;
-    if (part.ends_document) report_.control_tokens->documents += std::exchange(spelled_, false);
   }
 
   absl::Status Count(absl::Span<const int32_t> tokens) {
@@ -183,9 +182,8 @@ class DocumentCheck {
   const DataCheckOptions& options_;
   const TextParts parts_;
   DataReport& report_;
-  const ControlTokens control_tokens_;
+  SpelledControlTokenCount spelled_;
   int64_t text_bytes_ = 0;  // Of the parts that were looked at.
-  bool spelled_ = false;    // The document spells a control token out.
   DocumentEncoder encoder_;
 };
 
@@ -194,6 +192,7 @@ SourceOptions SourceOf(const std::string& path, const DataCheckOptions& options,
   return {.kind = report.kind,
           .path = path,
           .field = options.field,
+          .null_rows = options.null_rows,
           .tokenizer = options.tokenizer,
           .eos = options.eos,
           .bos = options.bos,
@@ -231,7 +230,7 @@ absl::StatusOr<DataReport> CheckFile(const std::string& path, const DataCheckOpt
       report.kind == SourceKind::kMegatron ? MegatronPrefix(path) + ".bin" : path, ignored);
   report.bytes = ignored ? 0 : static_cast<int64_t>(bytes);
   const bool prefix = report.kind == SourceKind::kMegatron;
-  absl::StatusOr<std::vector<std::string>> suspicions =
+  const absl::StatusOr<std::vector<DataWarning>> suspicions =
       CheckContent(SourceOf(path, options, report), prefix ? MegatronPrefix(path) : path);
   if (absl::IsInvalidArgument(suspicions.status())) {
     report.other_format = true;
@@ -239,7 +238,7 @@ absl::StatusOr<DataReport> CheckFile(const std::string& path, const DataCheckOpt
     return report;
   }
   LH_RETURN_IF_ERROR(suspicions.status());
-  report.warnings = *std::move(suspicions);
+  AddWarnings(*suspicions, report);
   const bool has_text = report.kind == SourceKind::kText || report.kind == SourceKind::kJsonl;
   LH_RETURN_IF_ERROR(has_text ? CheckDocuments(path, options, report)
                               : CheckTokenFile(path, options, report));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/data/control_tokens.h"
 #include "worker/data/source.h"
 
 namespace longhaul {
@@ -18,6 +19,7 @@ struct DataCheckOptions {
   // For JSONL.
   std::string field = "text";
   int64_t line_bytes_max = kLineBytesMax;
+  NullRows null_rows = NullRows::kRefuse;
   // For text and JSONL, see SourceOptions. Empty: bytes.
   std::string tokenizer;
   // See SourceOptions. In token files the places of eos are counted, or else of bos.
@@ -30,11 +32,6 @@ struct DataCheckOptions {
   int sample_tokens = 32;
   int threads = 1;
   std::string tokenizer_program;
-};
-
-// How many documents spell a control token out, and how often.
-struct SpelledControlTokens {
-  int64_t documents = 0, times = 0;
 };
 
 struct DataReport {
@@ -60,6 +57,8 @@ struct DataReport {
   std::optional<int64_t> not_utf8_at;
   // With a tokenizer: texts that spell its control tokens out.
   std::optional<SpelledControlTokens> control_tokens;
+  // Of JSONL: rows that NullRows::kSkip left out.
+  int64_t null_rows = 0;
   // What is suspicious, and trained on nevertheless.
   std::vector<std::string> warnings;
   // The first kProblemsShown problems.

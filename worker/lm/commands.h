@@ -23,6 +23,8 @@ struct EvalArguments {
   // For JSONL.
   std::string field = "text";
   int line_mib_max = kLineMibDefault;
+  // "refuse" or "skip".
+  std::string null_rows = "refuse";
   // For text and JSONL; see SampleArguments.
   std::string tokenizer;
   bool bytes = false;

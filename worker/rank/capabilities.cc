@@ -42,6 +42,7 @@ constexpr const char* kAnywhere[] = {
     capability::kDataHfTokenizer,
     capability::kDataNamedTokenizer,
     capability::kDataEos,
+    capability::kDataNullRows,
     capability::kDataBos,
     capability::kDataEpochs,
     capability::kDataPools,

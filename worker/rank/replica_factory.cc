@@ -67,6 +67,7 @@ SourceOptions SourceOf(const v1::WeightedSource& of, const ReplicaOptions& optio
   }
   SourceOptions source = DocumentsOf(SourceKind::kJsonl, of.jsonl(), options);
   source.field = of.jsonl().field();
+  if (of.jsonl().null_rows() == v1::JsonlSource::SKIP) source.null_rows = NullRows::kSkip;
   if (of.jsonl().line_mib_max() > 0)
     source.line_bytes_max = int64_t{of.jsonl().line_mib_max()} << 20;
   return source;
@@ -232,7 +233,7 @@ absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
   if (config->separate_documents && options.on_warning) {
     const std::string warning =
         WarningOfDocuments(kHuggingFaceField, /*trained_separate=*/true, options.spec.data());
-    if (!warning.empty()) options.on_warning(warning);
+    if (!warning.empty()) options.on_warning({kModelDocuments, warning});
   }
   LH_ASSIGN_OR_RETURN(const ModelLayout layout, LayOutTransformer(shape));
   absl::StatusOr<std::unique_ptr<InitialParameters>> parameters = OpenHfParameters(folder, layout);

@@ -209,6 +209,11 @@ TEST(DataTest, LinesMayBeLongWithinALimit) {
   }
 }
 
+TEST(DataTest, RowsWithoutTextAreRefusedOrSkipped) {
+  for (const char* what : {"refuse", "skip"})
+    EXPECT_THAT(DataFaults(absl::StrCat("{jsonl: {path: x, null_rows: ", what, "}}")), IsEmpty());
+}
+
 TEST(DataTest, ATokenOfDocumentsCountsWithThemOnly) {
   const auto warnings = [](const std::string& data) {
     return ResolveJobSpec(WithData(data)).value().warnings;
@@ -292,6 +297,8 @@ TEST(DataTest, NeedsNameEverythingThatAnOlderWorkerWouldNotSee) {
   }
   EXPECT_THAT(needs("{tokens: {path: x, width: 32}}"), Contains("data:width"));
   EXPECT_THAT(needs("{tokens: {path: x, width: 16}}"), Not(Contains("data:width")));
+  EXPECT_THAT(needs("{jsonl: {path: x, null_rows: skip}}"), Contains("data:null-rows"));
+  EXPECT_THAT(needs("{jsonl: {path: x, null_rows: refuse}}"), Not(Contains("data:null-rows")));
   EXPECT_THAT(needs("{jsonl: {path: x, tokenizer: m.json, control_tokens: true}}"),
               Contains("data:control-tokens"));
   EXPECT_THAT(needs("{text: {path: x}, separate_documents: true}"),
