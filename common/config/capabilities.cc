@@ -69,6 +69,7 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
     if (model.head_dim() != 0 && model.head_dim() * int64_t{model.heads()} != model.dim())
       needs.insert(capability::kModelHeadDim);
     AddDataNeeds(spec.data(), needs);
+    if (HasKeptTokenizer(spec)) needs.insert(capability::kDataKeptTokenizer);
     const v1::PartitionSpec& partition = spec.partition();
     needs.insert(absl::StrCat("partition:", partition.has_map()          ? "map"
                                             : partition.preset().empty() ? "ddp"

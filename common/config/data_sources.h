@@ -29,6 +29,13 @@ void FillDataSources(v1::DataSpec& data);
 std::vector<std::string> SourcesWithTokenizer(const v1::DataSpec& data,
                                               absl::string_view tokenizer);
 
+// Text and JSONL that name no tokenizer get the model's.
+void NameModelTokenizer(v1::DataSpec& data);
+
+// Whether sources read by the tokenizer of the folder of `init`, which the coordinator keeps for
+// the pools.
+bool HasKeptTokenizer(const v1::JobSpec& spec);
+
 // With model.hf, text and JSONL that name no tokenizer get the model's. Only for a spec that is
 // submitted: a stored spec without a tokenizer means bytes, as it did when it was stored.
 void FillTokenizers(v1::JobSpec& spec);

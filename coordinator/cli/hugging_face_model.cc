@@ -3,38 +3,17 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/tokenizer_name.h"
+#include "common/checkpoint/initial_folder.h"
 #include "common/config/data_sources.h"
 #include "common/config/hugging_face_spec.h"
 #include "common/hf/hf_config.h"
 #include "common/hf/hf_model.h"
-#include "common/hf/hf_tokenizer.h"
 #include "common/io/file_content.h"
 
 namespace longhaul::cli {
 namespace {
 
 constexpr char kField[] = "model.hf.path";
-
-// Which tokenizer the folder has: each pool compares it with its own.
-std::vector<SpecViolation> TakeTokenizer(const std::string& folder, v1::JobSpec& spec) {
-  const std::vector<std::string> fields = SourcesWithTokenizer(spec.data(), kModelTokenizer);
-  if (fields.empty()) return {};
-  const absl::StatusOr<std::string> digest = DigestOfTokenizer(folder);
-  if (!digest.ok()) {
-    return {{fields.front(), std::string(digest.status().message()),
-             "text and JSONL are read by the model's tokenizer: add it to the folder, or name "
-             "another one here, or 'bytes' for a model whose tokens are bytes"}};
-  }
-  std::string& known = *spec.mutable_data()->mutable_model_tokenizer();
-  if (!known.empty() && known != *digest) {
-    return {{"data.model_tokenizer",
-             absl::StrCat("the tokenizer in ", folder, " is another one: ", *digest),
-             "omit it: `longhaul submit` fills it in"}};
-  }
-  known = *digest;
-  return {};
-}
 
 }  // namespace
 
@@ -58,7 +37,7 @@ std::vector<SpecViolation> ResolveHuggingFaceModel(v1::JobSpec& spec) {
   }
   if (!config.ok()) return {{kField, std::string(config.status().message()), ""}};
   std::vector<SpecViolation> violations = TakeShape(*config, *model.mutable_transformer());
-  return violations.empty() ? TakeTokenizer(model.hf().path(), spec) : violations;
+  return violations.empty() ? TakeTokenizerDigest(model.hf().path(), spec) : violations;
 }
 
 }  // namespace longhaul::cli

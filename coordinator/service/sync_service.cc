@@ -129,6 +129,26 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
       }));
 }
 
+grpc::ServerUnaryReactor* SyncService::GetTokenizer(grpc::CallbackServerContext* context,
+                                                    const v1::GetTokenizerRequest* request,
+                                                    v1::GetTokenizerResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
+  const absl::Status valid =
+      CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
+  if (!valid.ok()) return Answered(context, valid);
+  return AnswerElsewhere(
+      context,
+      [&](auto task, auto*) {
+        return service_.bulk.executor->Submit(request->pool(), std::move(task));
+      },
+      FinishWith([=, this] {
+        absl::StatusOr<v1::GetTokenizerResponse> found =
+            service_.control->fragments().FindTokenizer(*request);
+        if (found.ok()) *response = *std::move(found);
+        return found.status();
+      }));
+}
+
 grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(
     grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);

@@ -43,6 +43,7 @@ constexpr const char* kAnywhere[] = {
     capability::kDataNamedTokenizer,
     capability::kDataEos,
     capability::kDataNullRows,
+    capability::kDataKeptTokenizer,
     capability::kDataBos,
     capability::kDataEpochs,
     capability::kDataPools,

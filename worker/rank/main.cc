@@ -28,6 +28,7 @@
 #include "common/base/thread_team.h"
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "common/command_line/output_end.h"
+#include "common/config/data_sources.h"
 #include "common/device/cuda_module.h"
 #include "common/io/digest.h"
 #include "common/logging/logging.h"
@@ -49,6 +50,7 @@
 #include "worker/rank/device_names.h"
 #include "worker/rank/fault.h"
 #include "worker/rank/flags.h"
+#include "worker/rank/kept_tokenizer.h"
 #include "worker/rank/pool_communicator.h"
 #include "worker/rank/rank_end.h"
 #include "worker/rank/rank_monitor.h"
@@ -284,6 +286,27 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
   }
   const absl::Status able = CheckCapabilities(spec, spec.train().device());
   if (!able.ok()) return end(FaultOrigin::kCapabilities, able, "before anything was begun");
+  absl::StatusOr<std::string> tokenizer = std::string();
+  if (HasKeptTokenizer(spec)) {
+    tokenizer =
+        BringTokenizer({.coordinator = flags.coordinator,
+                        .tls = *tls,
+                        .job = assignment.job_id(),
+                        .pool = flags.pool,
+                        .incarnation = flags.incarnation,
+                        .digest = spec.data().model_tokenizer(),
+                        .work_dir = flags.work_dir,
+                        .on_wait = [&](const std::string& what) { monitor.WaitsFor(what); }});
+  }
+  if (absl::IsUnavailable(tokenizer.status()) || absl::IsDeadlineExceeded(tokenizer.status()) ||
+      absl::IsResourceExhausted(tokenizer.status())) {
+    log.Warning(tokenizer.status().ToString(absl::StatusToStringMode::kWithNoExtraData));
+    return kRankRestart;
+  }
+  if (!tokenizer.ok()) {
+    return end(FaultOrigin::kPreparation, MarkTokenizer(tokenizer.status()),
+               "while its tokenizer was brought here");
+  }
   const auto team = std::make_shared<ThreadTeam>(flags.threads);
   absl::StatusOr<PoolCommunicator> communicator =
       MakePoolCommunicator(CommunicatorOptionsOf(flags, spec, *tls, team.get()));
@@ -294,6 +317,7 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
   ReplicaOptions options = ReplicaOptionsOf(flags, assignment, team, monitor, log, warnings);
   options.communicator = communicator->get() == nullptr ? nullptr : &watched;
   options.communicator_on_device = communicator->on_device;
+  options.tokenizer_folder = *tokenizer;
   const absl::StatusOr<std::unique_ptr<Replica>> made = MakeReplica(options);
   if (!made.ok())
     return end(FaultOrigin::kPreparation, made.status(), "while the model was prepared");

@@ -30,6 +30,11 @@ std::string ModelFolder(const ReplicaOptions& options) {
   return PathBelow(options.data_dir, options.spec.model().hf().path());
 }
 
+// Of the tokenizer `model`.
+std::string TokenizerFolder(const ReplicaOptions& options) {
+  return options.tokenizer_folder.empty() ? ModelFolder(options) : options.tokenizer_folder;
+}
+
 // `Documents`: TextSource or JsonlSource.
 template <typename Documents>
 SourceOptions DocumentsOf(SourceKind kind, const Documents& of, const ReplicaOptions& options) {
@@ -37,7 +42,7 @@ SourceOptions DocumentsOf(SourceKind kind, const Documents& of, const ReplicaOpt
                        .path = PathBelow(options.data_dir, of.path()),
                        .control_tokens = of.control_tokens()};
   if (of.tokenizer() == kModelTokenizer) {
-    source.tokenizer = ModelFolder(options);
+    source.tokenizer = TokenizerFolder(options);
   } else if (of.tokenizer() != kByteTokenizer) {
     source.tokenizer = PathBelow(options.data_dir, of.tokenizer());
   }
@@ -251,11 +256,11 @@ absl::Status CheckModelTokenizer(const ReplicaOptions& options) {
                of.source.jsonl().tokenizer() == kModelTokenizer;
       }))
     return absl::OkStatus();
-  const absl::StatusOr<std::string> here = DigestOfTokenizer(ModelFolder(options));
+  const absl::StatusOr<std::string> here = DigestOfTokenizer(TokenizerFolder(options));
   if (!here.ok()) return MarkTokenizer(here.status());
   if (*here == data.model_tokenizer()) return absl::OkStatus();
   return MarkTokenizer(absl::FailedPreconditionError(
-      absl::StrCat(ModelFolder(options),
+      absl::StrCat(TokenizerFolder(options),
                    ": its tokenizer, or the end token that it declares, is not that of the folder "
                    "with which the job was submitted")));
 }

@@ -33,6 +33,8 @@ struct ReplicaOptions {
   std::string data_dir;
   // The folder for tokens that are made from text.
   std::string work_dir;
+  // Of sources with the tokenizer `model`. Empty: the folder of model.hf.
+  std::string tokenizer_folder = {};
   // See TokenWork.
   std::function<void(const std::string&)> on_wait;
   // Receives what is probably a mistake, in words.
