@@ -99,6 +99,8 @@ struct Arguments {
   std::string certs_dir = "longhaul-ca", certificate_kind, certificate_name;
   std::vector<std::string> hosts;
   std::optional<int> days;
+  // --- tokens
+  std::string user, role, tokens_file = "tokens";
   // --- export
   std::string tokenizer, format = "hf", dtype = "bf16", cache;
   bool last_commit = false;

@@ -146,6 +146,7 @@ def schemas():
                                       limit={"enum": ["core", "l1", "l2", "l3", "memory"]},
                                       core_stops_paying_ghz={"anyOf": [real, {"type": "null"}]})),
         "certs": record(ca=TEXT, certificate=TEXT, key=TEXT, valid_until={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}),
+        "tokens_add": record(user=TEXT, role=TEXT, tokens=TEXT, token_file=TEXT),
         "eval": record(loss=real, perplexity=real, bits_per_byte={"anyOf": [real, {"type": "null"}]}, tokens=count, sequences=count,
                        separate_documents=boolean),
         "sample": record(tokens=rows(count), tokens_per_second=real, text=TEXT),
