@@ -9,9 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/finite.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/folder_files.h"
 #include "common/checkpoint/manifest.h"
 #include "common/config/transformer_spec.h"
 #include "common/io/digest.h"
+#include "common/io/file_util.h"
 
 namespace longhaul {
 namespace {
@@ -39,6 +41,17 @@ absl::StatusOr<v1::CheckpointManifest> ManifestOfTransformer(const std::string& 
 bool CheckpointFolder::IsOne(const std::string& folder) {
   std::error_code error;
   return std::filesystem::exists(ManifestPath(folder), error);
+}
+
+std::string CheckpointFolder::TokenizerOf(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path =
+      std::filesystem::absolute(WithoutTrailingSlashes(folder), error).lexically_normal();
+  for (const std::filesystem::path& found :
+       {path / "tokenizer", path.parent_path().parent_path() / "tokenizer"}) {
+    if (std::filesystem::is_regular_file(found / kTokenizerListFile, error)) return found.string();
+  }
+  return "";
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointFolder>> CheckpointFolder::Open(

@@ -24,6 +24,9 @@ class CheckpointFolder : public InitialParameters {
   static absl::StatusOr<std::unique_ptr<CheckpointFolder>> Open(const std::string& folder);
   // Whether the folder has a manifest.json.
   static bool IsOne(const std::string& folder);
+  // The folder with the tokenizer of the model that its job began with: in this one, as a download
+  // writes it, or in that of the job. Empty: there is none.
+  static std::string TokenizerOf(const std::string& folder);
 
   const v1::CheckpointManifest& manifest() const { return manifest_; }
   const TransformerShape& shape() const { return shape_; }

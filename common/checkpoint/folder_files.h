@@ -19,6 +19,8 @@ namespace longhaul {
 
 // Of one folder: as many as a Hugging Face index may name, and a few.
 inline constexpr size_t kFolderFilesMax = 4100;
+// In a folder `tokenizer` next to a checkpoint: the list of its files.
+inline constexpr char kTokenizerListFile[] = ".files";
 
 struct FolderFile {
   std::string name;

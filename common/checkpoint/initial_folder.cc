@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/tokenizer_name.h"
 #include "common/checkpoint/reader.h"
 #include "common/config/data_sources.h"
 #include "common/config/hugging_face_spec.h"
@@ -23,6 +24,15 @@ bool IsOfBytes(const std::string& folder, const v1::ModelSpec& spec) {
          absl::IsNotFound(TokenizerFile(folder).status());
 }
 
+// A source that reads by a tokenizer which is not in the folder.
+Violations CheckNoModelTokenizer(const v1::JobSpec& job, absl::string_view why) {
+  const std::vector<std::string> fields = SourcesWithTokenizer(job.data(), kModelTokenizer);
+  if (fields.empty() || job.model().has_hf()) return {};
+  return {{fields.front(), absl::StrCat("found 'model', but ", why),
+           "set the path that the tokenizer has at each site, or 'bytes' for a model whose tokens "
+           "are bytes"}};
+}
+
 // Reads the headers of its files; their values are read when the job begins.
 Violations CheckHfFolder(const std::string& folder, const std::string& field,
                          const v1::JobSpec& job) {
@@ -41,16 +51,62 @@ Violations CheckHfFolder(const std::string& folder, const std::string& field,
   if (const std::vector<std::string> unnamed = SourcesWithTokenizer(job.data(), "");
       differences.empty() && !unnamed.empty() && !IsOfBytes(folder, spec)) {
     return {{unnamed.front(),
-             absl::StrCat("is required with a Hugging Face model (", field,
-                          "): pools do not have that folder and its tokenizer"),
-             "set the path that the model's tokenizer.json or tokenizer.model has at each site, or "
-             "'bytes' for a model whose tokens are bytes; or use model.hf with the folder at each "
-             "site, and text is read by its tokenizer"}};
+             absl::StrCat("is required: the Hugging Face model's folder (", field,
+                          ") has neither tokenizer.json nor tokenizer.model"),
+             "add the model's tokenizer to the folder, or set the path that it has at each site, "
+             "or 'bytes' for a model whose tokens are bytes"}};
   }
-  if (differences.empty()) return {};
+  if (differences.empty()) {
+    const absl::StatusOr<std::string> tokenizer = TokenizerFile(folder);
+    if (tokenizer.ok()) return {};
+    return CheckNoModelTokenizer(job, tokenizer.status().message());
+  }
   return {{field,
            absl::StrCat("the folder does not fit the model: ", absl::StrJoin(differences, "; ")),
            "omit those fields of model.transformer: the folder defines them"}};
+}
+
+// Which tokenizer the folder has: each pool compares it with its own.
+Violations TakeTokenizerDigest(const std::string& folder, v1::JobSpec& spec) {
+  const std::vector<std::string> fields = SourcesWithTokenizer(spec.data(), kModelTokenizer);
+  if (fields.empty()) return {};
+  const absl::StatusOr<std::string> digest = DigestOfTokenizer(folder);
+  if (!digest.ok()) {
+    return {
+        {fields.front(), std::string(digest.status().message()),
+         "text, JSONL and chat are read by the model's tokenizer: add it to the folder, or name "
+         "another one here, or for text 'bytes', if the model's tokens are bytes"}};
+  }
+  std::string& known = *spec.mutable_data()->mutable_model_tokenizer();
+  if (!known.empty() && known != *digest) {
+    return {{"data.model_tokenizer",
+             absl::StrCat("the tokenizer in ", folder, " is another one: ", *digest),
+             "omit it: `longhaul submit` fills it in"}};
+  }
+  known = *digest;
+  return {};
+}
+
+// Which chat template the folder has: each pool compares it with its own.
+Violations TakeChatTemplateDigest(const std::string& folder, v1::JobSpec& spec) {
+  for (const DataSource& of : AllDataSources(spec.data())) {
+    if (!ReadsModelTemplate(of.source)) continue;
+    const absl::StatusOr<std::string> digest = DigestOfChatTemplate(folder);
+    if (!digest.ok()) {
+      return {{of.field, std::string(digest.status().message()),
+               absl::StrCat("name a chat template that each site has (", of.field,
+                            ".chat_template), or train on text (data.jsonl)")}};
+    }
+    std::string& known = *spec.mutable_data()->mutable_model_chat_template();
+    if (!known.empty() && known != *digest) {
+      return {{"data.model_chat_template",
+               absl::StrCat("the chat template in ", folder, " is another one: ", *digest),
+               "omit it: `longhaul submit` fills it in"}};
+    }
+    known = *digest;
+    return {};
+  }
+  return {};
 }
 
 }  // namespace
@@ -80,6 +136,19 @@ Violations TakeShapeOf(const std::string& folder, const std::string& field, v1::
   return TakeShape(*config, *spec.mutable_model()->mutable_transformer());
 }
 
+Violations TakeDataDigests(const std::string& folder, v1::JobSpec& spec) {
+  Violations violations = TakeTokenizerDigest(folder, spec);
+  return violations.empty() ? TakeChatTemplateDigest(folder, spec) : violations;
+}
+
+Violations TakeTokenizerOf(const std::string& folder, v1::JobSpec& spec) {
+  if (spec.model().has_hf() || !spec.has_data() || !IsHfFolder(folder)) return {};
+  // CheckInitialFolder says what is missing.
+  if (absl::IsNotFound(TokenizerFile(folder).status())) return {};
+  NameModelTokenizer(*spec.mutable_data());
+  return TakeDataDigests(folder, spec);
+}
+
 Violations CheckInitialFolder(FileSystem& fs, const std::string& folder, const std::string& field,
                               const ResolvedJob& resolved) {
   if (resolved.spec.model().has_transformer() && IsHfFolder(folder))
@@ -93,7 +162,8 @@ Violations CheckInitialFolder(FileSystem& fs, const std::string& folder, const s
   const std::string differences = TensorDifferences(*manifest, TensorsOf(resolved));
   if (differences.empty()) {
     const absl::Status sizes = CheckFileSizes(fs, folder, *manifest);
-    if (sizes.ok()) return {};
+    if (sizes.ok())
+      return CheckNoModelTokenizer(resolved.spec, "the folder of a checkpoint has no tokenizer");
     return {{field, std::string(sizes.message()),
              "the copy of the folder is incomplete: copy or download it again"}};
   }

@@ -22,10 +22,20 @@ std::vector<v1::CheckpointTensor> TensorsOf(const ResolvedJob& resolved);
 std::vector<SpecViolation> TakeShapeOf(const std::string& folder, const std::string& field,
                                        v1::JobSpec& spec);
 
+// Which tokenizer and chat template the folder of a model has (DataSpec.model_tokenizer,
+// model_chat_template): fills them in if a source reads by them. Returns what is wrong, in fields
+// of the spec. Blocks.
+std::vector<SpecViolation> TakeDataDigests(const std::string& folder, v1::JobSpec& spec);
+
+// Before the spec is resolved: text, JSONL and chat that name no tokenizer get that of `folder`, if
+// it is a Hugging Face model's that has one, and the spec has no model.hf; as TakeDataDigests.
+// Blocks.
+std::vector<SpecViolation> TakeTokenizerOf(const std::string& folder, v1::JobSpec& spec);
+
 // Whether the folder has the parameters of the job's model; reads manifests, headers and sizes of
 // files, since their digests are compared when the job begins. At most one violation: of `field`,
-// of model.hf, or of a source of text that names no tokenizer while the folder is a Hugging Face
-// model's; not of one with the vocab of bytes and no tokenizer. Blocks.
+// of model.hf, or of a source of text that names no tokenizer, or the model's, while the folder has
+// none; not of one without a name if the vocab is that of bytes. Blocks.
 std::vector<SpecViolation> CheckInitialFolder(FileSystem& fs, const std::string& folder,
                                               const std::string& field,
                                               const ResolvedJob& resolved);

@@ -42,6 +42,8 @@ void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
       if (!bytes && !source.has_chat()) needs.insert(capability::kDataSentencepiece);
       if (!bytes && MayBeHfTokenizer(tokenizer)) needs.insert(capability::kDataHfTokenizer);
     }
+    if (source.jsonl().null_rows() == v1::JsonlSource::SKIP)
+      needs.insert(capability::kDataNullRows);
     if (source.text().has_eos()) needs.insert(capability::kDataEos);
     if (source.text().has_bos() || source.jsonl().has_bos()) needs.insert(capability::kDataBos);
   }
@@ -65,6 +67,7 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
     if (model.head_dim() != 0 && model.head_dim() * int64_t{model.heads()} != model.dim())
       needs.insert(capability::kModelHeadDim);
     AddDataNeeds(spec.data(), needs);
+    if (HasKeptTokenizer(spec)) needs.insert(capability::kDataKeptTokenizer);
     const v1::PartitionSpec& partition = spec.partition();
     needs.insert(absl::StrCat("partition:", partition.has_map()          ? "map"
                                             : partition.preset().empty() ? "ddp"

@@ -25,6 +25,10 @@ inline constexpr char kDataEos[] = "data:eos";
 // Of data.text and data.jsonl.
 inline constexpr char kDataBos[] = "data:bos";
 inline constexpr char kDataControlTokens[] = "data:control-tokens";
+// Sources that read by the tokenizer which the coordinator keeps (SyncService.GetTokenizer).
+inline constexpr char kDataKeptTokenizer[] = "data:kept-tokenizer";
+// data.jsonl.null_rows: SKIP.
+inline constexpr char kDataNullRows[] = "data:null-rows";
 inline constexpr char kDataWidth[] = "data:width";
 inline constexpr char kDataMixture[] = "data:mixture";
 inline constexpr char kDataEpochs[] = "data:epochs";

@@ -128,10 +128,18 @@ std::vector<std::string> SourcesWithTokenizer(const v1::DataSpec& data,
   return fields;
 }
 
+void NameModelTokenizer(v1::DataSpec& data) {
+  FillTokenizersOf(data);
+  for (v1::PoolData& pool : *data.mutable_pools()) FillTokenizersOf(pool);
+}
+
 void FillTokenizers(v1::JobSpec& spec) {
-  if (!spec.model().has_hf() || !spec.has_data()) return;
-  FillTokenizersOf(*spec.mutable_data());
-  for (v1::PoolData& pool : *spec.mutable_data()->mutable_pools()) FillTokenizersOf(pool);
+  if (spec.model().has_hf() && spec.has_data()) NameModelTokenizer(*spec.mutable_data());
+}
+
+bool HasKeptTokenizer(const v1::JobSpec& spec) {
+  return !spec.model().has_hf() && (spec.init().has_folder() || spec.init().has_upload()) &&
+         !SourcesWithTokenizer(spec.data(), kModelTokenizer).empty();
 }
 
 }  // namespace longhaul

@@ -35,6 +35,13 @@ std::vector<std::string> SourcesWithTokenizer(const v1::DataSpec& data,
 // Whether it is chat that the chat template of the folder of model.hf renders.
 bool ReadsModelTemplate(const v1::WeightedSource& source);
 
+// Text, JSONL and chat that name no tokenizer get the model's.
+void NameModelTokenizer(v1::DataSpec& data);
+
+// Whether sources read by the tokenizer of the folder of `init`, which the coordinator keeps for
+// the pools.
+bool HasKeptTokenizer(const v1::JobSpec& spec);
+
 // With model.hf, text, JSONL and chat that name no tokenizer get the model's. Only for a spec that
 // is submitted: a stored spec without a tokenizer means bytes, as it did when it was stored.
 void FillTokenizers(v1::JobSpec& spec);

@@ -255,10 +255,11 @@ void ValidateModelTokenizer(const v1::JobSpec& spec, ViolationList& violations) 
                        "expected a SHA-256 in 64 lower-case hexadecimal digits",
                        "omit it: `longhaul submit` fills it in");
   }
-  if (fields.empty() || spec.model().has_hf()) return;
-  violations.Invalid(fields.front(), "found 'model', but the job has no model.hf",
-                     "pools read that tokenizer in the folder of model.hf; without one, set the "
-                     "path that the tokenizer has at each site, or 'bytes'");
+  if (fields.empty() || spec.model().has_hf() || HasKeptTokenizer(spec)) return;
+  violations.Invalid(fields.front(),
+                     "found 'model', but the job has neither model.hf nor a folder to start from "
+                     "(init, --from)",
+                     "set the path that the tokenizer has at each site, or 'bytes'");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/hf/hf_tokenizer.h"
 #include "common/io/file_util.h"
 #include "common/io/read_only_file.h"
 #include "common/safetensors/safetensors_writer.h"
@@ -19,18 +20,7 @@ namespace {
 
 // So many values and their 16-bit forms stay in the cache of a core between the passes.
 constexpr int64_t kChunkElements = 1 << 16;
-constexpr int64_t kCarriedBytesMax = 256 << 20;
 constexpr char kGeneration[] = "generation_config.json";
-constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
-                                           "tokenizer.model",
-                                           "tokenizer_config.json",
-                                           "special_tokens_map.json",
-                                           "added_tokens.json",
-                                           "vocab.json",
-                                           "vocab.txt",
-                                           "merges.txt",
-                                           "chat_template.jinja",
-                                           kGeneration};
 
 struct Source {
   int unit = 0;
@@ -102,14 +92,11 @@ std::string IndexOf(const std::vector<std::vector<Source>>& shards, int64_t byte
 
 absl::StatusOr<std::vector<std::string>> Carry(FileSystem& fs, const std::string& like,
                                                const std::string& folder) {
-  std::vector<std::string> carried;
-  for (const char* name : kTokenizerFiles) {
-    const std::string path = JoinPath(like, name);
-    std::error_code error;
-    if (!std::filesystem::exists(path, error)) continue;
-    LH_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kCarriedBytesMax));
+  const std::vector<std::string> carried = TokenizerFilesOf(like);
+  for (const std::string& name : carried) {
+    LH_ASSIGN_OR_RETURN(const std::string text,
+                        ReadRegularFile(JoinPath(like, name), kTokenizerFileBytesMax));
     LH_RETURN_IF_ERROR(WriteFileAtomically(fs, JoinPath(folder, name), text));
-    carried.emplace_back(name);
   }
   return carried;
 }

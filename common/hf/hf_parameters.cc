@@ -15,6 +15,7 @@
 #include "common/base/finite.h"
 #include "common/base/status_macros.h"
 #include "common/hf/bounded_json.h"
+#include "common/hf/hf_tokenizer.h"
 #include "common/io/file_content.h"
 #include "common/io/file_util.h"
 #include "common/io/read_only_file.h"
@@ -233,6 +234,8 @@ absl::StatusOr<std::vector<std::string>> HfFilesOf(const std::string& folder) {
   std::error_code error;
   if (!std::filesystem::exists(folder + "/" + kSingleFile, error)) names.push_back(kIndexFile);
   names.push_back("config.json");
+  // For pools, which read text by it.
+  for (std::string& name : TokenizerFilesOf(folder)) names.push_back(std::move(name));
   for (const std::string& name : names) {
     const std::string path = folder + "/" + name;
     if (const std::string link = DanglingLink(path); !link.empty())

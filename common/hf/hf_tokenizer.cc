@@ -22,6 +22,11 @@ namespace {
 constexpr int64_t kTokenizerConfigBytesMax = 64 << 20;
 constexpr char kTokenizerConfig[] = "tokenizer_config.json";
 constexpr int64_t kHashedAtOnce = 1 << 20;
+constexpr const char* kTokenizerFiles[] = {kHfTokenizerFile,      kPieceTokenizerFile,
+                                           kTokenizerConfig,      "special_tokens_map.json",
+                                           "added_tokens.json",   "vocab.json",
+                                           "vocab.txt",           "merges.txt",
+                                           "chat_template.jinja", "generation_config.json"};
 
 std::string FolderOf(const std::string& path) {
   std::error_code error;
@@ -43,10 +48,15 @@ absl::StatusOr<std::string> EndTokenIn(absl::string_view text) {
 
 absl::Status AddFile(Sha256& sha, const std::string& path) {
   LH_ASSIGN_OR_RETURN(const ReadOnlyFile file, ReadOnlyFile::Open(path));
+  if (file.size() > kTokenizerFileBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": has ", file.size(), " bytes, expected at most ", kTokenizerFileBytesMax));
+  }
   std::string piece;
   for (int64_t at = 0; at < file.size(); at += kHashedAtOnce) {
     piece.resize(std::min(kHashedAtOnce, file.size() - at));
     LH_RETURN_IF_ERROR(file.Read(at, {reinterpret_cast<uint8_t*>(piece.data()), piece.size()}));
+    if (at == 0) LH_RETURN_IF_ERROR(CheckPresent(path, piece.substr(0, kContentHeadBytes)));
     sha.Update(piece);
   }
   return absl::OkStatus();
@@ -68,6 +78,17 @@ absl::StatusOr<std::string> TokenizerFile(const std::string& path) {
   }
   return absl::NotFoundError(absl::StrCat(path, ": a folder with neither ", kHfTokenizerFile,
                                           " nor ", kPieceTokenizerFile));
+}
+
+std::vector<std::string> TokenizerFilesOf(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const char* name : kTokenizerFiles) {
+    const std::string path = (std::filesystem::path(folder) / name).string();
+    std::error_code error;
+    if (std::filesystem::exists(path, error) || !DanglingLink(path).empty())
+      names.emplace_back(name);
+  }
+  return names;
 }
 
 std::string DeclaredEnd::Describe() const {

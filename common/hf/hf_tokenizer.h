@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -14,6 +15,13 @@ namespace longhaul {
 // else tokenizer.model. NOT_FOUND, with the path: neither. IsHfTokenizer
 // (common/base/tokenizer_name.h) tells how it is to be started.
 absl::StatusOr<std::string> TokenizerFile(const std::string& path);
+
+// No file of a tokenizer is larger.
+inline constexpr int64_t kTokenizerFileBytesMax = 256 << 20;
+
+// The names of what belongs to a folder's tokenizer, and exists there: its file, what declares its
+// special tokens, its chat template, generation_config.json. Empty: the folder has none of them.
+std::vector<std::string> TokenizerFilesOf(const std::string& folder);
 
 // What a folder says of the token after each text.
 struct DeclaredEnd {
@@ -35,7 +43,8 @@ absl::StatusOr<DeclaredEnd> ReadDeclaredEnd(const std::string& path);
 
 // What decides which tokens a text becomes: SHA-256, in hexadecimal, of the file's content and of
 // what its folder declares. Two folders with the same one make the same tokens. Errors: those of
-// TokenizerFile and ReadDeclaredEnd.
+// TokenizerFile and ReadDeclaredEnd. INVALID_ARGUMENT, too: a pointer of Git LFS in place of the
+// file, or more than kTokenizerFileBytesMax.
 absl::StatusOr<std::string> DigestOfTokenizer(const std::string& path);
 
 // What decides how a conversation is rendered, besides the tokenizer: SHA-256, in hexadecimal, of

@@ -35,6 +35,7 @@ constexpr MethodRule kRules[] = {
     {"/longhaul.v1.SyncService/PushFragment", Need::kPool, /*audited=*/false, /*counted=*/false},
     {"/longhaul.v1.SyncService/GetContribution", Need::kPool, /*audited=*/false, /*counted=*/false},
     {"/longhaul.v1.SyncService/PullFragment", Need::kPool, /*audited=*/false, /*counted=*/false},
+    {"/longhaul.v1.SyncService/GetTokenizer", Need::kPool, /*audited=*/false, /*counted=*/false},
     // As open as /healthz, and for the same callers.
     {"/grpc.health.v1.Health/", Need::kNothing},
     {"/grpc.reflection.v1alpha.ServerReflection/", Need::kViewer},

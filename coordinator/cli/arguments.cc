@@ -182,6 +182,27 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void AddTokens(CLI::App& app, Arguments& arguments) {
+  CLI::App* tokens =
+      app.add_subcommand("tokens", "Create a token for a user of a coordinator (`tokens add`)");
+  tokens->require_subcommand(1);
+  CLI::App* add =
+      tokens->add_subcommand("add", "Create a token, and add its digest to the file of users");
+  add->add_option("NAME", arguments.user, "Name of the user")->required();
+  add->add_option("ROLE", arguments.role, "viewer, submitter or admin")
+      ->required()
+      ->check(OneOf({"viewer", "submitter", "admin"}));
+  add->add_option("--tokens", arguments.tokens_file,
+                  absl::StrCat("File of users, which the coordinator reads (its --tokens); created "
+                               "if it does not exist (default: ",
+                               arguments.tokens_file, ")"))
+      ->type_name("FILE");
+  add->add_option("--out", arguments.out,
+                  "New file for the token, which only this user of the machine can read (default: "
+                  "NAME.token)")
+      ->type_name("FILE");
+}
+
 void AddExport(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("export", "Write a checkpoint as a Hugging Face model");
   command
@@ -261,6 +282,11 @@ void AddData(CLI::App& app, DataArguments& data) {
       ->type_name("N")
       ->check(WholeNumber(1, kLineMibMax));
   check
+      ->add_option("--null-rows", data.null_rows,
+                   "For JSONL: refuse or skip rows with null in place of text (default: refuse)")
+      ->type_name("WHAT")
+      ->check(OneOf({"refuse", "skip"}));
+  check
       ->add_option("--vocab", data.vocab,
                    "Vocabulary size of the model: every token must be smaller")
       ->type_name("N")
@@ -327,6 +353,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   app.add_subcommand("contexts", "List the coordinators in your configuration file")
       ->add_flag("--names", arguments.names, "Print only names, one per line");
   AddCerts(app, arguments);
+  AddTokens(app, arguments);
   app.add_subcommand("version", "Show the version of this program");
   app.add_subcommand("completion", "Print a completion script: source <(longhaul completion bash)")
       ->add_option("SHELL", arguments.shell, "bash, zsh or fish")
@@ -339,7 +366,7 @@ constexpr std::pair<const char*, const char*> kGroups[] = {
     {"Jobs", "submit list get watch wait top logs events pause resume cancel delete"},
     {"Results", "compare checkpoints checkpoint download export eval sample"},
     {"Specs and data", "spec data plan simulate"},
-    {"Pools and this machine", "pools doctor contexts certs version completion"},
+    {"Pools and this machine", "pools doctor contexts certs tokens version completion"},
 };
 
 // Groups the commands of the help page. One that no group names comes last.

@@ -24,7 +24,7 @@ enum class OutputFormat { kTable, kJson, kJsonl, kYaml };
 // Of `data check`.
 struct DataArguments {
   std::vector<std::string> paths;
-  std::string format = "auto", field = "text", tokenizer, chat_template;
+  std::string format = "auto", field = "text", tokenizer, chat_template, null_rows = "refuse";
   std::optional<int64_t> eos, bos;
   int64_t vocab = 0;
   int line_mib_max = kLineMibDefault;
@@ -107,6 +107,8 @@ struct Arguments {
   std::string certs_dir = "longhaul-ca", certificate_kind, certificate_name;
   std::vector<std::string> hosts;
   std::optional<int> days;
+  // --- tokens
+  std::string user, role, tokens_file = "tokens";
   // --- export
   std::string tokenizer, format = "hf", dtype = "bf16", cache;
   bool last_commit = false;

@@ -47,22 +47,6 @@ absl::Status OpensslProblem(const char* what) {
       absl::StrCat(what, ": OpenSSL says ", reason == nullptr ? "nothing" : reason));
 }
 
-absl::Status WriteNew(const std::string& path, const std::string& text, mode_t mode) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  if (fd < 0 && errno == EEXIST) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(path, " exists and is not overwritten: move it away first"));
-  }
-  if (fd < 0) return FileProblem(errno, path);
-  const bool written =
-      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
-  const int error = errno;
-  close(fd);
-  if (written) return absl::OkStatus();
-  unlink(path.c_str());
-  return FileError(error, path);
-}
-
 absl::Status AddExtension(X509* certificate, X509* issuer, int id, const std::string& value) {
   X509V3_CTX context;
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
@@ -223,6 +207,22 @@ absl::StatusOr<std::vector<Extension>> ExtensionsOf(const CertificateRequest& re
 }
 
 }  // namespace
+
+absl::Status WriteNew(const std::string& path, const std::string& text, mode_t mode) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd < 0 && errno == EEXIST) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(path, " exists and is not overwritten: move it away first"));
+  }
+  if (fd < 0) return FileProblem(errno, path);
+  const bool written =
+      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
+  const int error = errno;
+  close(fd);
+  if (written) return absl::OkStatus();
+  unlink(path.c_str());
+  return FileError(error, path);
+}
 
 absl::StatusOr<CertificateFiles> InitAuthority(const std::string& folder, int days) {
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return FileProblem(errno, folder);

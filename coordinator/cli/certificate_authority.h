@@ -44,6 +44,9 @@ struct CertificateFiles {
 // names the file; NOT_FOUND, PERMISSION_DENIED, UNAVAILABLE of the folder's files. They block on
 // the disk.
 
+// Writes a new file of this mode, durably. ALREADY_EXISTS: it is not overwritten.
+absl::Status WriteNew(const std::string& path, const std::string& text, mode_t mode);
+
 // Makes the folder if it is not there (its parent must be), mode 0700.
 absl::StatusOr<CertificateFiles> InitAuthority(const std::string& folder, int days);
 

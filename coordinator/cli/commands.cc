@@ -105,6 +105,7 @@ std::optional<Outcome> RunLocalCommand(const Arguments& arguments, const Environ
     return PlanForSites(arguments, environment);
   if (absl::StartsWith(arguments.command, "simulate ")) return Simulate(arguments);
   if (absl::StartsWith(arguments.command, "certs ")) return Certs(arguments);
+  if (arguments.command == "tokens add") return AddToken(arguments);
   if (arguments.command == "export" && IsLocalExport(arguments))
     return Export(arguments, nullptr, environment);
   if (arguments.command == "doctor") return Doctor(arguments, environment);

@@ -17,6 +17,7 @@ Outcome RunCommand(const Arguments& arguments, Client& client, const Environment
 
 // Needs no server.
 Outcome Certs(const Arguments& arguments);
+Outcome AddToken(const Arguments& arguments);
 
 Outcome Submit(const Arguments& arguments, Client& client, const Environment& environment);
 Outcome Watch(const Arguments& arguments, Client& client, const Environment& environment);

@@ -23,18 +23,20 @@ constexpr SourceKind kKinds[] = {SourceKind::kText,    SourceKind::kJsonl, Sourc
                                  SourceKind::kNanoGpt, SourceKind::kLlmc,  SourceKind::kMegatron};
 
 DataCheckOptions OptionsOf(const Arguments& arguments) {
-  DataCheckOptions options{.field = arguments.data.field,
-                           .line_bytes_max = int64_t{arguments.data.line_mib_max} << 20,
-                           .chat_template = arguments.data.chat_template,
-                           .tokenizer = arguments.data.tokenizer,
-                           .eos = arguments.data.eos,
-                           .bos = arguments.data.bos,
-                           .as_is = arguments.data.as_is,
-                           .control_tokens = arguments.data.control_tokens,
-                           .width = arguments.data.width,
-                           .vocab = arguments.data.vocab,
-                           .sample_tokens = arguments.data.sample,
-                           .threads = std::max<int>(1, std::thread::hardware_concurrency())};
+  DataCheckOptions options{
+      .field = arguments.data.field,
+      .line_bytes_max = int64_t{arguments.data.line_mib_max} << 20,
+      .null_rows = arguments.data.null_rows == "skip" ? NullRows::kSkip : NullRows::kRefuse,
+      .chat_template = arguments.data.chat_template,
+      .tokenizer = arguments.data.tokenizer,
+      .eos = arguments.data.eos,
+      .bos = arguments.data.bos,
+      .as_is = arguments.data.as_is,
+      .control_tokens = arguments.data.control_tokens,
+      .width = arguments.data.width,
+      .vocab = arguments.data.vocab,
+      .sample_tokens = arguments.data.sample,
+      .threads = std::max<int>(1, std::thread::hardware_concurrency())};
   for (const SourceKind kind : kKinds) {
     if (KindName(kind) == arguments.data.format) options.kind = kind;
   }
@@ -59,10 +61,7 @@ std::string FormatOf(const DataReport& report) {
 
 // "2 documents spell out control tokens, 3 times".
 std::string NoteOfControlTokens(const DataReport& report, bool encoded) {
-  const SpelledControlTokens& spelled = *report.control_tokens;
-  return absl::StrCat(Counted(spelled.documents, "document"),
-                      spelled.documents == 1 ? " spells" : " spell", " out control tokens, ",
-                      Counted(spelled.times, "time"), "; ",
+  return absl::StrCat(report.control_tokens->Describe(), "; ",
                       encoded ? "they become these tokens" : "they stay text (--control-tokens)");
 }
 
@@ -111,6 +110,7 @@ Json ReportJson(const DataReport& report) {
           {"not_utf8_at", OrNull(report.not_utf8_at)},
           {"control_tokens", std::move(control_tokens)},
           {"chat", std::move(chat)},
+          {"null_rows", report.null_rows},
           {"warnings", printable(report.warnings)},
           {"problems", printable(report.problems)},
           {"problem_count", report.problem_count}};
@@ -142,6 +142,10 @@ std::string ReportsTable(const std::vector<DataReport>& reports, bool control_to
     }
     if (report.chat.has_value())
       absl::StrAppend(&notes, "\n", Printable(report.path), ": ", NoteOfChat(report), "\n");
+    if (report.null_rows > 0) {
+      absl::StrAppend(&notes, "\n", Printable(report.path), ": ", Counted(report.null_rows, "row"),
+                      " with null in place of text, skipped\n");
+    }
     for (const std::string& warning : report.warnings)
       absl::StrAppend(&notes, "\nWarning: ", Printable(warning), "\n");
     if (report.tokens == 0 && report.problem_count == 0)

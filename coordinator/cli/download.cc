@@ -4,14 +4,17 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes_text.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/folder_files.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/reader.h"
 #include "common/io/digest.h"
 #include "common/io/file_util.h"
+#include "common/io/sha256.h"
 #include "common/rpc/retry.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/text.h"
@@ -22,6 +25,8 @@ namespace {
 
 constexpr char kLocal[] = "longhaul.cli/local";
 constexpr int64_t kReadBytes = 1 << 20;
+// The folder, and what names of its files begin with at the server.
+constexpr char kTokenizer[] = "tokenizer";
 
 absl::Status Local(absl::Status status) {
   if (!status.ok()) status.SetPayload(kLocal, absl::Cord());
@@ -46,6 +51,7 @@ class Downloading {
     LH_RETURN_IF_ERROR(Prepare());
     for (const v1::CheckpointFragment& fragment : manifest_.fragments())
       LH_RETURN_IF_ERROR(FetchVerified(fragment));
+    LH_RETURN_IF_ERROR(FetchTokenizer());
     LH_RETURN_IF_ERROR(Local(fs_.SyncDir(partial_)));
     LH_RETURN_IF_ERROR(Local(fs_.Rename(partial_, out_)));
     LH_RETURN_IF_ERROR(Local(fs_.SyncDir(ParentOf(out_))));
@@ -106,6 +112,7 @@ class Downloading {
         return still;
       }
       // Another checkpoint of that step, or the newest is a newer one.
+      LH_RETURN_IF_ERROR(Local(RemoveFolder(fs_, JoinPath(partial_, kTokenizer))));
       LH_RETURN_IF_ERROR(Local(RemoveFolder(fs_, partial_)));
     }
     step_ = name_.step.value_or(-1);
@@ -128,15 +135,55 @@ class Downloading {
                       });
   }
 
-  absl::Status FetchManifest(std::string* json) {
+  absl::Status FetchManifest(std::string* json) { return FetchText(kManifestFile, json); }
+
+  absl::Status FetchText(const std::string& file, std::string* text) {
     return Stream(
-        kManifestFile, [json] { return static_cast<int64_t>(json->size()); },
-        [json](absl::string_view data) {
-          if (json->size() + data.size() > static_cast<size_t>(kManifestBytesMax))
-            return absl::DataLossError("the server's manifest is too large");
-          json->append(data.data(), data.size());
+        file, [text] { return static_cast<int64_t>(text->size()); },
+        [&](absl::string_view data) {
+          if (text->size() + data.size() > static_cast<size_t>(kManifestBytesMax))
+            return absl::DataLossError(absl::StrCat("the server's ", file, " is too large"));
+          text->append(data.data(), data.size());
           return absl::OkStatus();
         });
+  }
+
+  // The tokenizer that the coordinator keeps of the folder with which the job began, if it does.
+  absl::Status FetchTokenizer() {
+    const std::string folder = JoinPath(partial_, kTokenizer);
+    const auto on_server = [](const std::string& name) {
+      return absl::StrCat(kTokenizer, "/", name);
+    };
+    std::string list;
+    const absl::Status listed = FetchText(on_server(kTokenizerListFile), &list);
+    if (absl::IsNotFound(listed)) return absl::OkStatus();
+    LH_RETURN_IF_ERROR(listed);
+    LH_ASSIGN_OR_RETURN(const std::vector<FolderFile> files, ParseListOfFiles(list));
+    LH_RETURN_IF_ERROR(Local(RemoveFolder(fs_, folder)));
+    LH_RETURN_IF_ERROR(Local(CreateDirs(fs_, folder)));
+    for (const FolderFile& file : files)
+      LH_RETURN_IF_ERROR(FetchFile(file, on_server(file.name), JoinPath(folder, file.name)));
+    return Local(WriteFileAtomically(fs_, JoinPath(folder, kTokenizerListFile), list));
+  }
+
+  absl::Status FetchFile(const FolderFile& file, const std::string& name, const std::string& path) {
+    absl::StatusOr<std::unique_ptr<File>> out = fs_.Create(path);
+    if (!out.ok()) return Local(out.status());
+    Sha256 sha;
+    int64_t at = 0;
+    LH_RETURN_IF_ERROR(Stream(
+        name, [&] { return at; },
+        [&](absl::string_view data) -> absl::Status {
+          if (static_cast<int64_t>(data.size()) > file.bytes - at)
+            return Local(absl::DataLossError(absl::StrCat(path, " has more bytes than expected")));
+          LH_RETURN_IF_ERROR(Local((*out)->WriteAt(at, data)));
+          sha.Update(data);
+          at += static_cast<int64_t>(data.size());
+          return absl::OkStatus();
+        }));
+    if (at != file.bytes || sha.Hex() != file.sha256)
+      return Local(absl::DataLossError(absl::StrCat(path, " arrived damaged: its digest differs")));
+    return Local((*out)->SyncData());
   }
 
   // Fetches a file again, once, if it came damaged.

@@ -25,8 +25,11 @@ CliError ErrorOfExport(const absl::Status& status) {
       absl::IsAlreadyExists(status) ? "give --out a folder that does not exist yet" : "");
 }
 
-// The folder that the model of a checkpoint began with, if it is here.
-std::string FolderOfOrigin(const CheckpointFolder& checkpoint) {
+// The tokenizer that the job of a checkpoint kept, or the folder with which its model began, if it
+// is here.
+std::string FolderOfOrigin(const CheckpointFolder& checkpoint, const std::string& folder) {
+  std::string kept = CheckpointFolder::TokenizerOf(folder);
+  if (!kept.empty()) return kept;
   const std::string& path = checkpoint.manifest().model().hf().path();
   std::error_code error;
   return !path.empty() && std::filesystem::is_directory(path, error) ? path : "";
@@ -41,7 +44,8 @@ Outcome ExportFolder(const Arguments& arguments, const std::string& folder,
       .config = {.shape = (*checkpoint)->shape(),
                  .separate_documents = (*checkpoint)->manifest().separate_documents()},
       .type = arguments.dtype == "fp32" ? ElementType::kF32 : ElementType::kBf16,
-      .like = arguments.tokenizer.empty() ? FolderOfOrigin(**checkpoint) : arguments.tokenizer};
+      .like =
+          arguments.tokenizer.empty() ? FolderOfOrigin(**checkpoint, folder) : arguments.tokenizer};
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const absl::StatusOr<HfExport> done =
       ExportHf(*fs, (*checkpoint)->layout(), **checkpoint, options, arguments.out);

@@ -66,6 +66,7 @@ absl::StatusOr<v1::FindFolderResponse> AskForFolder(const std::string& path,
 std::vector<SpecViolation> CompareWithSpec(FileSystem& fs, const std::string& folder,
                                            v1::JobSpec& spec) {
   std::vector<SpecViolation> violations = TakeShapeOf(folder, kUploadField, spec);
+  if (violations.empty()) violations = TakeTokenizerOf(folder, spec);
   if (!violations.empty()) return violations;
   const absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec);
   // Else the server says what is wrong, before anything is sent.

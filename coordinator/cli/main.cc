@@ -54,6 +54,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   longhaul::KeepStandardFiles();
   longhaul::IgnoreFileSizeSignal();
+  longhaul::ShareFilesWithGroupZero();
   longhaul::SkipLockCycleSearch();
   longhaul::TuneAllocatorForBulk();
   longhaul::EndProgram(Main(argc, argv));

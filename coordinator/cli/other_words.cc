@@ -62,7 +62,7 @@ constexpr OtherWord kWords[] = {
     {"explain schema fields options reference", "spec explain", "explains the job spec"},
     {"validate lint verify dry-run dryrun check", "submit -f job.yaml --dry-run",
      "checks a job spec; `longhaul data check PATH` checks data"},
-    {"tokens dataset datasets", "data check PATH", "checks training data"},
+    {"dataset datasets", "data check PATH", "checks training data"},
     {"ping health healthcheck diagnose debug connect", "doctor",
      "finds problems with this machine and the coordinator"},
     {"config context ctx use login profile profiles", "contexts",

@@ -119,14 +119,46 @@ std::string JobProgress::BeginWithData(const std::string& pool, const v1::DataSu
   PoolHistory& history = pools_[pool];
   history.current.set_pool(pool);
   std::string change = DifferenceOf(history.earlier.data(), data);
-  *history.earlier.mutable_data() = data;
+  const std::vector<v1::DataWarning> warnings = NewWarnings(pool, data);
+  v1::DataSummary& kept = *history.earlier.mutable_data();
+  *kept.mutable_tokens() = data.tokens();
+  *kept.mutable_samples() = data.samples();
+  if (!change.empty()) kept.clear_warnings();
+  kept.mutable_warnings()->Add(warnings.begin(), warnings.end());
   if (!change.empty()) history.earlier.set_data_change(change);
   return change;
 }
 
+std::vector<v1::DataWarning> JobProgress::NewWarnings(const std::string& pool,
+                                                      const v1::DataSummary& data) const {
+  const auto found = pools_.find(pool);
+  v1::DataSummary kept;
+  if (found != pools_.end() && DifferenceOf(found->second.earlier.data(), data).empty())
+    kept = found->second.earlier.data();
+  std::vector<v1::DataWarning> fresh;
+  if (data.tokens().empty()) return fresh;
+  for (const v1::DataWarning& warning : data.warnings()) {
+    const auto is_same = [&](const v1::DataWarning& other) {
+      return other.kind() == warning.kind();
+    };
+    if (std::any_of(kept.warnings().begin(), kept.warnings().end(), is_same) ||
+        kept.warnings_size() == kDataWarningsMax)
+      continue;
+    // Without fields that are not known.
+    v1::DataWarning& added = *kept.add_warnings();
+    added.set_kind(warning.kind());
+    added.set_message(warning.message());
+    fresh.push_back(added);
+  }
+  return fresh;
+}
+
 v1::DataSummary JobProgress::DataOf(const std::string& pool) const {
   const auto found = pools_.find(pool);
-  return found == pools_.end() ? v1::DataSummary() : found->second.earlier.data();
+  if (found == pools_.end()) return {};
+  v1::DataSummary data = found->second.earlier.data();
+  data.clear_warnings();
+  return data;
 }
 
 void JobProgress::Contributed(const std::vector<std::string>& pools) {

@@ -63,8 +63,12 @@ class JobProgress {
   // The pool begins, or begins again, with this data. Returns in words how it differs from what the
   // pool began with before; later starts are compared with this one. Empty: it does not differ, or
   // that is not known.
+  // Warnings about that data are kept: those of any of its ranks, one of each kind.
   std::string BeginWithData(const std::string& pool, const v1::DataSummary& data);
-  // The data with which the pool began. Empty: not known.
+  // Those of `data` that are not kept for the pool yet. Call it before BeginWithData.
+  std::vector<v1::DataWarning> NewWarnings(const std::string& pool,
+                                           const v1::DataSummary& data) const;
+  // The data with which the pool began, without warnings. Empty: not known.
   v1::DataSummary DataOf(const std::string& pool) const;
 
   // The newest version that every fragment has; -1 if not all are seeded.

@@ -8,6 +8,7 @@
 #include "common/checkpoint/initial_folder.h"
 #include "common/config/capabilities.h"
 #include "common/config/checkpoint_name.h"
+#include "common/config/data_sources.h"
 #include "common/rpc/codec_proto.h"
 #include "coordinator/sync/round_plan.h"
 
@@ -39,6 +40,7 @@ std::optional<InitialCheckpoint> InitialOf(const ResolvedJob& resolved) {
     initial.job = name->job;
     initial.step = name->step.value_or(0);
   }
+  if (HasKeptTokenizer(resolved.spec)) initial.tokenizer = resolved.spec.data().model_tokenizer();
   return initial;
 }
 

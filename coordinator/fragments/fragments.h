@@ -164,6 +164,11 @@ class Fragments {
   absl::StatusOr<v1::GetContributionResponse> FindContribution(
       const v1::GetContributionRequest& request);
 
+  // In seeding.cc: the answer of GetTokenizer. Blocks on the disk. NOT_FOUND: there is no such job
+  // or file, or the job keeps no tokenizer. Other errors: those of kept_tokenizer.h.
+  absl::StatusOr<v1::GetTokenizerResponse> FindTokenizer(
+      const v1::GetTokenizerRequest& request) const;
+
   // --- For reports.
 
   // Null if the job is not known here.

@@ -36,6 +36,9 @@ struct InitialCheckpoint {
   int64_t step = 0;
   std::string folder;
   std::string upload;
+  // Of the folder or upload: the digest of its tokenizer (DataSpec.model_tokenizer), which is to be
+  // kept with the job. Empty: nothing is.
+  std::string tokenizer;
   // Where each tensor lies in the fragments.
   std::vector<v1::CheckpointTensor> tensors;
 };

@@ -12,8 +12,10 @@
 #include "common/base/status_macros.h"
 #include "common/hf/hf_model.h"
 #include "coordinator/fragments/fragments.h"
+#include "coordinator/fragments/kept_tokenizer.h"
 #include "coordinator/fragments/part_intake.h"
 #include "coordinator/store/checkpoint.h"
+#include "coordinator/store/job_folder.h"
 #include "coordinator/store/uploads.h"
 
 namespace longhaul::coordinator {
@@ -21,6 +23,8 @@ namespace {
 
 // A part is 4 tiles: 1 MiB.
 constexpr int64_t kPartBlocks = 4 * kTileBlocks;
+// Of an answer.
+constexpr int64_t kTokenizerDataBytes = 1 << 20;
 constexpr char kBadSeedUrl[] = "longhaul.fragments.bad_seed";
 
 // Reads these tensors of a Hugging Face folder into a fragment. Other types are converted in small
@@ -93,6 +97,34 @@ std::string Fragments::InitialFolder(const InitialCheckpoint& initial) const {
                                 : initial.folder;
 }
 
+absl::StatusOr<v1::GetTokenizerResponse> Fragments::FindTokenizer(
+    const v1::GetTokenizerRequest& request) const {
+  const std::shared_ptr<JobFragments> job = Find(request.job_id());
+  if (job == nullptr || !job->initial().has_value() || job->initial()->tokenizer.empty())
+    return absl::NotFoundError("no such job, or one that keeps no tokenizer");
+  std::string folder = TokenizerFolder(JobDir(job->id()));
+  const absl::Status kept = parts_.fs->List(folder).status();
+  // It is copied when the job is seeded.
+  if (absl::IsNotFound(kept)) folder = InitialFolder(*job->initial());
+  if (!kept.ok() && !absl::IsNotFound(kept)) return kept;
+  v1::GetTokenizerResponse response;
+  if (!request.file().empty()) {
+    LH_ASSIGN_OR_RETURN(
+        *response.mutable_data(),
+        ReadTokenizer(folder, request.file(), request.offset(), kTokenizerDataBytes));
+    return response;
+  }
+  LH_ASSIGN_OR_RETURN(const std::vector<FolderFile> files,
+                      ListTokenizer(folder, job->initial()->tokenizer));
+  for (const FolderFile& file : files) {
+    v1::TokenizerFile& listed = *response.add_files();
+    listed.set_name(file.name);
+    listed.set_bytes(file.bytes);
+    listed.set_sha256(file.sha256);
+  }
+  return response;
+}
+
 absl::Status Fragments::CheckInitial(const JobFragments& job) const {
   // A folder of the user's may be on a disk that hangs. It was read before; seeding finds out if it
   // is gone.
@@ -114,6 +146,12 @@ absl::Status Fragments::LogSeed(const std::shared_ptr<JobFragments>& job,
   const std::string folder = InitialFolder(*job->initial());
   const ContributionKey key{fragment, 0, kCheckpointPool, kCheckpointPool};
   if (store->contributions().Whole(key)) return absl::OkStatus();
+  if (const std::string& tokenizer = job->initial()->tokenizer;
+      !tokenizer.empty() && fragment == 0) {
+    // The folder may be removed once the job has begun.
+    const absl::Status kept = KeepTokenizer(*parts_.fs, folder, tokenizer, JobDir(job->id()));
+    if (!kept.ok()) return SeedError(kept);
+  }
   const Workspace::Turn turn((*store)->workspace());
   const absl::StatusOr<FloatArray> values = ReadSeed(*job, *store, parts_.fs, folder, fragment);
   if (!values.ok()) return SeedError(values.status());

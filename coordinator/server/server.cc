@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "common/base/counted.h"
 #include "common/base/status_macros.h"
 #include "common/http/server.h"
 #include "common/io/available_memory.h"
@@ -117,8 +118,11 @@ class CoordinatorServer::Impl {
                                                 &troubles));
     for (const std::string& trouble : troubles) log_.Warning(trouble);
     LH_ASSIGN_OR_RETURN(RecoveredState recovered, RecoverState(*meta_, log_));
-    log_.Info(absl::StrCat("found ", recovered.jobs.size(), " jobs that have not ended in ",
-                           options.data_dir));
+    // Who starts it for the first time reads first where it serves.
+    if (const auto found = static_cast<int64_t>(recovered.jobs.size()); found > 0) {
+      log_.Info(absl::StrCat("found ", Counted(found, "job"), " in ", options.data_dir,
+                             ", not yet ended"));
+    }
     StartWork(options, std::move(recovered));
     return Serve(options);
   }

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/initial_folder.h"
 #include "common/config/checkpoint_name.h"
+#include "common/config/data_sources.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/service/submission.h"
 #include "coordinator/store/checkpoint.h"
@@ -168,11 +169,18 @@ absl::Status FillModel(const ServiceContext& service, v1::JobSpec& spec) {
       *spec.mutable_model()->mutable_transformer() = std::move(shape);
     }
     *spec.mutable_init() = before->init();
+    if (HasKeptTokenizer(*before) && spec.has_data()) {
+      // As TakeTokenizerOf.
+      NameModelTokenizer(*spec.mutable_data());
+      spec.mutable_data()->set_model_tokenizer(before->data().model_tokenizer());
+    }
     return absl::OkStatus();
   }
   if (lacks_upload) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const Beginning beginning, FindBeginning(service, init));
-  return ErrorOf(TakeShapeOf(beginning.folder, beginning.field, spec));
+  std::vector<SpecViolation> violations = TakeShapeOf(beginning.folder, beginning.field, spec);
+  if (violations.empty()) violations = TakeTokenizerOf(beginning.folder, spec);
+  return ErrorOf(violations);
 }
 
 absl::Status ResolveInitial(const ServiceContext& service, ResolvedJob& resolved) {

@@ -11,11 +11,11 @@
 
 namespace longhaul::coordinator {
 
-// Call it before the spec is resolved. Fills in the model's shape if init.folder or init.upload is
-// a Hugging Face model, so that the spec need not have it; of a job that was submitted with the
-// same words before, the shape that it has, since the folder may be gone. Ignores an upload that is
-// not here: ResolveInitial reports it. Any thread; blocks on the disk. INVALID_ARGUMENT with a
-// BadRequest: the spec contradicts the folder; or as below.
+// Call it before the spec is resolved. Fills in the model's shape, and by which tokenizer text is
+// read, if init.folder or init.upload is a Hugging Face model, so that the spec need not have it;
+// of a job that was submitted with the same words before, what it has, since the folder may be
+// gone. Ignores an upload that is not here: ResolveInitial reports it. Any thread; blocks on the
+// disk. INVALID_ARGUMENT with a BadRequest: the spec contradicts the folder; or as below.
 absl::Status FillModel(const ServiceContext& service, v1::JobSpec& spec);
 
 // Any thread; blocks on the disk. Does nothing without spec.init. Adds beginning_warnings. Writes

@@ -26,6 +26,7 @@ constexpr int64_t kDataParallelBytes = 2 * 2;
 constexpr size_t kPoolsBytesMax = 1 << 20, kSetAsideBytesMax = 256 << 10;
 // How many rows of a list are read at a time: a commit waits for no more.
 constexpr int kRowsAtOnce = 8;
+constexpr int64_t kDataWarningsShown = 50;
 
 void SetRecord(const JobRecord& record, v1::Job* report) {
   report->set_id(record.id);
@@ -130,7 +131,7 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
   if (view.has_value()) {
     for (const ParticipantView& place : view->participants) places[place.pool] = place;
   }
-  int64_t tokens = 0, contributed = 0, steps = 0;
+  int64_t tokens = 0, contributed = 0, steps = 0, data_warnings = 0;
   std::optional<int64_t> slowest_live, slowest;
   for (const auto& [name, history] : job.progress.pools()) {
     // Its ranks are ready, and have not reported yet.
@@ -146,12 +147,22 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
       *pool->mutable_evaluation() = ToProto(evaluation->metrics);
     }
     if (!pool->data_change().empty()) report->add_warnings(WarningOfData(name, *pool));
+    for (const v1::DataWarning& warning : pool->data().warnings()) {
+      if (++data_warnings <= kDataWarningsShown)
+        report->add_warnings(absl::StrCat("data: pool ", name, ": ", warning.message()));
+    }
+    // There may be thousands of pools.
+    if (pool->has_data()) pool->mutable_data()->clear_warnings();
     tokens += pool->tokens();
     contributed += pool->contributed_tokens();
     steps += history.steps();
     slowest = std::min(slowest.value_or(pool->inner_step()), pool->inner_step());
     if (pool->live())
       slowest_live = std::min(slowest_live.value_or(pool->inner_step()), pool->inner_step());
+  }
+  if (data_warnings > kDataWarningsShown) {
+    report->add_warnings(absl::StrCat("data: ", data_warnings - kDataWarningsShown,
+                                      " more warnings of pools, in the job's events"));
   }
   // In a quorum rounds go on without a pool that is late.
   report->set_inner_step(std::max(slowest_live.value_or(slowest.value_or(0)),

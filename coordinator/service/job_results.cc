@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 #include "common/rpc/status_details.h"
@@ -13,6 +15,7 @@
 #include "coordinator/service/job_service.h"
 #include "coordinator/service/unary.h"
 #include "coordinator/store/checkpoint.h"
+#include "coordinator/store/job_folder.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -36,14 +39,17 @@ absl::StatusOr<CheckpointFile> OpenFile(ControlPlane& control,
     return UnknownCheckpoint(record.name, step.status().message());
   LH_RETURN_IF_ERROR(step.status());
   CheckpointFile opened{.step = *step, .held = fragments.HoldCheckpoint(record.id, *step)};
-  const std::string folder = CheckpointPath(job_dir, *step);
+  absl::string_view file = request.file();
+  const std::string folder = absl::ConsumePrefix(&file, "tokenizer/")
+                                 ? TokenizerFolder(job_dir)
+                                 : CheckpointPath(job_dir, *step);
   // Only a file that is directly in the folder, so a name cannot lead out of it.
   LH_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(fs, folder));
-  if (std::find(names.begin(), names.end(), request.file()) == names.end()) {
+  if (std::find(names.begin(), names.end(), file) == names.end()) {
     return UnknownCheckpoint(record.name, absl::StrCat("no file ", request.file().substr(0, 256),
                                                        " in its checkpoint of step ", *step));
   }
-  LH_ASSIGN_OR_RETURN(opened.file, fs.Open(JoinPath(folder, request.file())));
+  LH_ASSIGN_OR_RETURN(opened.file, fs.Open(JoinPath(folder, file)));
   LH_ASSIGN_OR_RETURN(opened.bytes, opened.file->Size());
   return opened;
 }

@@ -2,10 +2,12 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/status_details.h"
+#include "common/wire/data_summary.h"
 #include "coordinator/service/names.h"
 #include "coordinator/service/plan_message.h"
 #include "coordinator/service/unary.h"
@@ -26,23 +28,41 @@ absl::Status CheckRequest(const PoolCaller& caller, const v1::WatchPlanRequest& 
   const v1::DataSummary& data = request.data();
   if (data.tokens_size() > kSourcesMax || data.samples_size() > kSourcesMax)
     return BadRequestError({{"data", absl::StrCat("has more than ", kSourcesMax, " sources")}});
+  if (data.warnings_size() > kDataWarningsMax) {
+    return BadRequestError(
+        {{"data.warnings", absl::StrCat("has more than ", kDataWarningsMax, " warnings")}});
+  }
+  for (const v1::DataWarning& warning : data.warnings()) {
+    if (warning.kind().empty() || warning.kind().size() > kDataWarningKindBytesMax ||
+        warning.message().size() > kDataWarningBytesMax)
+      return BadRequestError({{"data.warnings", "has a kind or message of an impossible size"}});
+  }
   return absl::OkStatus();
 }
 
-// Keeps the data with which the pool began. That of another start is told: its ranks begin only if
-// the spec allows it.
+// Keeps the data with which the pool began, and tells what is suspicious of it. That of another
+// start is told: its ranks begin only if the spec allows it.
 void TakeData(const ServiceContext& service, LiveJob& job, const std::string& pool,
               const v1::DataSummary& data) {
+  const auto tell = [&](v1::JobEvent event) {
+    event.set_pool(pool);
+    service.control->log()
+        .With({.job = job.name(), .pool = pool, .job_id = job.id()})
+        .Warning(event.message());
+    job.events.Add(std::move(event), service.control->now());
+    service.watchers->Changed(job.id(), service.control->now());
+  };
+  const std::vector<v1::DataWarning> warnings = job.progress.NewWarnings(pool, data);
   const std::string change = job.progress.BeginWithData(pool, data);
-  if (change.empty()) return;
-  v1::JobEvent event = MakeEvent(v1::POOL_DATA_CHANGED, v1::WARNING,
-                                 absl::StrCat("restarted with other data: ", change));
-  event.set_pool(pool);
-  service.control->log()
-      .With({.job = job.name(), .pool = pool, .job_id = job.id()})
-      .Warning(event.message());
-  job.events.Add(std::move(event), service.control->now());
-  service.watchers->Changed(job.id(), service.control->now());
+  if (!change.empty()) {
+    tell(MakeEvent(v1::POOL_DATA_CHANGED, v1::WARNING,
+                   absl::StrCat("restarted with other data: ", change)));
+  }
+  for (const v1::DataWarning& warning : warnings) {
+    v1::JobEvent event = MakeEvent(v1::POOL_DATA_WARNING, v1::WARNING, warning.message());
+    event.set_code(warning.kind());
+    tell(std::move(event));
+  }
 }
 
 }  // namespace
@@ -104,6 +124,26 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
       FinishWith([=, this] {
         absl::StatusOr<v1::GetContributionResponse> found =
             service_.control->fragments().FindContribution(*request);
+        if (found.ok()) *response = *std::move(found);
+        return found.status();
+      }));
+}
+
+grpc::ServerUnaryReactor* SyncService::GetTokenizer(grpc::CallbackServerContext* context,
+                                                    const v1::GetTokenizerRequest* request,
+                                                    v1::GetTokenizerResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
+  const absl::Status valid =
+      CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
+  if (!valid.ok()) return Answered(context, valid);
+  return AnswerElsewhere(
+      context,
+      [&](auto task, auto*) {
+        return service_.bulk.executor->Submit(request->pool(), std::move(task));
+      },
+      FinishWith([=, this] {
+        absl::StatusOr<v1::GetTokenizerResponse> found =
+            service_.control->fragments().FindTokenizer(*request);
         if (found.ok()) *response = *std::move(found);
         return found.status();
       }));

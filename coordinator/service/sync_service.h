@@ -12,7 +12,8 @@ namespace longhaul::coordinator {
 using RawSyncService = v1::SyncService::WithRawCallbackMethod_PushFragment<
     v1::SyncService::WithRawCallbackMethod_PullFragment<
         v1::SyncService::WithCallbackMethod_GetContribution<
-            v1::SyncService::WithCallbackMethod_WatchPlan<v1::SyncService::Service>>>>;
+            v1::SyncService::WithCallbackMethod_GetTokenizer<
+                v1::SyncService::WithCallbackMethod_WatchPlan<v1::SyncService::Service>>>>>;
 
 // Thread-safe; handlers return at once. What `service` points to outlives the server that it is
 // registered with.
@@ -28,6 +29,9 @@ class SyncService final : public RawSyncService {
   grpc::ServerUnaryReactor* GetContribution(grpc::CallbackServerContext* context,
                                             const v1::GetContributionRequest* request,
                                             v1::GetContributionResponse* response) override;
+  grpc::ServerUnaryReactor* GetTokenizer(grpc::CallbackServerContext* context,
+                                         const v1::GetTokenizerRequest* request,
+                                         v1::GetTokenizerResponse* response) override;
   grpc::ServerReadReactor<grpc::ByteBuffer>* PushFragment(grpc::CallbackServerContext* context,
                                                           grpc::ByteBuffer* response) override;
   grpc::ServerWriteReactor<grpc::ByteBuffer>* PullFragment(

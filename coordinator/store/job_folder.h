@@ -20,6 +20,14 @@ inline std::string RemovedLogFolder(const std::string& job_dir) {
 inline std::string SnapshotFolder(const std::string& job_dir) { return JoinPath(job_dir, "snap"); }
 // Curves of the job's runs, one folder each (coordinator/effects/job_tracks.h).
 inline std::string TrackFolder(const std::string& job_dir) { return JoinPath(job_dir, "track"); }
+// The tokenizer of the folder with which the job began (coordinator/fragments/kept_tokenizer.h),
+// and where it is put together.
+inline std::string TokenizerFolder(const std::string& job_dir) {
+  return JoinPath(job_dir, "tokenizer");
+}
+inline std::string NewTokenizerFolder(const std::string& job_dir) {
+  return JoinPath(job_dir, "tokenizer.tmp");
+}
 inline std::string CheckpointFolder(const std::string& job_dir) {
   return JoinPath(job_dir, "checkpoints");
 }

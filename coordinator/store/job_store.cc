@@ -46,8 +46,9 @@ absl::Status RemoveJobFolder(FileSystem& fs, const std::string& dir) {
     for (const std::string& name : names)
       LH_RETURN_IF_ERROR(RemoveFolder(fs, JoinPath(of_folders, name)));
   }
-  for (const std::string& folder : {LogFolder(dir), RemovedLogFolder(dir), SnapshotFolder(dir),
-                                    CheckpointFolder(dir), TrackFolder(dir), dir}) {
+  for (const std::string& folder :
+       {LogFolder(dir), RemovedLogFolder(dir), SnapshotFolder(dir), CheckpointFolder(dir),
+        TrackFolder(dir), TokenizerFolder(dir), NewTokenizerFolder(dir), dir}) {
     LH_RETURN_IF_ERROR(RemoveFolder(fs, folder));
   }
   return absl::OkStatus();

@@ -128,8 +128,8 @@ def schemas():
     file = record(path=TEXT, format=TEXT, compression=TEXT, bytes=count, tokens=count, documents=number_or_null, largest_token=number_or_null,
                   sample=record(tokens=rows(count), text=TEXT), not_utf8_at=number_or_null,
                   control_tokens={"anyOf": [record(documents=count, times=count), {"type": "null"}]},
-                  chat={"anyOf": [record(target_tokens=count, without_targets=count, longest=count), {"type": "null"}]}, warnings=rows(TEXT),
-                  problems=rows(TEXT),
+                  chat={"anyOf": [record(target_tokens=count, without_targets=count, longest=count), {"type": "null"}]}, null_rows=count,
+                  warnings=rows(TEXT), problems=rows(TEXT),
                   problem_count=count)
     by_level = record(pair=real, node=real, pool=real)
     by_use = record(forward=by_level, backward=by_level, gradient=by_level, refresh=by_level)
@@ -162,6 +162,7 @@ def schemas():
                                       limit={"enum": ["core", "l1", "l2", "l3", "memory"]},
                                       core_stops_paying_ghz={"anyOf": [real, {"type": "null"}]})),
         "certs": record(ca=TEXT, certificate=TEXT, key=TEXT, valid_until={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}),
+        "tokens_add": record(user=TEXT, role=TEXT, tokens=TEXT, token_file=TEXT),
         "eval": record(loss=real, perplexity=real, bits_per_byte={"anyOf": [real, {"type": "null"}]}, tokens=count, sequences=count,
                        separate_documents=boolean),
         "sample": record(tokens=rows(count), tokens_per_second=real, text=TEXT),

@@ -10,6 +10,7 @@ INSTEAD = {
         "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257 "
         "--set name=of-tokens --set train.steps=8 --wait",
     "build/bin/longhaul download quickstart --out /tmp/quickstart-model": "build/bin/longhaul download quickstart --out quickstart-model",
+    "longhaul tokens add prometheus viewer --tokens /etc/longhaul/tokens": "longhaul tokens add prometheus viewer --tokens users",
     "longhaul submit -f job.yaml --set name=onward --from /tmp/quickstart-model":
         "longhaul submit -f job.yaml --set name=onward --from quickstart-model --wait",
     "longhaul checkpoint JOB": "longhaul checkpoint running --wait",

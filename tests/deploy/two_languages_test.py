@@ -1,5 +1,5 @@
 """What is written in C++ and again in Python says the same: the limits of a JSONL line, who may read a secret's file, which
-proxy a connection takes, and when a stream was open."""
+proxy a connection takes, which files are a tokenizer's, and when a stream was open."""
 
 import importlib.util
 import itertools
@@ -63,6 +63,14 @@ class TwoLanguagesTest(unittest.TestCase):
         client = (ROOT / "deploy/python/longhaul/client.py").read_text(encoding="utf-8")
         minutes = re.search(r"kConnectMax = absl::Minutes\((\d+)\);", header)[1]
         self.assertEqual(float(re.search(r"^CONNECT_SECONDS_MAX = ([\d.]+)", client, re.MULTILINE)[1]), 60 * int(minutes))
+
+    def test_which_files_are_a_tokenizers(self):
+        source = (ROOT / "common/hf/hf_tokenizer.cc").read_text(encoding="utf-8")
+        constants = "".join((ROOT / path).read_text(encoding="utf-8") for path in ("common/base/tokenizer_name.h", "common/hf/hf_tokenizer.cc"))
+        words = re.split(r",\s*", re.search(r"kTokenizerFiles\[\] = \{(.*?)\};", source, re.S)[1].strip())
+        names = [word.strip('"') if word.startswith('"') else re.search(rf'{word}\[\] = "([^"]+)"', constants)[1] for word in words]
+        client = (ROOT / "deploy/python/longhaul/upload.py").read_text(encoding="utf-8")
+        self.assertEqual(re.findall(r'"([^"]+)"', re.search(r"TOKENIZER_FILES = \((.*?)\)", client, re.S)[1]), names)
 
     def cli_refuses(self, path):
         result = subprocess.run([BIN / "longhaul", "list", "--server", "127.0.0.1:1", "--tls-ca", self.folder / "ca/ca.pem", "--token-file", path],

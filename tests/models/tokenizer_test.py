@@ -139,6 +139,68 @@ class TokenizerTest(ModelTest):
         self.assertIn("the sites' tokenizers are not compared", told.stderr)
         self.assertEqual(self.tokens_of_pool(), [len(self.tokens())])
 
+    def test_a_folder_of_the_user_brings_its_tokenizer_to_pools_that_do_not_have_it(self):
+        base = self.make_base()
+        self.make_empty_site()
+        job = JOB.replace("hf: {path: base}, ", "").replace("steps: 2", "steps: 40")
+        # Nobody takes its tokens for bytes; for bytes one has to ask.
+        dry = self.submit(job=job, flags=["--from", base, "--dry-run"])
+        self.assertEqual(dry.returncode, 0, dry.stderr)
+        self.assertIn("tokenizer: model", dry.stdout)
+        self.cluster.start_worker("site-a", 2, "--data-dir", self.folder / "site-a", "--work-dir", self.folder / "work")
+        told = self.submit(job=job, flags=["--from", base])
+        self.assertEqual(told.returncode, 0, told.stderr)
+        # The upload may go once the job has begun, and the coordinator may restart.
+        self.cluster.wait_step(1, "own")
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        shutil.rmtree(self.cluster.data_dir / "uploads")
+        self.cluster.start_coordinator()
+        job_done = self.cluster.wait_job("own")
+        self.assertEqual(self.tokens_of_pool(), [len(self.tokens())])
+        digest = job_done["spec"]["data"]["model_tokenizer"]
+        self.assertEqual([path.name for path in sorted((self.folder / "work/tokenizers").iterdir())], [digest, digest + ".lock"])
+        for name in ("tokenizer.json", "tokenizer_config.json"):
+            self.assertEqual((self.folder / "work/tokenizers" / digest / name).read_bytes(), (base / name).read_bytes())
+        # The same words name the same job, also without the folder.
+        again = self.submit(job=job, flags=["--from", base])
+        self.assertIn("already exists with this spec", again.stderr)
+        # An export has the tokenizer, also one made by way of a download.
+        for source, out in (("own", "by-name"), (self.folder / "copy", "by-copy")):
+            if source != "own":
+                downloaded = self.cluster.cli("download", "own", "--out", source)
+                self.assertEqual(downloaded.returncode, 0, downloaded.stderr)
+            exported = self.cluster.cli("export", source, "--out", self.folder / out)
+            self.assertEqual(exported.returncode, 0, exported.stderr)
+            for name in ("tokenizer.json", "tokenizer_config.json"):
+                self.assertEqual((self.folder / out / name).read_bytes(), (base / name).read_bytes())
+        self.assertEqual(self.cluster.cli("delete", "own").returncode, 0)
+        cluster.wait_until(lambda: not any((self.cluster.data_dir / "jobs").iterdir()), 60, "the job's files to be removed")
+
+    def test_a_folder_of_the_user_without_a_tokenizer_is_refused(self):
+        base = self.make_base()
+        (base / "tokenizer.json").unlink()
+        self.make_empty_site()
+        job = JOB.replace("hf: {path: base}, ", "")
+        for sets in ((), ("data.jsonl.tokenizer=model",)):
+            told = self.submit(*sets, job=job, flags=["--from", base])
+            self.assertEqual(told.returncode, 4, told.stderr)
+            for words in ("data.jsonl.tokenizer", "neither tokenizer.json nor tokenizer.model", "'bytes'"):
+                self.assertIn(words, told.stderr)
+        (base / "tokenizer.json").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 5000000\n")
+        told = self.submit(job=job, flags=["--from", base])
+        self.assertEqual(told.returncode, 4, told.stderr)
+        self.assertIn("is a Git LFS pointer", told.stderr)
+
+    def make_empty_site(self):
+        """A coordinator, and a --data-dir without a model."""
+        self.cluster.start_coordinator()
+        site = self.folder / "site-a"
+        site.mkdir()
+        (site / "text.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+        self.cluster.environment["site-a"] = self.environment
+        return site
+
     def test_the_tool_takes_the_declared_end(self):
         base = self.make_base()
         (self.folder / "text.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))

@@ -80,19 +80,20 @@ absl::StatusOr<std::optional<int64_t>> FindNul(const std::string& path) {
   return std::nullopt;
 }
 
-absl::StatusOr<std::vector<std::string>> CheckText(const SourceOptions& source,
+absl::StatusOr<std::vector<DataWarning>> CheckText(const SourceOptions& source,
                                                    const std::string& file,
                                                    const FileContent& content) {
   constexpr char kAsIs[] = "; as_is: true trains on its bytes as they are";
   if (content.form == FileForm::kJson)
-    return std::vector<std::string>{
-        absl::StrCat(file, ": is one JSON document: all of it is text to this source")};
+    return std::vector<DataWarning>{
+        {kJsonAsText,
+         absl::StrCat(file, ": is one JSON document: all of it is text to this source")}};
   if (content.form != FileForm::kText && content.form != FileForm::kEmpty)
     return Is(file, content, absl::StrCat(NextStep(content, source.kind), kAsIs));
   LH_ASSIGN_OR_RETURN(const Compression compression, CompressionOf(file));
-  if (compression != Compression::kNone) return std::vector<std::string>();
+  if (compression != Compression::kNone) return std::vector<DataWarning>();
   LH_ASSIGN_OR_RETURN(const std::optional<int64_t> nul, FindNul(file));
-  if (!nul.has_value()) return std::vector<std::string>();
+  if (!nul.has_value()) return std::vector<DataWarning>();
   return absl::InvalidArgumentError(absl::StrCat(file, ": has a NUL byte (at byte ", *nul,
                                                  "), which text does not have: it is damaged, or ",
                                                  "not text", kAsIs));
@@ -123,12 +124,12 @@ absl::StatusOr<int> SeemingWidth(const ReadOnlyFile& file, int width) {
   return std::max(width, 32);
 }
 
-absl::StatusOr<std::vector<std::string>> CheckWidth(const SourceOptions& source,
+absl::StatusOr<std::vector<DataWarning>> CheckWidth(const SourceOptions& source,
                                                     const std::string& file) {
-  if (source.width != 0 || source.kind != SourceKind::kNanoGpt) return std::vector<std::string>();
+  if (source.width != 0 || source.kind != SourceKind::kNanoGpt) return std::vector<DataWarning>();
   LH_ASSIGN_OR_RETURN(const ReadOnlyFile opened, ReadOnlyFile::Open(file));
   LH_ASSIGN_OR_RETURN(const int seems, SeemingWidth(opened, kTokenBitsDefault));
-  if (seems == kTokenBitsDefault) return std::vector<std::string>();
+  if (seems == kTokenBitsDefault) return std::vector<DataWarning>();
   return absl::InvalidArgumentError(absl::StrFormat(
       "%s: %s, as in files of %d-bit ids: set the width to %d, or to %d if its ids are really so "
       "(width of data.tokens, --width)",
@@ -138,11 +139,11 @@ absl::StatusOr<std::vector<std::string>> CheckWidth(const SourceOptions& source,
       seems, seems, kTokenBitsDefault));
 }
 
-absl::StatusOr<std::vector<std::string>> CheckTokens(const SourceOptions& source,
+absl::StatusOr<std::vector<DataWarning>> CheckTokens(const SourceOptions& source,
                                                      const std::string& file,
                                                      const FileContent& content) {
   const bool llmc = source.kind == SourceKind::kLlmc;
-  if (source.width != 0 || content.form == FileForm::kEmpty) return std::vector<std::string>();
+  if (source.width != 0 || content.form == FileForm::kEmpty) return std::vector<DataWarning>();
   std::error_code ignored;
   const std::string index = MegatronPrefix(file) + ".idx";
   if (!llmc && absl::EndsWith(file, ".bin") && std::filesystem::exists(index, ignored)) {
@@ -161,13 +162,13 @@ absl::StatusOr<std::vector<std::string>> CheckTokens(const SourceOptions& source
   return CheckWidth(source, file);
 }
 
-absl::StatusOr<std::vector<std::string>> CheckMegatron(const std::string& prefix) {
+absl::StatusOr<std::vector<DataWarning>> CheckMegatron(const std::string& prefix) {
   for (const char* ending : {".idx", ".bin"}) {
     const absl::StatusOr<std::string> head = ContentHeadOf(prefix + ending);
     // Opening says what is missing.
     if (head.ok()) LH_RETURN_IF_ERROR(CheckPresent(prefix + ending, *head));
   }
-  return std::vector<std::string>();
+  return std::vector<DataWarning>();
 }
 
 // Documents of Megatron-LM end with a token that somebody appended, or forgot.
@@ -218,7 +219,7 @@ absl::StatusOr<std::string> ContentHeadOf(const std::string& path) {
   return head;
 }
 
-absl::StatusOr<std::vector<std::string>> CheckContent(const SourceOptions& source,
+absl::StatusOr<std::vector<DataWarning>> CheckContent(const SourceOptions& source,
                                                       const std::string& file) {
   if (source.kind == SourceKind::kMegatron) return CheckMegatron(file);
   const bool tokens = IsOfTokens(source.kind);
@@ -233,27 +234,28 @@ absl::StatusOr<std::vector<std::string>> CheckContent(const SourceOptions& sourc
     content = ContentOf(head);
   }
   if (content.form == FileForm::kAbsent) return Is(file, content, content.hint);
-  if (source.as_is) return std::vector<std::string>();
+  if (source.as_is) return std::vector<DataWarning>();
   if (tokens) return CheckTokens(source, file, content);
   if (source.kind == SourceKind::kText) return CheckText(source, file, content);
   // The reader names the line of other text.
   if (content.form == FileForm::kJsonl || content.form == FileForm::kText ||
       content.form == FileForm::kEmpty)
-    return std::vector<std::string>();
+    return std::vector<DataWarning>();
   return Is(file, content, NextStep(content, source.kind));
 }
 
-absl::StatusOr<std::vector<std::string>> SuspicionsOf(const TokenPiece& piece) {
-  std::vector<std::string> suspicions;
+absl::StatusOr<std::vector<DataWarning>> SuspicionsOf(const TokenPiece& piece) {
+  std::vector<DataWarning> suspicions;
   LH_ASSIGN_OR_RETURN(std::string of_ends, SuspicionOfEnds(piece));
-  if (!of_ends.empty()) suspicions.push_back(std::move(of_ends));
+  if (!of_ends.empty()) suspicions.push_back({kDocumentEnds, std::move(of_ends)});
   if (piece.offset == 0 && piece.width == 4 && piece.documents == nullptr) {
     LH_ASSIGN_OR_RETURN(const int seems, SeemingWidth(*piece.file, 32));
     if (seems == 64) {
-      suspicions.push_back(absl::StrCat(
-          piece.file->path(),
-          ": every second 32-bit word is 0, as in files of 64-bit ids: set the width to 64, if it "
-          "is one (width of data.tokens, --width)"));
+      suspicions.push_back(
+          {kIdWidth,
+           absl::StrCat(piece.file->path(),
+                        ": every second 32-bit word is 0, as in files of 64-bit ids: set the width "
+                        "to 64, if it is one (width of data.tokens, --width)")});
     }
   }
   return suspicions;

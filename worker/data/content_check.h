@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/data/data_warning.h"
 #include "worker/data/file_tokens.h"
 #include "worker/data/source.h"
 
@@ -17,11 +18,11 @@ namespace longhaul {
 // file is of another format than the source, and which field to use; an archive, a pointer of Git
 // LFS, the side file of another system; text is binary; ids have another width than they are read
 // with (SourceOptions::width, as_is). Others: those of opening the file.
-absl::StatusOr<std::vector<std::string>> CheckContent(const SourceOptions& source,
+absl::StatusOr<std::vector<DataWarning>> CheckContent(const SourceOptions& source,
                                                       const std::string& file);
 
 // What is suspicious of tokens that were opened; empty: nothing. Samples them.
-absl::StatusOr<std::vector<std::string>> SuspicionsOf(const TokenPiece& piece);
+absl::StatusOr<std::vector<DataWarning>> SuspicionsOf(const TokenPiece& piece);
 
 // The first bytes of a file, decompressed: kContentHeadBytes, or all of it. Damage further on is
 // left to the reader. Errors: those of ByteStream::Open.

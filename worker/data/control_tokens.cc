@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/counted.h"
 
 namespace longhaul {
 
@@ -28,6 +30,18 @@ int64_t ControlTokens::CountIn(absl::string_view text) const {
     at += size;
   }
   return count;
+}
+
+std::string SpelledControlTokens::Describe() const {
+  return absl::StrCat(Counted(documents, "document"), documents == 1 ? " spells" : " spell",
+                      " out control tokens, ", Counted(times, "time"));
+}
+
+void SpelledControlTokenCount::Look(absl::string_view part, bool ends_document) {
+  const int64_t times = tokens_.CountIn(part);
+  spelled_.times += times;
+  begun_ = begun_ || times > 0;
+  if (ends_document) spelled_.documents += std::exchange(begun_, false);
 }
 
 }  // namespace longhaul

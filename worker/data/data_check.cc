@@ -32,6 +32,10 @@ constexpr size_t kSampleTextBytes = 200;
 constexpr int64_t kTokensAtOnce = 1 << 16;
 constexpr int64_t kTokensToJudge = 100000;  // So many use most of a vocabulary.
 
+void AddWarnings(const std::vector<DataWarning>& warnings, DataReport& report) {
+  for (const DataWarning& warning : warnings) report.warnings.push_back(warning.message);
+}
+
 bool IsNamedJsonl(const std::string& path) {
   for (const absl::string_view ending : {".jsonl", ".ndjson", ".json"}) {
     for (const absl::string_view compressed : {"", ".gz", ".zst"})
@@ -80,8 +84,8 @@ absl::Status LookAtTokens(const TokenPiece& piece, const DataCheckOptions& optio
   }
   if (largest >= 0) report.largest = largest;
   if (mark.has_value() && !report.documents.has_value()) report.documents = marks;
-  LH_ASSIGN_OR_RETURN(const std::vector<std::string> suspicions, SuspicionsOf(piece));
-  report.warnings.insert(report.warnings.end(), suspicions.begin(), suspicions.end());
+  LH_ASSIGN_OR_RETURN(const std::vector<DataWarning> suspicions, SuspicionsOf(piece));
+  AddWarnings(suspicions, report);
   if (options.vocab > 0 && piece.count >= kTokensToJudge && largest < options.vocab / 2) {
     report.warnings.push_back(absl::StrCat(piece.file->path(), ": its largest token is ", largest,
                                            ", the vocab ", options.vocab,
@@ -122,18 +126,18 @@ class DocumentCheck {
       : options_(options),
         parts_(tokenizer.parts),
         report_(report),
-        control_tokens_(tokenizer.tokenizer->control_tokens()),
+        spelled_(tokenizer.tokenizer->control_tokens()),
         encoder_(&tokenizer, {.bytes = kCheckBatchBytes, .texts = kCheckBatchTexts},
                  [this](absl::Span<const int32_t> tokens, bool) { return Count(tokens); }) {}
 
   absl::Status Run(const std::string& path) {
     report_.documents = 0;
-    if (!options_.tokenizer.empty()) report_.control_tokens.emplace();
     const bool jsonl = report_.kind == SourceKind::kJsonl;
     auto opened =
-        jsonl ? OpenJsonlDocuments(path, options_.field, options_.line_bytes_max)
-              : OpenTextDocument(path, parts_,
-                                 options_.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
+        jsonl
+            ? OpenJsonlDocuments(path, options_.field, options_.line_bytes_max, options_.null_rows)
+            : OpenTextDocument(path, parts_,
+                               options_.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
     LH_RETURN_IF_ERROR(opened.status());
     DocumentReader& documents = **opened;
     for (DocumentPart part;;) {
@@ -148,6 +152,8 @@ class DocumentCheck {
       Look(part);
       LH_RETURN_IF_ERROR(encoder_.Add(std::move(part)).status());
     }
+    report_.null_rows = documents.null_rows();
+    if (!options_.tokenizer.empty()) report_.control_tokens = spelled_.spelled();
     return encoder_.Flush();
   }
 
@@ -155,20 +161,13 @@ class DocumentCheck {
   void Look(const DocumentPart& part) {
     if (report_.sample_text.size() < kSampleTextBytes && *report_.documents == 0)
       report_.sample_text += part.text.substr(0, kSampleTextBytes - report_.sample_text.size());
-    if (report_.control_tokens.has_value()) CountControlTokens(part);
+    spelled_.Look(part.text, part.ends_document);
     if (part.ends_document) ++*report_.documents;
     if (report_.not_utf8_at.has_value()) return;
     const size_t characters = Utf8Prefix(part.text);
     if (characters < part.text.size())
       report_.not_utf8_at = text_bytes_ + static_cast<int64_t>(characters);
     text_bytes_ += static_cast<int64_t>(part.text.size());
-  }
-
-  void CountControlTokens(const DocumentPart& part) {
-    const int64_t times = control_tokens_.CountIn(part.text);
-    report_.control_tokens->times += times;
-    spelled_ = spelled_ || times > 0;
-    if (part.ends_document) report_.control_tokens->documents += std::exchange(spelled_, false);
   }
 
   absl::Status Count(absl::Span<const int32_t> tokens) {
@@ -184,9 +183,8 @@ class DocumentCheck {
   const DataCheckOptions& options_;
   const TextParts parts_;
   DataReport& report_;
-  const ControlTokens control_tokens_;
+  SpelledControlTokenCount spelled_;
   int64_t text_bytes_ = 0;  // Of the parts that were looked at.
-  bool spelled_ = false;    // The document spells a control token out.
   DocumentEncoder encoder_;
 };
 
@@ -195,6 +193,7 @@ SourceOptions SourceOf(const std::string& path, const DataCheckOptions& options,
   return {.kind = report.kind,
           .path = path,
           .field = options.field,
+          .null_rows = options.null_rows,
           .tokenizer = options.tokenizer,
           .eos = options.eos,
           .bos = options.bos,
@@ -237,7 +236,7 @@ absl::StatusOr<DataReport> CheckFile(const std::string& path, const DataCheckOpt
       report.kind == SourceKind::kMegatron ? MegatronPrefix(path) + ".bin" : path, ignored);
   report.bytes = ignored ? 0 : static_cast<int64_t>(bytes);
   const bool prefix = report.kind == SourceKind::kMegatron;
-  absl::StatusOr<std::vector<std::string>> suspicions =
+  const absl::StatusOr<std::vector<DataWarning>> suspicions =
       CheckContent(SourceOf(path, options, report), prefix ? MegatronPrefix(path) : path);
   if (absl::IsInvalidArgument(suspicions.status())) {
     report.other_format = true;
@@ -245,7 +244,7 @@ absl::StatusOr<DataReport> CheckFile(const std::string& path, const DataCheckOpt
     return report;
   }
   LH_RETURN_IF_ERROR(suspicions.status());
-  report.warnings = *std::move(suspicions);
+  AddWarnings(*suspicions, report);
   if (!options.kind.has_value() && report.kind == SourceKind::kJsonl &&
       LooksLikeChat(path, options.field))
     report.kind = SourceKind::kChat;

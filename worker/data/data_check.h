@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "worker/data/control_tokens.h"
 #include "worker/data/source.h"
 
 namespace longhaul {
@@ -22,6 +23,7 @@ struct DataCheckOptions {
   int64_t line_bytes_max = kLineBytesMax;
   // For chat, see SourceOptions.
   std::string chat_template;
+  NullRows null_rows = NullRows::kRefuse;
   // For text, JSONL and chat, see SourceOptions. Empty: bytes.
   std::string tokenizer;
   // See SourceOptions. In token files the places of eos are counted, or else of bos.
@@ -34,11 +36,6 @@ struct DataCheckOptions {
   int sample_tokens = 32;
   int threads = 1;
   std::string tokenizer_program;
-};
-
-// How many documents spell a control token out, and how often.
-struct SpelledControlTokens {
-  int64_t documents = 0, times = 0;
 };
 
 // Of conversations.
@@ -76,6 +73,8 @@ struct DataReport {
   std::optional<ChatReport> chat;
   // With a tokenizer: texts that spell its control tokens out.
   std::optional<SpelledControlTokens> control_tokens;
+  // Of JSONL: rows that NullRows::kSkip left out.
+  int64_t null_rows = 0;
   // What is suspicious, and trained on nevertheless.
   std::vector<std::string> warnings;
   // The first kProblemsShown problems.

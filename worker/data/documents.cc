@@ -37,7 +37,14 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit FieldFinder(absl::string_view field) : field_(field) {}
 
-  bool null() override { return Other("is not text but null: give it text, or leave the row out"); }
+  bool null() override {
+    const bool ours = depth_ == 1 && at_field_;
+    if (!Other("is not text but null: give it text, leave the row out, or skip such rows "
+               "(null_rows of this source, --null-rows)"))
+      return false;
+    is_null_ = is_null_ || ours;
+    return true;
+  }
   bool boolean(bool) override { return Other(); }
   bool number_integer(number_integer_t) override { return Other(); }
   bool number_unsigned(number_unsigned_t) override { return Other(); }
@@ -47,7 +54,7 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ != 1 || !at_field_) return Other();
     text_ = std::move(value);
     not_text_.clear();
-    at_field_ = false;
+    at_field_ = is_null_ = false;
     return true;
   }
   bool start_object(size_t) override { return Open(true); }
@@ -69,6 +76,9 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
 
+  // The object is whole, and its field null.
+  bool FoundNull() const { return error_.empty() && is_null_; }
+
   absl::StatusOr<std::string> Take() && {
     if (!error_.empty()) return absl::InvalidArgumentError(error_);
     if (!not_text_.empty()) return absl::InvalidArgumentError(not_text_);
@@ -88,7 +98,7 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
     if (depth_ == 0) return Fail("is not a JSON object");
     if (depth_ == 1 && at_field_) {
       not_text_ = absl::StrCat("its field '", field_, "' ", what);
-      at_field_ = false;
+      at_field_ = is_null_ = false;
     }
     return true;
   }
@@ -126,7 +136,7 @@ class FieldFinder : public nlohmann::json_sax<nlohmann::json> {
 
   const absl::string_view field_;
   int depth_ = 0;
-  bool at_field_ = false;
+  bool at_field_ = false, is_null_ = false;
   std::optional<std::string> text_;
   std::string error_, not_text_;
   std::vector<std::string> names_;
@@ -179,10 +189,25 @@ std::string Tolerated(absl::string_view line, absl::string_view half) {
   return result;
 }
 
-absl::StatusOr<std::string> FindText(absl::string_view line, absl::string_view field) {
+absl::StatusOr<std::string> FindText(absl::string_view line, absl::string_view field,
+                                     bool& is_null) {
   FieldFinder finder(field);
   nlohmann::json::sax_parse(line.begin(), line.end(), &finder);
+  is_null = finder.FoundNull();
   return std::move(finder).Take();
+}
+
+// As TextOfJsonLine. Also tells whether the error is that the field is null.
+absl::StatusOr<std::string> TextOrNull(absl::string_view line, absl::string_view field,
+                                       bool& is_null) {
+  absl::StatusOr<std::string> strict = FindText(line, field, is_null);
+  if (strict.ok() || is_null) return strict;
+  const absl::StatusOr<std::string> text = FindText(Tolerated(line, "\\uFFFD"), field, is_null);
+  if (!text.ok()) return is_null ? text.status() : strict.status();
+  const absl::StatusOr<std::string> other = FindText(Tolerated(line, "\\uFFFC"), field, is_null);
+  if (other.ok() && *other == *text) return text;
+  return absl::InvalidArgumentError(
+      absl::StrCat("its field '", field, "' has half of a surrogate pair"));
 }
 
 // Where to cut a line that is too long: behind a space in its last half, else before a character of
@@ -334,24 +359,35 @@ class JsonlDocuments : public DocumentReader {
  public:
   // Without a field a line is a document as it is.
   JsonlDocuments(std::string path, std::optional<std::string> field, int64_t line_bytes_max,
-                 std::unique_ptr<ByteStream> stream)
+                 NullRows nulls, std::unique_ptr<ByteStream> stream)
       : path_(std::move(path)),
         field_(std::move(field)),
         line_bytes_max_(line_bytes_max),
+        nulls_(nulls),
         lines_(std::move(stream)) {}
   int64_t taken() const override { return lines_.taken(); }
+  int64_t null_rows() const override { return null_rows_; }
   bool CanGoOn() const override { return can_go_on_; }
 
   absl::StatusOr<bool> Next(DocumentPart& part) override {
     can_go_on_ = false;
-    absl::string_view line;
-    do {
+    for (;;) {
+      absl::string_view line;
       LH_ASSIGN_OR_RETURN(const bool more, lines_.Next(line_bytes_max_, line));
       if (!more) return false;
       ++number_;
       if (number_ == 1) absl::ConsumePrefix(&line, "\xEF\xBB\xBF");
       line = absl::StripAsciiWhitespace(line);
-    } while (line.empty());
+      if (line.empty()) continue;
+      LH_ASSIGN_OR_RETURN(const bool is_document, TakeLine(line, part));
+      if (is_document) return true;
+      ++null_rows_;
+    }
+  }
+
+ private:
+  // False: its text is null, and such rows are skipped.
+  absl::StatusOr<bool> TakeLine(absl::string_view line, DocumentPart& part) {
     const auto at_line = [&](absl::string_view what) {
       return absl::InvalidArgumentError(absl::StrCat(path_, ": line ", number_, ": ", what));
     };
@@ -360,34 +396,30 @@ class JsonlDocuments : public DocumentReader {
                                   " MiB: split this document, or allow longer lines "
                                   "(line_mib_max of this source, --line-mib-max)"));
     }
+    bool is_null = false;
     absl::StatusOr<std::string> text =
-        field_.has_value() ? TextOfJsonLine(line, *field_) : std::string(line);
+        field_.has_value() ? TextOrNull(line, *field_, is_null) : std::string(line);
+    if (is_null && nulls_ == NullRows::kSkip) return false;
     can_go_on_ = !text.ok();
     if (!text.ok()) return at_line(text.status().message());
     part = {*std::move(text), true, number_};
     return true;
   }
 
- private:
   const std::string path_;
   const std::optional<std::string> field_;
   const int64_t line_bytes_max_;
+  const NullRows nulls_;
   LineReader lines_;
-  int64_t number_ = 0;
+  int64_t number_ = 0, null_rows_ = 0;
   bool can_go_on_ = false;
 };
 
 }  // namespace
 
 absl::StatusOr<std::string> TextOfJsonLine(absl::string_view line, absl::string_view field) {
-  absl::StatusOr<std::string> strict = FindText(line, field);
-  if (strict.ok()) return strict;
-  const absl::StatusOr<std::string> text = FindText(Tolerated(line, "\\uFFFD"), field);
-  if (!text.ok()) return strict.status();
-  const absl::StatusOr<std::string> other = FindText(Tolerated(line, "\\uFFFC"), field);
-  if (other.ok() && *other == *text) return text;
-  return absl::InvalidArgumentError(
-      absl::StrCat("its field '", field, "' has half of a surrogate pair"));
+  bool is_null = false;
+  return TextOrNull(line, field, is_null);
 }
 
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(const std::string& path,
@@ -405,15 +437,18 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(const std::stri
 
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlDocuments(const std::string& path,
                                                                    const std::string& field,
-                                                                   int64_t line_bytes_max) {
+                                                                   int64_t line_bytes_max,
+                                                                   NullRows null_rows) {
   LH_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, ByteStream::Open(path));
-  return std::make_unique<JsonlDocuments>(path, field, line_bytes_max, std::move(stream));
+  return std::make_unique<JsonlDocuments>(path, field, line_bytes_max, null_rows,
+                                          std::move(stream));
 }
 
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlLines(const std::string& path,
                                                                int64_t line_bytes_max) {
   LH_ASSIGN_OR_RETURN(std::unique_ptr<ByteStream> stream, ByteStream::Open(path));
-  return std::make_unique<JsonlDocuments>(path, std::nullopt, line_bytes_max, std::move(stream));
+  return std::make_unique<JsonlDocuments>(path, std::nullopt, line_bytes_max, NullRows::kRefuse,
+                                          std::move(stream));
 }
 
 }  // namespace longhaul

@@ -41,6 +41,8 @@ class DocumentReader {
   virtual bool CanGoOn() const { return false; }
   // Bytes of the file, as it is on disk, that were taken so far.
   virtual int64_t taken() const = 0;
+  // Rows that NullRows::kSkip left out so far.
+  virtual int64_t null_rows() const { return 0; }
 };
 
 enum class TextParts {
@@ -61,10 +63,14 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenTextDocument(
     const std::string& path, TextParts parts = TextParts::kLines,
     TextBytes bytes = TextBytes::kAny);
 
+// What becomes of a row whose text is null.
+enum class NullRows { kRefuse, kSkip };
+
 // Each line that is not blank is a JSON object (UTF-8), whose field `field` is a document. It has
 // at most `line_bytes_max`, a multiple of 1 MiB.
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlDocuments(
-    const std::string& path, const std::string& field, int64_t line_bytes_max = kLineBytesMax);
+    const std::string& path, const std::string& field, int64_t line_bytes_max = kLineBytesMax,
+    NullRows null_rows = NullRows::kRefuse);
 
 // Each line that is not blank is a document as it is, whatever it is; so long at most.
 absl::StatusOr<std::unique_ptr<DocumentReader>> OpenJsonlLines(

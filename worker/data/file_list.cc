@@ -33,15 +33,19 @@ absl::Status CheckLink(const std::string& path) {
   return absl::NotFoundError(absl::StrCat(path, ": ", link));
 }
 
-absl::StatusOr<std::vector<std::string>> FilesOfFolder(
-    const std::string& path, absl::Span<const absl::string_view> endings) {
+absl::StatusOr<std::vector<std::string>> FilesOfFolder(const std::string& path,
+                                                       absl::Span<const absl::string_view> endings,
+                                                       std::vector<std::string>* passed_over) {
   std::vector<std::string> files;
   std::error_code error;
   fs::directory_iterator entry(path, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     const std::string file = entry->path().string();
-    if (IsSideFile(entry->path().filename().string()) || !HasEnding(file, endings)) continue;
     std::error_code ignored;
+    if (IsSideFile(entry->path().filename().string()) || !HasEnding(file, endings)) {
+      if (passed_over != nullptr && entry->is_regular_file(ignored)) passed_over->push_back(file);
+      continue;
+    }
     if (entry->is_regular_file(ignored)) files.push_back(file);
     LH_RETURN_IF_ERROR(CheckLink(file));
   }
@@ -53,8 +57,9 @@ absl::StatusOr<std::vector<std::string>> FilesOfFolder(
                                                  absl::StrJoin(endings, " or ")));
 }
 
-absl::StatusOr<std::vector<std::string>> FilesOfPattern(
-    const std::string& pattern, absl::Span<const absl::string_view> endings) {
+absl::StatusOr<std::vector<std::string>> FilesOfPattern(const std::string& pattern,
+                                                        absl::Span<const absl::string_view> endings,
+                                                        std::vector<std::string>* passed_over) {
   glob_t found = {};
   const int code = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);
   const absl::Cleanup release = [&] { globfree(&found); };
@@ -67,8 +72,11 @@ absl::StatusOr<std::vector<std::string>> FilesOfPattern(
     const std::string file = found.gl_pathv[i];
     // A pattern that begins with a dot asks for such names.
     const bool asked = absl::StartsWith(fs::path(pattern).filename().string(), ".");
-    if (!HasEnding(file, endings) || (!asked && IsSideFile(fs::path(file).filename().string())))
+    if (!HasEnding(file, endings) || (!asked && IsSideFile(fs::path(file).filename().string()))) {
+      if (passed_over != nullptr && fs::is_regular_file(file, ignored))
+        passed_over->push_back(file);
       continue;
+    }
     if (fs::is_regular_file(file, ignored)) files.push_back(file);
     LH_RETURN_IF_ERROR(CheckLink(file));
   }
@@ -81,13 +89,15 @@ absl::StatusOr<std::vector<std::string>> FilesOfPattern(
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ListDataFiles(
-    const std::string& path, absl::Span<const absl::string_view> endings) {
+absl::StatusOr<std::vector<std::string>> ListDataFiles(const std::string& path,
+                                                       absl::Span<const absl::string_view> endings,
+                                                       std::vector<std::string>* passed_over) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) return FilesOfFolder(path, endings);
+  if (fs::is_directory(status)) return FilesOfFolder(path, endings, passed_over);
   if (status.type() != fs::file_type::not_found) return std::vector<std::string>{path};
-  if (path.find_first_of("*?[") != std::string::npos) return FilesOfPattern(path, endings);
+  if (path.find_first_of("*?[") != std::string::npos)
+    return FilesOfPattern(path, endings, passed_over);
   LH_RETURN_IF_ERROR(CheckLink(path));
   return absl::NotFoundError(absl::StrCat(path, ": no such file or folder on this machine"));
 }

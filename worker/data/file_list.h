@@ -14,8 +14,10 @@ namespace longhaul {
 // name, and only with one of `endings` at the end of the name (no endings: all). Side files of
 // other systems (IsSideFile) are passed over. NOT_FOUND: nothing has this path or matches; or one
 // of the files is a link whose target does not exist. INVALID_ARGUMENT: a folder has no such file.
-// Others: the system's error. Every message names the path. Thread-safe; blocks on the disk.
+// Others: the system's error. Every message names the path. `passed_over`, if not null, gets the
+// files that were left out for their names. Thread-safe; blocks on the disk.
 absl::StatusOr<std::vector<std::string>> ListDataFiles(
-    const std::string& path, absl::Span<const absl::string_view> endings = {});
+    const std::string& path, absl::Span<const absl::string_view> endings = {},
+    std::vector<std::string>* passed_over = nullptr);
 
 }  // namespace longhaul

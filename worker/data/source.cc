@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/counted.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "common/base/tokenizer_name.h"
@@ -31,6 +34,7 @@ constexpr absl::string_view kTokenEndings[] = {".bin"};
 constexpr absl::string_view kIndexEndings[] = {".idx"};
 constexpr int64_t kReadAtOnce = 1 << 16;
 constexpr size_t kFilesOpenMax = 128;  // Of a source.
+constexpr size_t kNamesShown = 8;
 
 bool HasDocuments(SourceKind kind) {
   return kind == SourceKind::kText || kind == SourceKind::kJsonl;
@@ -110,9 +114,40 @@ absl::Status OpenByRead(TokenPiece& piece) {
   return absl::OkStatus();
 }
 
-void WarnOf(const std::vector<std::string>& suspicions, const TokenWork& work) {
+void WarnOf(const std::vector<DataWarning>& warnings, const TokenWork& work) {
   if (!work.on_warning) return;
-  for (const std::string& suspicion : suspicions) work.on_warning(suspicion);
+  for (const DataWarning& warning : warnings) work.on_warning(warning);
+}
+
+// A site may lack data that has another name than it should.
+std::vector<DataWarning> WarningOfPassedOver(const std::string& path,
+                                             std::vector<std::string> files) {
+  if (files.empty()) return {};
+  std::sort(files.begin(), files.end());
+  const size_t count = files.size();
+  files.resize(std::min(count, kNamesShown));
+  for (std::string& file : files) file = std::filesystem::path(file).filename().string();
+  return {{kFilesPassedOver,
+           absl::StrCat(path, ": ", Counted(static_cast<int64_t>(count), "file"),
+                        count == 1 ? " is" : " are", " passed over for ",
+                        count == 1 ? "its name: " : "their names: ", absl::StrJoin(files, ", "),
+                        count > kNamesShown ? ", ..." : "")}};
+}
+
+std::vector<DataWarning> WarningsOfText(const SourceOptions& options, const TextNotes& notes) {
+  std::vector<DataWarning> warnings;
+  if (notes.null_rows > 0) {
+    warnings.push_back({kNullRowsSkipped,
+                        absl::StrCat(options.path, ": skipped ", Counted(notes.null_rows, "row"),
+                                     " with null in place of text (field '", options.field, "')")});
+  }
+  if (notes.spelled.times > 0 && !options.control_tokens) {
+    warnings.push_back(
+        {kControlTokensSpelled,
+         absl::StrCat(options.path, ": ", notes.spelled.Describe(),
+                      "; they stay text (control_tokens: true makes control tokens of them)")});
+  }
+  return warnings;
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
@@ -121,7 +156,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenFiles(const SourceOptions& options,
   std::vector<TokenPiece> pieces;
   for (const std::string& file : files) {
     LH_ASSIGN_OR_RETURN(TokenPiece piece, OpenPiece(options, file));
-    LH_ASSIGN_OR_RETURN(const std::vector<std::string> suspicions, SuspicionsOf(piece));
+    LH_ASSIGN_OR_RETURN(const std::vector<DataWarning> suspicions, SuspicionsOf(piece));
     WarnOf(suspicions, work);
     if (files.size() > kFilesOpenMax) LH_RETURN_IF_ERROR(OpenByRead(piece));
     pieces.push_back(std::move(piece));
@@ -195,25 +230,30 @@ absl::Status CheckTokenizerVocab(const std::string& tokenizer, int64_t has, int6
                       tokenizer, has, vocab));
 }
 
-std::vector<std::string> SuspicionsOfChat(const SourceOptions& options, const ChatRows& rows) {
+std::vector<DataWarning> SuspicionsOfChat(const SourceOptions& options, const ChatRows& rows) {
   constexpr double kUsedLeast = 0.5;
   const ChatCounts& counts = rows.counts();
-  std::vector<std::string> suspicions;
+  std::vector<DataWarning> suspicions;
   if (counts.cut > 0) {
-    suspicions.push_back(absl::StrFormat(
-        "%s: %d of %d conversations are longer than context + 1 = %d tokens: they are cut",
-        options.path, counts.cut, counts.conversations, options.row_tokens));
+    suspicions.push_back(
+        {kChatCut,
+         absl::StrFormat(
+             "%s: %d of %d conversations are longer than context + 1 = %d tokens: they are cut",
+             options.path, counts.cut, counts.conversations, options.row_tokens)});
   }
   if (counts.left_out > 0) {
-    suspicions.push_back(absl::StrFormat(
-        "%s: %d of %d conversations are left out, since none of their first %d tokens counts",
-        options.path, counts.left_out, counts.conversations, options.row_tokens));
+    suspicions.push_back(
+        {kChatLeftOut,
+         absl::StrFormat(
+             "%s: %d of %d conversations are left out, since none of their first %d tokens counts",
+             options.path, counts.left_out, counts.conversations, options.row_tokens)});
   }
   if (!options.pack && rows.used() < kUsedLeast) {
-    suspicions.push_back(absl::StrFormat(
-        "%s: conversations take %.0f%% of their rows; pack: true with data.separate_documents puts "
-        "several into a row",
-        options.path, 100 * rows.used()));
+    suspicions.push_back(
+        {kChatRowsFilledUp, absl::StrFormat("%s: conversations take %.0f%% of their rows; pack: "
+                                            "true with data.separate_documents puts several into "
+                                            "a row",
+                                            options.path, 100 * rows.used())});
   }
   return suspicions;
 }
@@ -254,16 +294,17 @@ absl::Status CheckVocab(const SourceOptions& options, const SourceTokenizer& of,
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options) {
+absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options,
+                                                 std::vector<std::string>* passed_over) {
   switch (options.kind) {
     case SourceKind::kText:
-      return ListDataFiles(options.path);
+      return ListDataFiles(options.path, {}, passed_over);
     case SourceKind::kJsonl:
     case SourceKind::kChat:
-      return ListDataFiles(options.path, kJsonlEndings);
+      return ListDataFiles(options.path, kJsonlEndings, passed_over);
     case SourceKind::kNanoGpt:
     case SourceKind::kLlmc:
-      return ListDataFiles(options.path, kTokenEndings);
+      return ListDataFiles(options.path, kTokenEndings, passed_over);
     case SourceKind::kMegatron:
       break;
   }
@@ -273,9 +314,17 @@ absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options) {
   const bool folder = std::filesystem::is_directory(options.path, ignored);
   const bool pattern = options.path.find_first_of("*?[") != std::string::npos;
   if (!folder && !pattern) return ListDataFiles(prefix + ".idx");  // Says that it is not there.
-  LH_ASSIGN_OR_RETURN(std::vector<std::string> files,
-                      ListDataFiles(folder ? options.path : prefix + ".idx", kIndexEndings));
+  LH_ASSIGN_OR_RETURN(
+      std::vector<std::string> files,
+      ListDataFiles(folder ? options.path : prefix + ".idx", kIndexEndings, passed_over));
   for (std::string& file : files) file = MegatronPrefix(file);
+  if (passed_over != nullptr) {
+    // The .bin of an index is read.
+    std::erase_if(*passed_over, [&](const std::string& file) {
+      return absl::EndsWith(file, ".bin") &&
+             std::binary_search(files.begin(), files.end(), MegatronPrefix(file));
+    });
+  }
   return files;
 }
 
@@ -288,9 +337,11 @@ absl::StatusOr<SourceTokenizer> TokenizerOf(const SourceOptions& options, int pr
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options, int64_t vocab,
                                                     const TokenWork& work) {
-  LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options));
+  std::vector<std::string> passed_over;
+  LH_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(options, &passed_over));
+  WarnOf(WarningOfPassedOver(options.path, std::move(passed_over)), work);
   for (const std::string& file : files) {
-    LH_ASSIGN_OR_RETURN(const std::vector<std::string> suspicions, CheckContent(options, file));
+    LH_ASSIGN_OR_RETURN(const std::vector<DataWarning> suspicions, CheckContent(options, file));
     WarnOf(suspicions, work);
   }
   if (options.kind == SourceKind::kChat) return OpenChat(options, files, vocab, work);
@@ -305,10 +356,14 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options
   LH_ASSIGN_OR_RETURN(const SourceTokenizer tokenizer,
                       TokenizerOf(options, 1, work.tokenizer_program));
   LH_RETURN_IF_ERROR(CheckVocab(options, tokenizer, vocab));
-  LH_ASSIGN_OR_RETURN(const std::string prefix, MakeTokens(options, tokenizer, files, work));
-  SourceOptions made = options;
-  made.kind = SourceKind::kMegatron;
-  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(made, {prefix}, vocab, work);
+  LH_ASSIGN_OR_RETURN(const MadeTokens made, MakeTokens(options, tokenizer, files, work));
+  WarnOf(WarningsOfText(options, made.notes), work);
+  SourceOptions tokens = options;
+  tokens.kind = SourceKind::kMegatron;
+  // Whether documents have a common end is for the source to say, not for data of others.
+  TokenWork quiet = work;
+  quiet.on_warning = nullptr;
+  absl::StatusOr<std::unique_ptr<Dataset>> dataset = OpenFiles(tokens, {made.prefix}, vocab, quiet);
   if (dataset.ok()) return dataset;
   return WithMessage(dataset.status(), absl::StrCat("the tokens of ", options.path, " in ",
                                                     dataset.status().message()));

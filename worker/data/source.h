@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "worker/data/data_warning.h"
 #include "worker/data/dataset.h"
 #include "worker/data/documents.h"
 #include "worker/data/tokenizer.h"
@@ -29,6 +30,7 @@ struct SourceOptions {
   std::string field = "text";
   // kJsonl, kChat.
   int64_t line_bytes_max = kLineBytesMax;
+  NullRows null_rows = NullRows::kRefuse;
   // kText, kJsonl: path of a SentencePiece model or a tokenizer.json, or of a folder with one.
   // Empty: bytes. kChat: a tokenizer.json, or a folder with one.
   std::string tokenizer;
@@ -64,7 +66,7 @@ struct TokenWork {
   // "". May be null.
   std::function<void(const std::string&)> on_wait;
   // Called with what is suspicious of the data, but trained on. May be null.
-  std::function<void(const std::string&)> on_warning;
+  std::function<void(const DataWarning&)> on_warning;
   // Another process that makes the tokens may be without progress for so long.
   absl::Duration patience = absl::Minutes(5);
   // See PieceTokenizerOptions.
@@ -86,8 +88,9 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenSource(const SourceOptions& options
                                                     const TokenWork& work);
 
 // The files of the source in their order; for kMegatron their prefixes. Errors: those of
-// ListDataFiles.
-absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options);
+// ListDataFiles. `passed_over`, if not null, gets the files that were left out for their names.
+absl::StatusOr<std::vector<std::string>> FilesOf(const SourceOptions& options,
+                                                 std::vector<std::string>* passed_over = nullptr);
 
 // The tokenizer of a source, and the tokens that it adds to each document. For kText and kJsonl.
 struct SourceTokenizer {

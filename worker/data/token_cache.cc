@@ -5,19 +5,27 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "common/io/digest.h"
 #include "common/io/file_lock.h"
+#include "common/io/new_file.h"
+#include "common/io/posix_filesystem.h"
+#include "common/io/read_only_file.h"
 #include "worker/data/document_encoder.h"
 #include "worker/data/documents.h"
 #include "worker/data/megatron_writer.h"
@@ -58,7 +66,7 @@ absl::StatusOr<std::unique_ptr<DocumentReader>> OpenDocuments(const SourceOption
                                                               const std::string& file,
                                                               TextParts parts) {
   if (options.kind == SourceKind::kJsonl)
-    return OpenJsonlDocuments(file, options.field, options.line_bytes_max);
+    return OpenJsonlDocuments(file, options.field, options.line_bytes_max, options.null_rows);
   return OpenTextDocument(file, parts,
                           options.tokenizer.empty() ? TextBytes::kAny : TextBytes::kUtf8);
 }
@@ -91,6 +99,34 @@ absl::Status AwaitLock(FileLock& lock, const std::string& growing, const std::st
   }
 }
 
+constexpr int64_t kNotesBytesMax = 4096;
+
+std::string NotesPath(const std::string& prefix) { return prefix + ".notes"; }
+
+absl::Status WriteNotes(const std::string& prefix, const TextNotes& notes) {
+  if (notes.null_rows == 0 && notes.spelled.times == 0) return absl::OkStatus();
+  const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
+  absl::StatusOr<NewFile> file = NewFile::Create(fs.get(), NotesPath(prefix));
+  if (!file.ok()) return OfWorkDir(file.status());
+  LH_RETURN_IF_ERROR(OfWorkDir(file->Append(absl::StrCat(
+      notes.null_rows, " ", notes.spelled.documents, " ", notes.spelled.times, "\n"))));
+  return OfWorkDir(file->Publish());
+}
+
+// None if there is no such file, or another one: they are for people.
+TextNotes ReadNotes(const std::string& prefix) {
+  TextNotes notes;
+  const absl::StatusOr<std::string> text = ReadRegularFile(NotesPath(prefix), kNotesBytesMax);
+  if (!text.ok()) return notes;
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(absl::StripAsciiWhitespace(*text), ' ');
+  if (words.size() != 3 || !absl::SimpleAtoi(words[0], &notes.null_rows) ||
+      !absl::SimpleAtoi(words[1], &notes.spelled.documents) ||
+      !absl::SimpleAtoi(words[2], &notes.spelled.times))
+    return {};
+  return notes;
+}
+
 class TokenMaker {
  public:
   TokenMaker(const SourceOptions& options, const TokenWork& work, int64_t bytes)
@@ -98,6 +134,7 @@ class TokenMaker {
 
   absl::Status Run(const std::vector<std::string>& files, const std::string& prefix) {
     LH_ASSIGN_OR_RETURN(tokenizer_, TokenizerOf(options_, work_.threads, work_.tokenizer_program));
+    spelled_.emplace(tokenizer_.tokenizer->control_tokens());
     const int64_t vocab =
         std::max({tokenizer_.tokenizer->vocab(), tokenizer_.eos + 1, tokenizer_.bos + 1});
     LH_ASSIGN_OR_RETURN(writer_, MegatronWriter::Create(prefix, vocab));
@@ -115,6 +152,9 @@ class TokenMaker {
     if (writer_->tokens() == 0)
       return absl::InvalidArgumentError(absl::StrCat(options_.path, ": holds no text"));
     if (work_.on_made) work_.on_made(encoder.text_bytes());
+    // The index gets its name last.
+    LH_RETURN_IF_ERROR(
+        WriteNotes(prefix, {.null_rows = null_rows_, .spelled = spelled_->spelled()}));
     return writer_->Finish();
   }
 
@@ -127,12 +167,14 @@ class TokenMaker {
     for (DocumentPart part;;) {
       LH_ASSIGN_OR_RETURN(const bool more, documents->Next(part));
       if (!more) break;
+      spelled_->Look(part.text, part.ends_document);
       LH_ASSIGN_OR_RETURN(const bool encoded, encoder.Add(std::move(part)));
       if (!encoded) continue;
       if (Enough()) return absl::OkStatus();
       Tell(done_ + documents->taken());
     }
     done_ += documents->taken();
+    null_rows_ += documents->null_rows();
     return absl::OkStatus();
   }
 
@@ -149,6 +191,8 @@ class TokenMaker {
   int64_t done_ = 0;
   absl::Time told_ = absl::InfinitePast();
   SourceTokenizer tokenizer_;
+  std::optional<SpelledControlTokenCount> spelled_;
+  int64_t null_rows_ = 0;
   std::unique_ptr<MegatronWriter> writer_;
 };
 
@@ -197,26 +241,30 @@ absl::StatusOr<std::string> KeptTokens(
       absl::StrCat(recipe.source, ": its files changed while tokens were made of them"));
 }
 
-absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
-                                       const SourceTokenizer& tokenizer,
-                                       const std::vector<std::string>& files,
-                                       const TokenWork& work) {
+absl::StatusOr<MadeTokens> MakeTokens(const SourceOptions& options,
+                                      const SourceTokenizer& tokenizer,
+                                      const std::vector<std::string>& files,
+                                      const TokenWork& work) {
   const bool jsonl = options.kind == SourceKind::kJsonl;
   std::string how =
       absl::StrCat(kTokensMadeBy, "\n", static_cast<int>(options.kind), "\n", options.path, "\n",
                    jsonl ? options.field : "", "\n", options.tokenizer, "\n", tokenizer.eos,
                    work.tokens_max > 0 ? absl::StrCat("\nfirst ", work.tokens_max) : "");
   if (tokenizer.bos != kNoToken) absl::StrAppend(&how, "\nbos ", tokenizer.bos);
+  if (options.null_rows == NullRows::kSkip) absl::StrAppend(&how, "\nno null rows");
   std::string made_of = tokenizer.tokenizer->identity();
   // Bytes are the same in parts and whole.
   if (jsonl && !options.tokenizer.empty())
     made_of = absl::StrCat("made by ", kWholeDocuments, "\n", made_of);
-  return KeptTokens(
-      {.source = options.path, .how = how, .made_of = made_of}, files, work,
-      [](const std::string& prefix) { return OpenMegatronFile(prefix, IndexCheck::kPlaces).ok(); },
-      [&](int64_t bytes, const std::string& prefix) {
-        return TokenMaker(options, work, bytes).Run(files, prefix);
-      });
+  LH_ASSIGN_OR_RETURN(
+      const std::string prefix,
+      KeptTokens(
+          {.source = options.path, .how = how, .made_of = made_of}, files, work,
+          [](const std::string& kept) { return OpenMegatronFile(kept, IndexCheck::kPlaces).ok(); },
+          [&](int64_t bytes, const std::string& kept) {
+            return TokenMaker(options, work, bytes).Run(files, kept);
+          }));
+  return MadeTokens{prefix, ReadNotes(prefix)};
 }
 
 }  // namespace longhaul

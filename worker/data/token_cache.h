@@ -11,17 +11,29 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/data/control_tokens.h"
 #include "worker/data/source.h"
 
 namespace longhaul {
 
-// Returns the prefix of the .bin and .idx for `files` of the source, whose tokenizer it is. One
-// process makes them, under a lock; others wait as long as they grow. Blocks. Errors: those of
-// OpenSource.
-absl::StatusOr<std::string> MakeTokens(const SourceOptions& options,
-                                       const SourceTokenizer& tokenizer,
-                                       const std::vector<std::string>& files,
-                                       const TokenWork& work);
+// What was noticed of the text while its tokens were made.
+struct TextNotes {
+  int64_t null_rows = 0;
+  SpelledControlTokens spelled;
+};
+
+struct MadeTokens {
+  // Of the .bin and .idx.
+  std::string prefix;
+  // They are kept next to the tokens (PREFIX.notes).
+  TextNotes notes;
+};
+
+// The tokens for `files` of the source, whose tokenizer it is. One process makes them, under a
+// lock; others wait as long as they grow. Blocks. Errors: those of OpenSource.
+absl::StatusOr<MadeTokens> MakeTokens(const SourceOptions& options,
+                                      const SourceTokenizer& tokenizer,
+                                      const std::vector<std::string>& files, const TokenWork& work);
 
 // What decides the name of kept tokens.
 struct TokenRecipe {

@@ -25,6 +25,8 @@ struct EvalArguments {
   // For chat: a path. Empty: that of the tokenizer's folder.
   std::string chat_template;
   int line_mib_max = kLineMibDefault;
+  // "refuse" or "skip".
+  std::string null_rows = "refuse";
   // For text and JSONL; see SampleArguments.
   std::string tokenizer;
   bool bytes = false;

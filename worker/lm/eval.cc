@@ -86,16 +86,18 @@ absl::StatusOr<EvalData> OpenEvalData(const EvalArguments& arguments, const Mode
   LH_ASSIGN_OR_RETURN(const SourceKind kind,
                       KindOfEval(arguments.format, arguments.data, arguments.field));
   LH_RETURN_IF_ERROR(CheckMarks(arguments, kind, documents));
-  SourceOptions options{.kind = kind,
-                        .path = arguments.data,
-                        .field = arguments.field,
-                        .line_bytes_max = int64_t{arguments.line_mib_max} << 20,
-                        .eos = arguments.eos,
-                        .bos = arguments.bos,
-                        .as_is = arguments.format == "text",
-                        .documents = documents,
-                        .chat_template = arguments.chat_template,
-                        .row_tokens = context + 1};
+  SourceOptions options{
+      .kind = kind,
+      .path = arguments.data,
+      .field = arguments.field,
+      .line_bytes_max = int64_t{arguments.line_mib_max} << 20,
+      .null_rows = arguments.null_rows == "skip" ? NullRows::kSkip : NullRows::kRefuse,
+      .eos = arguments.eos,
+      .bos = arguments.bos,
+      .as_is = arguments.format == "text",
+      .documents = documents,
+      .chat_template = arguments.chat_template,
+      .row_tokens = context + 1};
   const bool text = kind == SourceKind::kText || kind == SourceKind::kJsonl;
   if (text || kind == SourceKind::kChat) {
     LH_ASSIGN_OR_RETURN(const TokenizerChoice choice,
@@ -109,12 +111,13 @@ absl::StatusOr<EvalData> OpenEvalData(const EvalArguments& arguments, const Mode
   // The files are open, so their names may go.
   LH_ASSIGN_OR_RETURN(const WorkFolder folder, WorkFolder::Make());
   int64_t text_bytes = 0;
-  const TokenWork work{.folder = folder.path(),
-                       .threads = arguments.threads,
-                       .on_wait = SayWhatIsWaitedFor,
-                       .on_warning = SayWhatIsWaitedFor,
-                       .tokens_max = arguments.tokens_max > 0 ? arguments.tokens_max + 1 : 0,
-                       .on_made = [&](int64_t bytes) { text_bytes = bytes; }};
+  const TokenWork work{
+      .folder = folder.path(),
+      .threads = arguments.threads,
+      .on_wait = SayWhatIsWaitedFor,
+      .on_warning = [](const DataWarning& warning) { SayWhatIsWaitedFor(warning.message); },
+      .tokens_max = arguments.tokens_max > 0 ? arguments.tokens_max + 1 : 0,
+      .on_made = [&](int64_t bytes) { text_bytes = bytes; }};
   EvalData data;
   LH_ASSIGN_OR_RETURN(data.tokens, OpenSource(options, source.config.shape.vocab, work));
   // What is not made is text as it is.

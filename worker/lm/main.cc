@@ -104,6 +104,10 @@ void AddEval(CLI::App& app, Options& options) {
                                 arguments.line_mib_max, ")"))
       ->type_name("N")
       ->check(WholeNumber(1, kLineMibMax));
+  eval->add_option("--null-rows", arguments.null_rows,
+                   "For JSONL: refuse or skip rows with null in place of text (default: refuse)")
+      ->type_name("WHAT")
+      ->check(OneOf({"refuse", "skip"}));
 }
 
 void AddSample(CLI::App& app, SampleArguments& arguments, bool& greedy) {

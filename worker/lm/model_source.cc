@@ -22,7 +22,8 @@ absl::StatusOr<ModelSource> OpenModel(const std::string& folder) {
   if (CheckpointFolder::IsOne(folder)) {
     LH_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointFolder> checkpoint,
                         CheckpointFolder::Open(folder));
-    std::string origin = checkpoint->manifest().model().hf().path();
+    std::string origin = CheckpointFolder::TokenizerOf(folder);
+    if (origin.empty()) origin = checkpoint->manifest().model().hf().path();
     return ModelSource{
         .config = {.shape = checkpoint->shape(),
                    .separate_documents = checkpoint->manifest().separate_documents()},

@@ -13,7 +13,8 @@ namespace longhaul {
 struct ModelSource {
   HfConfig config;
   std::unique_ptr<InitialParameters> parameters;
-  // The Hugging Face folder that may have the tokenizer. Empty: there is none.
+  // The folder that may have the tokenizer: a Hugging Face model's, or the one that the job of a
+  // checkpoint kept. Empty: there is none.
   std::string origin;
 };
 

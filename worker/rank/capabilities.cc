@@ -43,6 +43,8 @@ constexpr const char* kAnywhere[] = {
     capability::kDataHfTokenizer,
     capability::kDataNamedTokenizer,
     capability::kDataEos,
+    capability::kDataNullRows,
+    capability::kDataKeptTokenizer,
     capability::kDataBos,
     capability::kDataEpochs,
     capability::kDataPools,

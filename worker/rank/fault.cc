@@ -81,6 +81,12 @@ Advice AdviceOfPreparation(const v1::JobSpec& spec, const absl::Status& status) 
   if (IsOfTokenizer(status)) {
     const std::vector<std::string> of_model = SourcesWithTokenizer(spec.data(), kModelTokenizer);
     if (!of_model.empty()) {
+      if (HasKeptTokenizer(spec)) {
+        return {of_model.size() == 1 ? of_model.front() : data,
+                "the coordinator keeps this tokenizer; a tokenizer.json needs python3 with the "
+                "packages tokenizers and longhaul on the pool's machines; or name another "
+                "tokenizer, or 'bytes'"};
+      }
       return {of_model.size() == 1 ? of_model.front() : data,
               "the folder of model.hf must have the model's tokenizer.json or tokenizer.model at "
               "each site, with its tokenizer_config.json; or name another tokenizer, or 'bytes'"};

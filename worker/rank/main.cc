@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +28,7 @@
 #include "common/base/thread_team.h"
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "common/command_line/output_end.h"
+#include "common/config/data_sources.h"
 #include "common/device/cuda_module.h"
 #include "common/io/digest.h"
 #include "common/logging/logging.h"
@@ -48,6 +50,7 @@
 #include "worker/rank/device_names.h"
 #include "worker/rank/fault.h"
 #include "worker/rank/flags.h"
+#include "worker/rank/kept_tokenizer.h"
 #include "worker/rank/pool_communicator.h"
 #include "worker/rank/rank_end.h"
 #include "worker/rank/rank_monitor.h"
@@ -109,6 +112,8 @@ int64_t StepsBetweenEvaluations(const v1::JobSpec& spec) {
 // Saved inner state is used if it is at most so many rounds of a fragment old, or so many steps if
 // that is more.
 constexpr int64_t kStateRoundsMax = 10, kStateStepsMax = 1000;
+// Thousands of files may have something to warn of.
+constexpr size_t kWarningsKept = 1000;
 
 // All ranks of a pool compute the same digest.
 std::string SpecDigest(const v1::JobSpec& spec) {
@@ -173,10 +178,10 @@ PoolCommunicatorOptions CommunicatorOptionsOf(const RankFlags& flags, const v1::
           .team = team};
 }
 
-// Without the communicator.
+// Without the communicator. Adds to `warnings` while the replica is made.
 ReplicaOptions ReplicaOptionsOf(const RankFlags& flags, const v1::Assignment& assignment,
                                 std::shared_ptr<ThreadTeam> team, RankMonitor& monitor,
-                                const Logger& log) {
+                                const Logger& log, std::vector<v1::DataWarning>& warnings) {
   return {.spec = assignment.spec(),
           .ordinal = assignment.ordinal(),
           .local_rank = flags.local_rank,
@@ -187,8 +192,13 @@ ReplicaOptions ReplicaOptionsOf(const RankFlags& flags, const v1::Assignment& as
           .work_dir = flags.work_dir,
           .on_wait = [&monitor](const std::string& what) { monitor.WaitsFor(what); },
           .on_warning =
-              [log, first = flags.rank == 0](const std::string& warning) {
-                if (first) log.Warning(warning);
+              [log, &warnings, first = flags.rank == 0](const DataWarning& warning) {
+                if (first) log.Warning(warning.message);
+                // Those of one kind are told as one.
+                if (warnings.size() == kWarningsKept) return;
+                v1::DataWarning& kept = warnings.emplace_back();
+                kept.set_kind(warning.kind);
+                kept.set_message(warning.message);
               },
           .ranks_of_node = flags.ranks_of_node,
           .update_rates_path = flags.update_rates,
@@ -276,15 +286,38 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
   }
   const absl::Status able = CheckCapabilities(spec, spec.train().device());
   if (!able.ok()) return end(FaultOrigin::kCapabilities, able, "before anything was begun");
+  absl::StatusOr<std::string> tokenizer = std::string();
+  if (HasKeptTokenizer(spec)) {
+    tokenizer =
+        BringTokenizer({.coordinator = flags.coordinator,
+                        .tls = *tls,
+                        .job = assignment.job_id(),
+                        .pool = flags.pool,
+                        .incarnation = flags.incarnation,
+                        .digest = spec.data().model_tokenizer(),
+                        .work_dir = flags.work_dir,
+                        .on_wait = [&](const std::string& what) { monitor.WaitsFor(what); }});
+  }
+  if (absl::IsUnavailable(tokenizer.status()) || absl::IsDeadlineExceeded(tokenizer.status()) ||
+      absl::IsResourceExhausted(tokenizer.status())) {
+    log.Warning(tokenizer.status().ToString(absl::StatusToStringMode::kWithNoExtraData));
+    return kRankRestart;
+  }
+  if (!tokenizer.ok()) {
+    return end(FaultOrigin::kPreparation, MarkTokenizer(tokenizer.status()),
+               "while its tokenizer was brought here");
+  }
   const auto team = std::make_shared<ThreadTeam>(flags.threads);
   absl::StatusOr<PoolCommunicator> communicator =
       MakePoolCommunicator(CommunicatorOptionsOf(flags, spec, *tls, team.get()));
   if (!communicator.ok())
     return end(FaultOrigin::kMeeting, communicator.status(), "while the pool's ranks met");
   WatchedCommunicator watched(communicator->get(), &monitor);
-  ReplicaOptions options = ReplicaOptionsOf(flags, assignment, team, monitor, log);
+  std::vector<v1::DataWarning> warnings;
+  ReplicaOptions options = ReplicaOptionsOf(flags, assignment, team, monitor, log, warnings);
   options.communicator = communicator->get() == nullptr ? nullptr : &watched;
   options.communicator_on_device = communicator->on_device;
+  options.tokenizer_folder = *tokenizer;
   const absl::StatusOr<std::unique_ptr<Replica>> made = MakeReplica(options);
   if (!made.ok())
     return end(FaultOrigin::kPreparation, made.status(), "while the model was prepared");
@@ -297,9 +330,10 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
     return end(FaultOrigin::kPreparation, compared, "while the model was prepared");
   if (const absl::Status same = CompareData(assignment, replica, log); !same.ok())
     return end(FaultOrigin::kPreparation, same, "while the model was prepared");
-  session::RankSession session(SessionOptionsOf(flags, assignment, *tls, team.get(),
-                                                ObserverOf(flags, monitor, reporter), log),
-                               &replica);
+  session::RankSession::Options session_options = SessionOptionsOf(
+      flags, assignment, *tls, team.get(), ObserverOf(flags, monitor, reporter), log);
+  session_options.data_warnings = std::move(warnings);
+  session::RankSession session(std::move(session_options), &replica);
   drain.SetSession(&session);
   const session::Outcome outcome = session.Run();
   drain.SetSession(nullptr);

@@ -30,8 +30,13 @@ std::string ModelFolder(const ReplicaOptions& options) {
   return PathBelow(options.data_dir, options.spec.model().hf().path());
 }
 
+// Of the tokenizer `model`.
+std::string TokenizerFolder(const ReplicaOptions& options) {
+  return options.tokenizer_folder.empty() ? ModelFolder(options) : options.tokenizer_folder;
+}
+
 std::string TokenizerPath(const std::string& tokenizer, const ReplicaOptions& options) {
-  if (tokenizer == kModelTokenizer) return ModelFolder(options);
+  if (tokenizer == kModelTokenizer) return TokenizerFolder(options);
   return tokenizer == kByteTokenizer ? "" : PathBelow(options.data_dir, tokenizer);
 }
 
@@ -78,6 +83,7 @@ SourceOptions SourceOf(const v1::WeightedSource& of, const ReplicaOptions& optio
   }
   SourceOptions source = DocumentsOf(SourceKind::kJsonl, of.jsonl(), options);
   source.field = of.jsonl().field();
+  if (of.jsonl().null_rows() == v1::JsonlSource::SKIP) source.null_rows = NullRows::kSkip;
   if (of.jsonl().line_mib_max() > 0)
     source.line_bytes_max = int64_t{of.jsonl().line_mib_max()} << 20;
   return source;
@@ -243,7 +249,7 @@ absl::StatusOr<std::shared_ptr<const InitialParameters>> OpenInitialParameters(
   if (config->separate_documents && options.on_warning) {
     const std::string warning =
         WarningOfDocuments(kHuggingFaceField, /*trained_separate=*/true, options.spec.data());
-    if (!warning.empty()) options.on_warning(warning);
+    if (!warning.empty()) options.on_warning({kModelDocuments, warning});
   }
   LH_ASSIGN_OR_RETURN(const ModelLayout layout, LayOutTransformer(shape));
   absl::StatusOr<std::unique_ptr<InitialParameters>> parameters = OpenHfParameters(folder, layout);
@@ -262,11 +268,11 @@ absl::Status CheckModelTokenizer(const ReplicaOptions& options) {
     if (submitted.empty() || std::none_of(sources.begin(), sources.end(),
                                           [&](const DataSource& of) { return reads(of.source); }))
       return absl::OkStatus();
-    const absl::StatusOr<std::string> here = digest_of(ModelFolder(options));
+    const absl::StatusOr<std::string> here = digest_of(TokenizerFolder(options));
     if (!here.ok()) return MarkTokenizer(here.status());
     if (*here == submitted) return absl::OkStatus();
     return MarkTokenizer(absl::FailedPreconditionError(
-        absl::StrCat(ModelFolder(options), ": its ", what,
+        absl::StrCat(TokenizerFolder(options), ": its ", what,
                      " is not that of the folder with which the job was submitted")));
   };
   LH_RETURN_IF_ERROR(compare(

@@ -10,6 +10,7 @@
 #include "common/base/patience.h"
 #include "common/base/thread_team.h"
 #include "longhaul/v1/job.pb.h"
+#include "worker/data/data_warning.h"
 #include "worker/replica/replica.h"
 
 namespace longhaul {
@@ -32,10 +33,12 @@ struct ReplicaOptions {
   std::string data_dir;
   // The folder for tokens that are made from text.
   std::string work_dir;
+  // Of sources with the tokenizer `model`. Empty: the folder of model.hf.
+  std::string tokenizer_folder = {};
   // See TokenWork.
   std::function<void(const std::string&)> on_wait;
   // Receives what is probably a mistake, in words.
-  std::function<void(const std::string&)> on_warning = nullptr;
+  std::function<void(const DataWarning&)> on_warning = nullptr;
   // Outlives the replica. Null with one rank.
   Communicator* communicator = nullptr;
   bool communicator_on_device = false;

@@ -7,7 +7,9 @@
 
 namespace longhaul::session {
 
-// `phase`: Replica::InnerStatePhase. Empty if the replica has no data. Pure.
-v1::DataSummary DataSummaryOf(absl::Span<const NamedValue> phase);
+// `phase`: Replica::InnerStatePhase. Empty if the replica has no data. Of `warnings` one of each
+// kind, which says how many there are more. Pure.
+v1::DataSummary DataSummaryOf(absl::Span<const NamedValue> phase,
+                              absl::Span<const v1::DataWarning> warnings = {});
 
 }  // namespace longhaul::session

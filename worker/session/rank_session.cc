@@ -245,14 +245,15 @@ void RankSession::Impl::Drain() {
 
 std::unique_ptr<PlanWatcher> RankSession::Impl::MakeWatcher() {
   return std::make_unique<PlanWatcher>(
-      PlanWatcher::Options{.coordinator = options_.coordinator,
-                           .job = options_.job,
-                           .pool = options_.pool,
-                           .incarnation = options_.incarnation,
-                           .rank = replica_->rank(),
-                           .ranks = replica_->ranks(),
-                           .data = DataSummaryOf(replica_->InnerStatePhase()),
-                           .tls = options_.tls},
+      PlanWatcher::Options{
+          .coordinator = options_.coordinator,
+          .job = options_.job,
+          .pool = options_.pool,
+          .incarnation = options_.incarnation,
+          .rank = replica_->rank(),
+          .ranks = replica_->ranks(),
+          .data = DataSummaryOf(replica_->InnerStatePhase(), options_.data_warnings),
+          .tls = options_.tls},
       PlanWatcher::Handler{
           .on_event = [this](const v1::PlanEvent& event) { OnPlanEvent(event); },
           .on_disconnected =

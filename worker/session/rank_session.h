@@ -56,6 +56,8 @@ class RankSession {
     double push_bytes_per_second = 0;
     // See Evaluations.
     int64_t evaluation_steps_max = 0;
+    // What the rank noticed about its data, for the coordinator to tell.
+    std::vector<v1::DataWarning> data_warnings = {};
     // Codes contributions on the device that the replica trains on. Null: the host does.
     std::shared_ptr<DeviceCodec> device_codec = nullptr;
     // Computes merges, and outlives the object. Null: the training thread does.

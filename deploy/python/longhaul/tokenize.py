@@ -169,9 +169,24 @@ def wrong_field(place, field, names):
     return Failure(f"{place}: has no field '{field}'" + (f"; it has {', '.join(list(names)[:8])}" if names else ""))
 
 
+class NullRows:
+    """What becomes of rows whose text is null: an error, or they are skipped and counted."""
+
+    def __init__(self, skip=False):
+        self.skip = skip
+        self.count = 0
+
+    def passes_over(self, text):
+        """Whether this one is skipped."""
+        skipped = text is None and self.skip
+        self.count += skipped
+        return skipped
+
+
 def text_of(place, field, text):
     if text is None:
-        raise Failure(f"{place}: its field '{field}' is not text but null: give it text, or leave the row out")
+        raise Failure(f"{place}: its field '{field}' is not text but null: give it text, leave the row out, or skip such rows (null_rows of this source, "
+                      "--null-rows)")
     if not isinstance(text, str):
         raise Failure(f"{place}: its field '{field}' is not text")
     try:
@@ -202,7 +217,7 @@ def is_deep(line):
     return False
 
 
-def json_documents(path, stream, field, line_mib_max):
+def json_documents(path, stream, field, line_mib_max, null_rows):
     number = 0
     while line := stream.readline((line_mib_max << 20) + 1):
         number += 1
@@ -225,10 +240,11 @@ def json_documents(path, stream, field, line_mib_max):
             raise Failure(f"{place}: is nested too deep")
         if field not in row:
             raise wrong_field(place, field, list(row))
-        yield text_of(place, field, row[field]), True
+        if not null_rows.passes_over(row[field]):
+            yield text_of(place, field, row[field]), True
 
 
-def parquet_documents(path, field):
+def parquet_documents(path, field, null_rows):
     try:
         import pyarrow
         from pyarrow import parquet
@@ -242,21 +258,22 @@ def parquet_documents(path, field):
             for batch in file.iter_batches(batch_size=256, columns=[field]):
                 for text in batch.column(0).to_pylist():
                     number += 1
-                    yield text_of(f"{path}: row {number}", field, text), True
+                    if not null_rows.passes_over(text):
+                        yield text_of(f"{path}: row {number}", field, text), True
     except (OSError, UnicodeDecodeError, pyarrow.ArrowException) as error:
         raise Failure(f"{path}: {error}") from None
 
 
-def documents_of(path, stream, head, field, line_mib_max):
+def documents_of(path, stream, head, field, line_mib_max, null_rows):
     """The documents of a file that is what it seems."""
     from longhaul import file_content
     content = file_content.content_of(head)
     form, what, _ = content
     named = str(path).endswith(DATA_ENDINGS[:-1])
     if form == "table":
-        return parquet_documents(path, field)
+        return parquet_documents(path, field, null_rows)
     if form == "jsonl" or (named and form in ("text", "empty")):
-        return json_documents(path, stream, field, line_mib_max)
+        return json_documents(path, stream, field, line_mib_max, null_rows)
     if form in ("text", "empty"):
         return text_documents(path, stream)
     if form == "json" and not named:
@@ -315,13 +332,13 @@ def head_of(path):
     return head
 
 
-def batches(files, field, line_mib_max, progress):
+def batches(files, field, line_mib_max, progress, null_rows):
     """Yields (texts, whether each ends its document), a batch at a time."""
     texts, ends, size = [], [], 0
     for path in files:
         try:
             with open_bytes(path) as (stream, raw):
-                documents = documents_of(path, stream, head_of(path), field, line_mib_max)
+                documents = documents_of(path, stream, head_of(path), field, line_mib_max, null_rows)
                 before = progress.done
                 for text, end in documents:
                     texts.append(text)
@@ -555,8 +572,9 @@ class SpelledControlTokens:
             self.spelled = False
 
 
-def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=None, line_mib_max=LINE_MIB_DEFAULT, spelled=None):
-    """Writes PREFIX.bin and PREFIX.idx; returns (tokens, documents). `eos`, `bos`: an id, or None. `spelled`: a SpelledControlTokens that counts."""
+def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=None, line_mib_max=LINE_MIB_DEFAULT, spelled=None, null_rows=None):
+    """Writes PREFIX.bin and PREFIX.idx; returns (tokens, documents). `eos`, `bos`: an id, or None. `spelled`: a SpelledControlTokens that counts.
+    `null_rows`: a NullRows; None: they are errors."""
     largest = max(tokenizer.get_vocab(with_added_tokens=True).values(), default=0)
     progress = Progress(files, quiet)
     writer = Writer(prefix, 2 if largest < 1 << 16 else 4)
@@ -579,7 +597,7 @@ def tokenize(tokenizer, files, prefix, field="text", eos=None, quiet=True, bos=N
     stage = Stage(write)
     try:
         writer.begin()
-        for texts, ends in read_ahead(batches(files, field, line_mib_max, progress)):
+        for texts, ends in read_ahead(batches(files, field, line_mib_max, progress, null_rows or NullRows())):
             if spelled is not None:
                 for text, end in zip(texts, ends):
                     spelled.look(text, end)
@@ -714,6 +732,8 @@ def main(arguments=None):
     parser.add_argument("--eos", metavar="TOKEN", help="after each document: a token or its id, or none (default: what the tokenizer's folder declares, else the usual names)")
     parser.add_argument("--bos", metavar="TOKEN", default="none", help="before each document: a token or its id (default: none)")
     parser.add_argument("--line-mib-max", type=int, default=LINE_MIB_DEFAULT, metavar="N", help=f"for JSONL: the longest line, in MiB (default: {LINE_MIB_DEFAULT})")
+    parser.add_argument("--null-rows", choices=("refuse", "skip"), default="refuse",
+                        help="rows of JSONL and Parquet with null in place of text are an error, or are skipped and counted (default: refuse)")
     parser.add_argument("--pipe", action="store_true", help="encode and decode for the program that started it")
     parser.add_argument("--no-special-tokens", action="store_true", help="with --pipe: add no special tokens to a text, as in training data")
     parser.add_argument("--control-tokens", action="store_true", help="control tokens that a text spells out become these tokens (default: they stay text)")
@@ -752,8 +772,9 @@ def main(arguments=None):
         spelled = SpelledControlTokens(control_tokens_of(tokenizer))
         eos, bos = end_token(tokenizer, options.eos, options.tokenizer), named_token(tokenizer, "--bos", options.bos)
         files = files_of(options.inputs)
+        null_rows = NullRows(options.null_rows == "skip")
         tokens, documents = tokenize(tokenizer, files, options.out, options.field, eos, options.quiet, bos, options.line_mib_max,
-                                     spelled)
+                                     spelled, null_rows)
     except Failure as failure:
         print(f"longhaul.tokenize: {failure}", file=sys.stderr)
         return failure.code
@@ -761,7 +782,7 @@ def main(arguments=None):
         print(f"longhaul.tokenize: {error}", file=sys.stderr)
         return 1
     print(json.dumps({"prefix": options.out, "tokens": tokens, "documents": documents, "vocab": tokenizer.get_vocab_size(), "eos": eos, "bos": bos,
-                      "control_tokens": {"documents": spelled.documents, "times": spelled.times}}))
+                      "control_tokens": {"documents": spelled.documents, "times": spelled.times}, "null_rows": null_rows.count}))
     return 0
 
 

@@ -19,6 +19,9 @@ STREAM_SECONDS = 1800.0  # The server takes streams of an hour at most. A longer
 RETRY_SECONDS = 0.5
 # PrepareUpload tells what is missing: the server has removed the upload, or another client has sent a part of it.
 ASK_AGAIN = ("UPLOAD_UNKNOWN", "UPLOAD_OFFSET")
+# For pools, which read text by it: common/hf/hf_tokenizer.h.
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
+                   "merges.txt", "chat_template.jinja", "generation_config.json")
 
 T = TypeVar("T")
 
@@ -62,6 +65,8 @@ def _needed(path: str) -> list[str]:
         names = ["config.json", "model.safetensors"]
     else:
         names = ["config.json", os.path.basename(index), *_entries(index, lambda found: sorted(set(found["weight_map"].values())))]
+    if not os.path.exists(manifest):
+        names += [name for name in TOKENIZER_FILES if os.path.lexists(os.path.join(path, name))]
     for name in names:
         if not isinstance(name, str) or name != os.path.basename(name):
             raise ValueError(f"{path} names the file {name!r}, which is not in that folder")

@@ -259,6 +259,17 @@ class HfTokenizerTest(ClusterTest):
                 problems = self.check(self.made / name, "--tokenizer", self.path, "--format", kind, code=1)["data"]["files"][0]["problems"]
                 self.assertIn(words, problems[0])
 
+    def test_both_languages_skip_rows_without_text_where_they_are_told_to(self):
+        rows = ['{"text": null}', json.dumps({"text": "one"}), '{"text": null, "n": NaN}', json.dumps({"text": ""}), '{"text": "a", "text": null}']
+        (self.made / "a.jsonl").write_text("\n".join(rows))
+        documents = self.tool_says(self.made / "a.jsonl", "--null-rows", "skip")
+        self.assertEqual(len(documents), 2)
+        found = self.check(self.made / "a.jsonl", "--tokenizer", self.path, "--null-rows", "skip")["data"]["files"][0]
+        self.assertEqual((found["sample"]["tokens"], found["documents"], found["null_rows"]), (sum(documents, []), 2, 3))
+        for flags in (), ("--null-rows", "refuse"):
+            self.assertIn("line 1: its field 'text' is not text but null", self.tool_says(self.made / "a.jsonl", *flags))
+            self.assertEqual(self.check(self.made / "a.jsonl", "--tokenizer", self.path, *flags, code=1)["data"]["files"][0]["problem_count"], 3)
+
     def test_control_tokens_that_a_text_spells_out_stay_text(self):
         texts = ["Plain text.", "GPT-2 puts <|endoftext|> between documents.", "Never paste <|endoftext|> or <|endoftext|> into a prompt."]
         (self.made / "a.jsonl").write_bytes(jsonl(texts))
@@ -342,6 +353,31 @@ class HfTokenizerTest(ClusterTest):
 
 
 class JobTest(ClusterTest):
+    def test_what_is_suspicious_of_a_pools_data_is_an_event(self):
+        made = self.cluster.folder / "files"
+        made.mkdir()
+        model, _ = real_tools.train_pieces(made)
+        (made / "rows").mkdir()
+        texts = real_tools.sentences(2000)
+        (made / "rows/a.jsonl").write_bytes(jsonl([*texts, None, "it spells </s> out", None]))
+        (made / "rows/README.md").write_text("A data card.")
+        source = f"data={{jsonl: {{path: rows, tokenizer: {model.name}, null_rows: skip}}}}"
+        for pool in ("site-a", "site-b"):
+            self.cluster.start_worker(pool, 2, "--data-dir", made, "--work-dir", self.cluster.folder / "work")
+        result = self.cluster.submit(steps=60, sets=[source, "model.transformer.vocab=600"], wait=True)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        events = [event for event in json.loads(self.cluster.cli("events", "tiny", "-o", "json").stdout)["data"] if event["kind"] == "POOL_DATA_WARNING"]
+        kinds = ["CONTROL_TOKENS_SPELLED", "FILES_PASSED_OVER", "NULL_ROWS_SKIPPED"]
+        # Once, though each has two ranks, which restart or not; also of the pool that found the tokens made.
+        self.assertEqual(sorted((event["pool"], event["code"]) for event in events), [(pool, kind) for pool in ("site-a", "site-b") for kind in kinds])
+        self.assertEqual({event["severity"] for event in events}, {"WARNING"})
+        shown = self.cluster.cli("get", "tiny").stdout
+        for words in ("skipped 2 rows with null in place of text", "1 document spells out control tokens", "1 file is passed over for its name: README.md"):
+            self.assertTrue(any(words in event["message"] for event in events), words)
+            self.assertTrue(any(words in warning for warning in self.cluster.job()["warnings"]), words)
+            self.assertIn(words.split()[-1], shown)
+            self.assertIn(words, self.cluster.log("site-a"))
+
     def test_two_sites_train_on_their_own_files(self):
         made = self.cluster.folder / "files"
         made.mkdir()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import unittest
+import urllib.request
 
 from cluster import BIN, ClusterTest, main, wait_until
 
@@ -267,6 +268,12 @@ class CliTest(ClusterTest):
             self.assertIn("\x1b[?1049l", shown[shown.index("\x1b[?1049h"):], number)
             self.assertRegex(shown, r"\bicanon\b", number)
             self.assertNotIn("-echo ", shown, number)
+
+    def test_the_coordinators_first_line_names_the_page(self):
+        first = self.cluster.log("coordinator").splitlines()[0]
+        self.assertIn(f"serving at {self.cluster.address}; the status page is at http://{self.cluster.http}", first)
+        page = urllib.request.urlopen(f"http://{self.cluster.http}/", timeout=10).read()
+        self.assertIn(b"<title>", page)
 
     def test_every_program_says_its_version(self):
         version = self.shell("longhaul version").stdout.split()[1]

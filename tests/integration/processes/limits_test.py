@@ -153,6 +153,18 @@ class LimitsTest(ClusterTest):
                 for name in names:
                     self.assertEqual(os.stat(f"{parent}/{name}").st_mode & 0o060, 0o060, name)
 
+    def test_what_a_user_of_group_0_downloads_is_for_the_group(self):
+        self.cluster.start_worker("site-a")
+        self.assertEqual(self.cluster.submit(steps=20, pools=1, wait=True).returncode, 0)
+        with tempfile.TemporaryDirectory(prefix="longhaul-limits-") as folder:
+            os.chmod(folder, 0o2775)
+            command = ["setpriv", f"--reuid={USER}", "--regid=0", "--clear-groups", "env", "-i", BIN / "longhaul", "--server", self.cluster.address,
+                       "download", "tiny", "--out", f"{folder}/model"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/", check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for name in ("model", "model/manifest.json"):
+                self.assertEqual(os.stat(f"{folder}/{name}").st_mode & 0o060, 0o060, name)
+
 
 if __name__ == "__main__":
     main()

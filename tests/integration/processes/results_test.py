@@ -163,6 +163,41 @@ class ResultsTest(ClusterTest):
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.cluster.wait_log("site-a", f"the model of model.hf.path {with_it}")
 
+    def test_eval_and_sample_take_a_job_and_download_its_checkpoint_once(self):
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        # A path that means nothing to who runs the commands, as that of another machine.
+        self.cluster.prefix["coordinator"] = ["env", "-C", self.cluster.folder]
+        self.cluster.data_dir = "elsewhere"
+        self.cluster.start_coordinator()
+        self.cluster.start_worker("site-a")
+        self.assertEqual(self.cluster.submit("tiny", steps=20, pools=1, wait=True).returncode, 0)
+        cache = self.cluster.folder / "cache"
+        environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+
+        def run(*command, code=0):
+            made = subprocess.run([BIN / "longhaul", *command, "--server", self.cluster.address, "-o", "json"], env=environment, capture_output=True, text=True,
+                                  timeout=60, check=False)
+            self.assertEqual(made.returncode, code, made.stdout + made.stderr)
+            return json.loads(made.stdout)
+
+        evaluated = run("eval", "tiny", "--data", TEXT, "--max-tokens", "1000")["data"]
+        self.assertGreater(evaluated["loss"], 0)
+        copies = list(cache.glob("longhaul/checkpoints/*"))
+        self.assertEqual(len(copies), 1)
+        self.assertTrue((copies[0] / "manifest.json").exists())
+        self.assertEqual(run("eval", copies[0], "--data", TEXT, "--max-tokens", "1000")["data"]["loss"], evaluated["loss"])
+        seen = copies[0].stat().st_ctime_ns
+        text = run("sample", "tiny", "--prompt", "a", "--max-tokens", "5", "--seed", "1")["data"]["text"]
+        self.assertEqual(run("sample", "tiny@20", "--prompt", "a", "--max-tokens", "5", "--seed", "1")["data"]["text"], text)
+        self.assertEqual((list(cache.glob("longhaul/checkpoints/*")), copies[0].stat().st_ctime_ns), (copies, seen))
+        self.assertIn("no local folder is named nowhere; as a job: ", run("eval", "nowhere", "--data", TEXT, code=4)["error"]["message"])
+        self.assertIn("has no checkpoint of step 7", run("sample", "tiny@7", "--prompt", "a", code=4)["error"]["message"])
+        # The copy is enough without the coordinator.
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        run("sample", copies[0], "--prompt", "a", "--max-tokens", "3")
+
     def test_eval_and_sample_with_output_that_cannot_be_written(self):
         model = self.train_tiny()
         for command in (["eval", model, "--data", TEXT, "--max-tokens", "100"], ["sample", model, "--prompt", "a", "--max-tokens", "3"]):

@@ -151,6 +151,31 @@ class SecurityTest(unittest.TestCase):
         self.assertEqual(unknown.returncode, 2)
         self.assertIn("unknown token: it is mistyped or has been revoked", unknown.stderr)
 
+    def test_the_command_that_adds_a_user(self):
+        tokens, own = self.cluster.folder / "users", self.cluster.folder / "ann.token"
+
+        def add(*words, code=0):
+            result = subprocess.run([cluster.BIN / "longhaul", "tokens", "add", *words, "--tokens", tokens, "-o", "json"], cwd=self.cluster.folder, capture_output=True,
+                                    text=True, timeout=60, check=False)
+            self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+            return json.loads(result.stdout)
+
+        self.assertEqual(add("ann", "viewer")["data"], {"user": "ann", "role": "viewer", "tokens": str(tokens), "token_file": "ann.token"})
+        for path in (tokens, own):
+            self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+        digest = hashlib.sha256(own.read_text().strip().encode()).hexdigest()
+        self.assertEqual(tokens.read_text(), f"ann viewer sha256:{digest}\n")
+        self.assertIn("is not overwritten", add("ann", "viewer", code=4)["error"]["message"])
+        add("bob", "admin", "--out", self.cluster.folder / "b")
+        self.assertEqual([line.split()[:2] for line in tokens.read_text().splitlines()], [["ann", "viewer"], ["bob", "admin"]])
+        self.assertIn("NAME is not", add("An nie", "viewer", code=4)["error"]["message"])
+        with open(tokens, "a", encoding="utf-8") as file:
+            file.write("not a user\n")
+        self.assertIn("users: line 3: ", add("eve", "viewer", code=4)["error"]["message"])
+        self.assertFalse((self.cluster.folder / "eve.token").exists())
+        tokens.chmod(0o644)
+        self.assertIn("chmod 600", add("eve", "viewer", code=4)["error"]["message"])
+
     def test_a_token_alone_is_enough_only_where_the_coordinator_says_so(self):
         bob = self.start()
         alone = [*bob[:2], *bob[-2:]]

@@ -134,7 +134,7 @@ class UploadTest(ClusterTest):
         self.assertEqual((job["state"], job["spec"]["model"]["transformer"]["dim"]), ("COMPLETED", 32))
         self.assertLess(job["eval_loss"]["first"], 5)
         # Only what the job needs was sent.
-        self.assertEqual(set(tree(self.uploads()[0])), {"config.json", "model.safetensors"})
+        self.assertEqual(set(tree(self.uploads()[0])), {"config.json", "generation_config.json", "model.safetensors"})
         refused = self.error(self.model, self.tiny_spec("other"), "--set", "model.transformer.dim=64", code=4)
         self.assertIn("model.transformer.dim", refused["fields"][0]["field"])
 

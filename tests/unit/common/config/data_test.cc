@@ -144,6 +144,18 @@ TEST(DataTest, AModelBringsItsTokenizer) {
               Not(Contains(testing::HasSubstr("tokenizers are not compared"))));
   filled.mutable_data()->set_model_tokenizer("a");
   EXPECT_THAT(FieldsAtFault(filled), ElementsAre("data.model_tokenizer"));
+  // The folder of `init` has it, too; what becomes of it is for who sees the folder.
+  v1::JobSpec begun = filled;
+  begun.mutable_model()->clear_hf();
+  begun.mutable_data()->clear_model_tokenizer();
+  EXPECT_THAT(FieldsAtFault(begun), Contains("data.mixture.sources[0].text.tokenizer"));
+  EXPECT_FALSE(HasKeptTokenizer(begun));
+  begun.mutable_init()->set_folder("/models/base");
+  EXPECT_THAT(FieldsAtFault(begun), testing::IsEmpty());
+  EXPECT_TRUE(HasKeptTokenizer(begun));
+  EXPECT_THAT(NeedsOf(ResolveJobSpec(begun)->spec), Contains("data:kept-tokenizer"));
+  begun.mutable_init()->set_checkpoint("other@5");
+  EXPECT_THAT(FieldsAtFault(begun), Contains("data.mixture.sources[0].text.tokenizer"));
   // A job that was stored before it could be said is still one of bytes.
   spec.mutable_model()->mutable_hf()->set_path("/base");
   EXPECT_EQ(ResolveJobSpec(spec)->spec.data().pools(0).jsonl().tokenizer(), "");
@@ -207,6 +219,11 @@ TEST(DataTest, LinesMayBeLongWithinALimit) {
     EXPECT_THAT(DataFaults(absl::StrCat("{jsonl: {path: x, line_mib_max: ", mib, "}}")),
                 ElementsAre("data.jsonl.line_mib_max"));
   }
+}
+
+TEST(DataTest, RowsWithoutTextAreRefusedOrSkipped) {
+  for (const char* what : {"refuse", "skip"})
+    EXPECT_THAT(DataFaults(absl::StrCat("{jsonl: {path: x, null_rows: ", what, "}}")), IsEmpty());
 }
 
 TEST(DataTest, ATokenOfDocumentsCountsWithThemOnly) {
@@ -335,6 +352,8 @@ TEST(DataTest, NeedsNameEverythingThatAnOlderWorkerWouldNotSee) {
   }
   EXPECT_THAT(needs("{tokens: {path: x, width: 32}}"), Contains("data:width"));
   EXPECT_THAT(needs("{tokens: {path: x, width: 16}}"), Not(Contains("data:width")));
+  EXPECT_THAT(needs("{jsonl: {path: x, null_rows: skip}}"), Contains("data:null-rows"));
+  EXPECT_THAT(needs("{jsonl: {path: x, null_rows: refuse}}"), Not(Contains("data:null-rows")));
   EXPECT_THAT(needs("{jsonl: {path: x, tokenizer: m.json, control_tokens: true}}"),
               Contains("data:control-tokens"));
   EXPECT_THAT(needs("{chat: {path: x, tokenizer: /m}}"),

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/testing/temp_dir.h"
@@ -105,6 +106,19 @@ TEST_F(HfTokenizerTest, TheDigestIsThatOfWhatMakesTokens) {
   EXPECT_NE(Digest(), hf);
   Write("tokenizer.json", "a");
   EXPECT_EQ(Digest(), hf);
+  Write("tokenizer.json", "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 5\n");
+  EXPECT_THAT(Digest(), HasSubstr("tokenizer.json: is a Git LFS pointer"));
+}
+
+TEST_F(HfTokenizerTest, WhatBelongsToATokenizer) {
+  for (const char* const name : {"config.json", "model.safetensors", "tokenizer.json", "README.md",
+                                 "generation_config.json", "chat_template.jinja"})
+    Write(name, "{}");
+  std::filesystem::create_symlink("../blobs/0a1b", dir_.Join("special_tokens_map.json"));
+  // Who reads a link without its target says so.
+  EXPECT_THAT(TokenizerFilesOf(dir_.path()),
+              ::testing::UnorderedElementsAre("tokenizer.json", "generation_config.json",
+                                              "chat_template.jinja", "special_tokens_map.json"));
 }
 
 }  // namespace

@@ -275,6 +275,51 @@ TEST(JobProgressTest, APoolsDataIsComparedWithThatOfItsStartBeforeAlsoAfterARest
   EXPECT_EQ(restored.pools().at("a").Total().data_change(), "source 0 had 10 tokens and has 9");
 }
 
+v1::DataSummary Data(int64_t tokens, const std::vector<std::string>& kinds) {
+  v1::DataSummary data;
+  data.add_tokens(tokens);
+  for (const std::string& kind : kinds) {
+    v1::DataWarning& warning = *data.add_warnings();
+    warning.set_kind(kind);
+    warning.set_message(kind + " of " + std::to_string(tokens));
+  }
+  return data;
+}
+
+std::vector<std::string> NewKinds(const JobProgress& progress, const v1::DataSummary& data) {
+  std::vector<std::string> kinds;
+  for (const v1::DataWarning& warning : progress.NewWarnings("a", data))
+    kinds.push_back(warning.kind());
+  return kinds;
+}
+
+TEST(JobProgressTest, EachKindOfWarningAboutAPoolsDataIsNewOnce) {
+  using testing::ElementsAre;
+  using testing::IsEmpty;
+  JobProgress progress(1);
+  EXPECT_THAT(NewKinds(progress, Data(10, {"X", "X", "Y"})), ElementsAre("X", "Y"));
+  progress.BeginWithData("a", Data(10, {"X"}));
+  // Another rank, or a restart.
+  EXPECT_THAT(NewKinds(progress, Data(10, {"X", "Y"})), ElementsAre("Y"));
+  progress.BeginWithData("a", Data(10, {"Y"}));
+  EXPECT_THAT(NewKinds(progress, Data(10, {"X", "Y"})), IsEmpty());
+  store::v1::JobCounters stored;
+  progress.Save(&stored);
+  JobProgress restored(1);
+  restored.Restore(stored);
+  EXPECT_THAT(NewKinds(restored, Data(10, {"X", "Y"})), IsEmpty());
+  EXPECT_EQ(restored.pools().at("a").Total().data().warnings_size(), 2);
+  EXPECT_EQ(restored.DataOf("a").warnings_size(), 0) << "pools need not hear them";
+  // Other data.
+  EXPECT_THAT(NewKinds(restored, Data(11, {"X"})), ElementsAre("X"));
+  v1::DataSummary none;
+  *none.mutable_warnings() = Data(10, {"Z"}).warnings();
+  EXPECT_THAT(NewKinds(restored, none), IsEmpty()) << "nothing would keep that it was told";
+  std::vector<std::string> many;
+  for (int i = 0; i < 100; ++i) many.push_back(std::to_string(i));
+  EXPECT_THAT(NewKinds(JobProgress(1), Data(10, many)), testing::SizeIs(16));
+}
+
 TEST(JobProgressTest, TheFirstLossOfAStepStays) {
   JobProgress progress(1);
   progress.AddEvaluation({.step = 20, .version = 2, .loss = 1, .metrics = {{"loss", 1}}});

@@ -197,6 +197,26 @@ TEST_F(JobReportTest, APoolWithOtherDataIsAWarningOfTheJob) {
             "data: pool a restarted with other data: source 0 had 2000 tokens and has 100");
 }
 
+TEST_F(JobReportTest, WhatIsSuspiciousOfDataIsAWarningOfTheJob) {
+  v1::DataSummary data;
+  data.add_tokens(2000);
+  for (int i = 0; i < 16; ++i) {
+    v1::DataWarning& warning = *data.add_warnings();
+    warning.set_kind("KIND_" + std::to_string(i));
+    warning.set_message("file: is odd");
+  }
+  for (const char* pool : {"a", "b", "c", "d"}) {
+    Told(pool, 0, true, 20, 3, 1);
+    job_->progress.BeginWithData(pool, data);
+  }
+  const v1::Job report = Report();
+  ASSERT_EQ(report.warnings_size(), 51);
+  EXPECT_EQ(report.warnings(0), "data: pool a: file: is odd");
+  EXPECT_EQ(report.warnings(50), "data: 14 more warnings of pools, in the job's events");
+  EXPECT_EQ(report.pools(0).data().tokens(0), 2000);
+  EXPECT_EQ(report.pools(0).data().warnings_size(), 0);
+}
+
 TEST_F(JobReportTest, AShortWaitOfARunningJobIsNoWait) {
   view_->waiting = Waiting{"fragment 0 version 1 from a", start_ + absl::Milliseconds(89'500),
                            absl::InfiniteFuture()};

@@ -37,11 +37,11 @@ class ContentCheckTest : public testing::Test {
   }
   // "": it is taken.
   std::string Refusal(SourceOptions source) {
-    const absl::StatusOr<std::unique_ptr<Dataset>> opened =
-        OpenSource(source, 1 << 20,
-                   {.folder = dir_.Join("work"),
-                    .on_warning = [&](const std::string& warning) { warnings_.push_back(warning); },
-                    .tokenizer_program = LONGHAUL_SENTENCEPIECE});
+    const absl::StatusOr<std::unique_ptr<Dataset>> opened = OpenSource(
+        source, 1 << 20,
+        {.folder = dir_.Join("work"),
+         .on_warning = [&](const DataWarning& warning) { warnings_.push_back(warning.message); },
+         .tokenizer_program = LONGHAUL_SENTENCEPIECE});
     const std::string refusal(opened.status().message());
     // `data check` says the same words.
     if (absl::IsInvalidArgument(opened.status()) && source.tokenizer.empty()) {
@@ -194,6 +194,60 @@ TEST_F(ContentCheckTest, SideFilesArePassedOver) {
   WriteBytes(folder + "/b.parquet", "PAR1" + std::string(100, '\0'));
   EXPECT_THAT(Refusal({.path = folder + "/b.parquet"}), HasSubstr("b.parquet: is a Parquet file"));
   EXPECT_THAT(Refusal({.path = folder}), HasSubstr("b.parquet: is a Parquet file"));
+}
+
+TEST_F(ContentCheckTest, NamesOfFilesThatArePassedOverAreTold) {
+  const std::string folder = dir_.Join("folder");
+  std::filesystem::create_directory(folder);
+  WriteBytes(folder + "/a.jsonl", kJsonl);
+  EXPECT_EQ(Refusal({.kind = SourceKind::kJsonl, .path = folder}), "");
+  EXPECT_THAT(warnings_, IsEmpty());
+  for (const char* name : {"README.md", "b.jsonl.bz2", ".gitattributes"})
+    WriteBytes(folder + "/" + name, "x");
+  EXPECT_EQ(Refusal({.kind = SourceKind::kJsonl, .path = folder}), "");
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("folder: 3 files are passed over for their names: "
+                                               ".gitattributes, README.md, b.jsonl.bz2")));
+  warnings_.clear();
+  // The .bin of an index is no such file; one that lost its index is.
+  const std::string indexed = dir_.Join("indexed");
+  std::filesystem::create_directory(indexed);
+  for (const char* name : {"/m", "/n"}) {
+    WriteBytes(indexed + name + ".idx", MegatronIndexBytes({1}, 8, 2));
+    WriteBytes(indexed + name + ".bin", WordsOf<uint16_t>({1}));
+  }
+  EXPECT_EQ(Refusal({.kind = SourceKind::kMegatron, .path = indexed}), "");
+  EXPECT_THAT(warnings_, IsEmpty());
+  std::filesystem::remove(indexed + "/n.idx");
+  EXPECT_EQ(Refusal({.kind = SourceKind::kMegatron, .path = indexed}), "");
+  EXPECT_THAT(warnings_,
+              ElementsAre(HasSubstr("indexed: 1 file is passed over for its name: n.bin")));
+}
+
+// Who uses tokens that were made before hears it, too.
+TEST_F(ContentCheckTest, WhatWasNoticedOfATextStaysWithItsTokens) {
+  const std::string model = TrainPieceModel(dir_.Join("pieces"));
+  SourceOptions source{.kind = SourceKind::kJsonl,
+                       .path = Write("a.jsonl",
+                                     "{\"text\": \"the river\"}\n{\"text\": null}\n"
+                                     "{\"text\": \"</s> and </s> twice\"}\n{\"text\": null}\n"),
+                       .tokenizer = model};
+  EXPECT_THAT(Refusal(source), HasSubstr("line 2: its field 'text' is not text but null"));
+  source.null_rows = NullRows::kSkip;
+  for (int i = 0; i < 2; ++i) {
+    warnings_.clear();
+    EXPECT_EQ(Refusal(source), "");
+    EXPECT_THAT(warnings_,
+                ElementsAre(HasSubstr("a.jsonl: skipped 2 rows with null in place of text"),
+                            HasSubstr("a.jsonl: 1 document spells out control tokens, 2 times; "
+                                      "they stay text")));
+  }
+  const auto reports = CheckData(source.path, {.null_rows = NullRows::kSkip});
+  EXPECT_EQ(reports->front().null_rows, 2);
+  EXPECT_EQ(reports->front().documents, 2);
+  Write("a.jsonl", kJsonl);
+  warnings_.clear();
+  EXPECT_EQ(Refusal(source), "");
+  EXPECT_THAT(warnings_, IsEmpty());
 }
 
 TEST_F(ContentCheckTest, ALinkWithoutItsTargetIsNamed) {

@@ -16,7 +16,8 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 // Whole documents, up to an error, which comes last.
-std::vector<std::string> Documents(absl::StatusOr<std::unique_ptr<DocumentReader>> reader) {
+std::vector<std::string> Documents(absl::StatusOr<std::unique_ptr<DocumentReader>> reader,
+                                   int64_t* null_rows = nullptr) {
   std::vector<std::string> result;
   if (!reader.ok()) return {"ERROR " + std::string(reader.status().message())};
   std::string document;
@@ -34,6 +35,7 @@ std::vector<std::string> Documents(absl::StatusOr<std::unique_ptr<DocumentReader
     document.clear();
   }
   EXPECT_EQ(document, "");
+  if (null_rows != nullptr) *null_rows = (*reader)->null_rows();
   return result;
 }
 
@@ -96,6 +98,26 @@ TEST_F(DocumentsTest, TakesWhatPythonWritesInOtherFields) {
               HasSubstr("line 1: its field 'text' has half of a surrogate pair"));
   EXPECT_THAT(Jsonl("{\"n\": NaN, \"text\": \"a\"").back(), HasSubstr("syntax error"));
   EXPECT_THAT(Jsonl("{\"n\": Nan, \"text\": \"a\"}").back(), HasSubstr("syntax error"));
+}
+
+TEST_F(DocumentsTest, SkipsAndCountsRowsWithoutTextIfTheSourceSaysSo) {
+  WriteBytes(dir_.Join("a"),
+             "{\"text\": null}\n{\"text\": \"\"}\n{\"text\": null, \"n\": NaN}\n"
+             "{\"n\": null, \"text\": \"b\", \"m\": {\"text\": null}}\n"
+             "{\"text\": null, \"text\": \"c\"}\n{\"text\": \"d\", \"text\": null}\n");
+  int64_t null_rows = 0;
+  EXPECT_THAT(Documents(OpenJsonlDocuments(dir_.Join("a"), "text", kLineBytesMax, NullRows::kSkip),
+                        &null_rows),
+              ElementsAre("", "b", "c"));
+  EXPECT_EQ(null_rows, 3);
+  for (const char* line : {"{\"text\": null", "{\"text\": null, \"text\": 5}", "{\"n\": null}"}) {
+    WriteBytes(dir_.Join("a"), line);
+    EXPECT_THAT(
+        Documents(OpenJsonlDocuments(dir_.Join("a"), "text", kLineBytesMax, NullRows::kSkip)),
+        ElementsAre(HasSubstr("line 1: ")))
+        << line;
+  }
+  EXPECT_THAT(Jsonl("{\"text\": null, \"n\": NaN}").back(), HasSubstr("but null: give it text"));
 }
 
 TEST_F(DocumentsTest, SaysThatChatIsChat) {
