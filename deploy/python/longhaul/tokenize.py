@@ -41,6 +41,7 @@ SEQUENCE_TOKENS_MAX = 1 << 30
 JSON_DEPTH_MAX = 512
 DATA_ENDINGS = tuple(ending + packed for ending in (".jsonl", ".ndjson", ".json") for packed in ("", ".gz", ".zst")) + (".parquet",)
 CHAT_FIELDS = (("messages",), ("conversations",), ("conversation",), ("prompt", "completion"), ("instruction", "output"))
+CHAT_SOURCES = (("messages",), ("conversations",))  # What data.chat reads.
 END_OF_TEXT = ("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]")
 
 
@@ -164,8 +165,11 @@ def wrong_field(place, field, names):
     """The error of a row without text in its field."""
     for chat in CHAT_FIELDS:
         if all(name in names for name in chat):
-            return Failure(f"{place}: has no field '{field}' but {' and '.join(map(repr, chat))}: it is chat. Jobs read such rows as data.chat "
-                           f"('messages' or 'conversations'); this tool reads text, in the field '{field}'")
+            if chat in CHAT_SOURCES:
+                then = ": use data.chat, which trains on what the assistant wrote (`longhaul data check --format chat`)"
+            else:
+                then = f". Write each conversation as messages (role, content) into the field 'messages', for data.chat; or as text into the field '{field}'"
+            return Failure(f"{place}: has no field '{field}' but {' and '.join(map(repr, chat))}: it is chat{then}")
     return Failure(f"{place}: has no field '{field}'" + (f"; it has {', '.join(list(names)[:8])}" if names else ""))
 
 

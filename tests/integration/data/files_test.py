@@ -248,7 +248,7 @@ class HfTokenizerTest(ClusterTest):
             "list.jsonl": (b'[\n{"text": "a"}\n]\n', "is one JSON document: write each document as an object on a line"),
             "null.jsonl": (lines + b'\n{"text": null}\n', "line 13: its field 'text' is not text but null"), "half.jsonl": (b'{"text": "\\ud83d"}', "line 1: its field 'text' has half of a"),
             "latin.jsonl": (b'{"id": "caf\xe9", "text": "a"}', "line 1: "), "wide.jsonl": ('{"text": "a"}'.encode("utf-16-le"), "is binary"),
-            "nan.jsonl": (b'{"text": NaN}', "line 1: "), "chat.jsonl": (b'{"messages": []}\n', "but 'messages': it is chat. Write each conversation"),
+            "nan.jsonl": (b'{"text": NaN}', "line 1: "), "chat.jsonl": (b'{"messages": []}\n', "but 'messages': it is chat: use data.chat"),
             "deep.jsonl": (b'{"a": ' + b"[" * 600 + b"]" * 600 + b', "text": "a"}', "nested too deep"), "cut.txt": ("caf\u00e9".encode()[:-1], "UTF-8"),
             "wrong.jsonl": (b'{"text": "a", "n": nan}', "line 1: "), "number.jsonl": (b'3\n', "line 1: is not a JSON object")}
         for name, (content, words) in refused.items():
