@@ -140,9 +140,7 @@ run_job quickstart
 report=("$state/quickstart.json" "$state/quickstart.checkpoints.json")
 if [ -n "$alone" ]; then
   say "quickstart: the same steps on one pool alone"
-  # It keeps its own parameters: what it brings to the coordinator is what it has, and nothing is merged into it.
-  run_job quickstart-alone --set "pools={min: 1, max: 1, names: [site-a]}" \
-    --set "sync.alpha=1" --set "sync.outer={lr: 1, momentum: 0}" --set sync.up.codec=fp32 --set sync.down.codec=fp32
+  run_job quickstart-alone --alone site-a
   report+=(--alone "$state/quickstart-alone.json" "$state/quickstart-alone.checkpoints.json")
 fi
 # A sample of what it writes, no longer than what it was trained on; where there is none the report says why.

@@ -83,6 +83,8 @@ struct Arguments {
   std::string file, from, token;
   std::vector<std::string> overrides;
   bool dry_run = false;
+  // Name of the pool. Empty: not given.
+  std::string alone;
   // --- list
   int limit = 1000;
   // --- logs

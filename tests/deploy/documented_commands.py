@@ -10,6 +10,7 @@ INSTEAD = {
         "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257 "
         "--set name=of-tokens --set train.steps=8 --wait",
     "build/bin/longhaul download quickstart --out /tmp/quickstart-model": "build/bin/longhaul download quickstart --out quickstart-model",
+    "build/bin/longhaul compare JOB JOB-alone": "build/bin/longhaul compare by-hand by-hand-alone",
     "longhaul tokens add prometheus viewer --tokens /etc/longhaul/tokens": "longhaul tokens add prometheus viewer --tokens users",
     "longhaul submit -f job.yaml --set name=onward --from /tmp/quickstart-model":
         "longhaul submit -f job.yaml --set name=onward --from quickstart-model --wait",
@@ -103,6 +104,7 @@ ELSEWHERE = {
     "PYTHONPATH=deploy/python build/bin/longhaul sample trained --prompt \"Once\"": GUIDE_LINES,
     "longhaul eval trained --data /data/corpus": (BY_TEST, "tests/models/guide_test.py", "build/bin/longhaul eval {trained} --data {corpus}"),
     "deploy/quickstart.sh": (BY_TEST, "tests/integration/processes/quickstart_test.py", "deploy/quickstart.sh"),
+    "deploy/quickstart.sh --compare-alone": (BY_TEST, "tests/integration/processes/quickstart_test.py", '"--compare-alone"'),
     "deploy/quickstart.sh --ranks 2 --set 'inner.onebit_adam={lr: 4e-3, freeze_step: 1000}'":
         (BY_TEST, "tests/integration/processes/quickstart_test.py", '"--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3'),
     "tests/run.sh": (BY_TEST, ".ci/run", "exec tests/run.sh"),
