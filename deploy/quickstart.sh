@@ -123,6 +123,7 @@ fi
 threads=$(( ($(nproc) + 1) / 2 / ranks ))  # Of each rank; the pools share the machine.
 for pool in site-a site-b; do
   "$bin/longhaul-worker" --coordinator "$server" --pool "$pool" --ranks "$ranks" --threads "$(( threads > 0 ? threads : 1 ))" --drain-seconds 2 \
+    --work-dir "$state/work" \
     >"$state/$pool.log" 2>&1 </dev/null &
   pids+=($!)
 done
@@ -157,7 +158,8 @@ What next:
       --data-dir $stored
     then http://127.0.0.1:7071/
   A pool on another site; with TLS beyond one machine (README.md):
-    longhaul-worker --coordinator HOST:7070 --pool NAME
+    $build/bin/longhaul-worker --coordinator HOST:7070 --pool NAME
   A job of your own:
-    longhaul spec init > job.yaml; longhaul submit -f job.yaml --wait
+    $build/bin/longhaul spec init > job.yaml
+    $build/bin/longhaul submit -f job.yaml --wait
 END
