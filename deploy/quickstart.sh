@@ -123,6 +123,7 @@ fi
 threads=$(( ($(nproc) + 1) / 2 / ranks ))  # Of each rank; the pools share the machine.
 for pool in site-a site-b; do
   "$bin/longhaul-worker" --coordinator "$server" --pool "$pool" --ranks "$ranks" --threads "$(( threads > 0 ? threads : 1 ))" --drain-seconds 2 \
+    --work-dir "$state/work" \
     >"$state/$pool.log" 2>&1 </dev/null &
   pids+=($!)
 done
@@ -140,9 +141,7 @@ run_job quickstart
 report=("$state/quickstart.json" "$state/quickstart.checkpoints.json")
 if [ -n "$alone" ]; then
   say "quickstart: the same steps on one pool alone"
-  # It keeps its own parameters: what it brings to the coordinator is what it has, and nothing is merged into it.
-  run_job quickstart-alone --set "pools={min: 1, max: 1, names: [site-a]}" \
-    --set "sync.alpha=1" --set "sync.outer={lr: 1, momentum: 0}" --set sync.up.codec=fp32 --set sync.down.codec=fp32
+  run_job quickstart-alone --alone site-a
   report+=(--alone "$state/quickstart-alone.json" "$state/quickstart-alone.checkpoints.json")
 fi
 # A sample of what it writes, no longer than what it was trained on; where there is none the report says why.
@@ -159,7 +158,8 @@ What next:
       --data-dir $stored
     then http://127.0.0.1:7071/
   A pool on another site; with TLS beyond one machine (README.md):
-    longhaul-worker --coordinator HOST:7070 --pool NAME
+    $build/bin/longhaul-worker --coordinator HOST:7070 --pool NAME
   A job of your own:
-    longhaul spec init > job.yaml; longhaul submit -f job.yaml --wait
+    $build/bin/longhaul spec init > job.yaml
+    $build/bin/longhaul submit -f job.yaml --wait
 END

@@ -26,7 +26,7 @@ def curves_of(report, alone):
     pools = sorted(track.glob("pool-*"))
     curves = [(chr(ord("a") + i % 26), loss_plot.read_curve(pool / "scalars.jsonl", "train/loss")) for i, pool in enumerate(pools)]
     legend = [f"{letter} {pool.name.removeprefix('pool-')}" for (letter, _), pool in zip(curves, pools)]
-    text = [f"loss (nats a byte) over steps; while training: {', '.join(legend)} (+ both)"]
+    text = [f"loss (nats per byte) over steps; while training: {', '.join(legend)} (+ both)"]
     outer = "held-out text: O what the pools have together"
     if alone is not None:
         curves.append(("X", loss_plot.read_curve(track_of(alone["checkpoint"]) / "outer/scalars.jsonl", "eval/loss")))
@@ -113,7 +113,7 @@ def main():
     print(f"""
 {report['job']}: {report['state']}, {report['parameters']:,} parameters, {report['tokens']:,} tokens, two pools
   eval loss        {report['eval_loss_first']:.3f} after the first cycle, {report['eval_loss_last']:.3f} at the end
-                   (nats a byte, held-out text)
+                   (nats per byte, held-out text)
   bytes exchanged  {report['wire_bytes'] / 1e6:,.1f} MB, up and down, both pools; data parallelism
                    would have sent {report['data_parallel_bytes'] / 1e6:,.0f} MB, {report['byte_ratio']:,.0f} times as much
                    (bf16 gradients up and down at every step)

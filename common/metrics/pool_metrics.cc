@@ -9,7 +9,7 @@ namespace longhaul {
 PoolMetrics::PoolMetrics(MetricRegistry& registry, const std::string& prefix)
     : inner_step_(registry.Gauge(absl::StrCat(prefix, "_inner_step"), "Finished inner steps.")),
       train_loss_(registry.Gauge(absl::StrCat(prefix, "_train_loss_nats"),
-                                 "Loss of the newest inner step, nats a token.")),
+                                 "Loss of the newest inner step, nats per token.")),
       tokens_(registry.Counter(absl::StrCat(prefix, "_tokens_total"), "Tokens trained on.")),
       tokens_per_second_(registry.Gauge(absl::StrCat(prefix, "_tokens_per_second"),
                                         "Tokens trained on per second, in the newest steps.")),

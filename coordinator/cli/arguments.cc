@@ -110,6 +110,12 @@ void AddSubmit(CLI::App& app, Arguments& arguments) {
                    "coordinator already has it. Prefix here: or coordinator: to choose between a "
                    "local folder and one in the coordinator's --import-dir")
       ->type_name("JOB@STEP|DIR");
+  submit
+      ->add_option("--alone", arguments.alone,
+                   "Train this pool alone, as the spec says but for the exchange, which changes "
+                   "nothing of it: shows what the other pools bring. Adds -alone to the name, "
+                   "unless --set name=... gives one")
+      ->type_name("POOL");
   submit->add_option(
       "--token", arguments.token,
       "Idempotency token: repeating a call with the same token returns the job of the first call");

@@ -91,6 +91,8 @@ struct Arguments {
   std::string sites;
   double link_mbps = 0, rtt_ms = 0;
   double utilization = 0.9;
+  // Name of the pool. Empty: not given.
+  std::string alone;
   // --- list
   int limit = 1000;
   // --- logs

@@ -17,6 +17,8 @@ constexpr Row kRows[] = {
      "Change single values"},
     {"submit", "longhaul submit -f job.yaml --set name=onward --from /tmp/quickstart-model",
      "Upload a local folder and start from it; a Hugging Face model works as well"},
+    {"submit", "longhaul submit -f job.yaml --alone site-a",
+     "What one pool reaches without the others; then `longhaul compare`"},
     {"submit", "longhaul spec init | longhaul submit -f - --set name=piped", "From standard input"},
     {"list", "longhaul list --limit 5", "The five newest jobs"},
     {"list", "longhaul list -o json", "For scripts"},

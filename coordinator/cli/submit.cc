@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -5,12 +6,14 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes_text.h"
 #include "common/config/job_spec.h"
 #include "common/config/load.h"
 #include "common/io/posix_filesystem.h"
 #include "common/rpc/status_details.h"
+#include "coordinator/cli/alone.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/initial_source.h"
@@ -161,6 +164,12 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   std::vector<SpecViolation> violations;
   absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(*text, arguments.overrides, &violations);
   if (!spec.ok()) return ErrorOfSpec(spec.status(), violations);
+  if (!arguments.alone.empty()) {
+    const bool named =
+        std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
+                    [](const std::string& set) { return absl::StartsWith(set, "name="); });
+    TrainAlone(arguments.alone, named, *spec);
+  }
   violations = ResolveHuggingFaceModel(*spec);
   if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
 

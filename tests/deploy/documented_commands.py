@@ -10,6 +10,8 @@ INSTEAD = {
         "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257 "
         "--set name=of-tokens --set train.steps=8 --wait",
     "build/bin/longhaul download quickstart --out /tmp/quickstart-model": "build/bin/longhaul download quickstart --out quickstart-model",
+    "build/bin/longhaul export quickstart --out /tmp/quickstart-hf": "build/bin/longhaul export quickstart --out exported-by-hand",
+    "build/bin/longhaul compare JOB JOB-alone": "build/bin/longhaul compare by-hand by-hand-alone",
     "longhaul tokens add prometheus viewer --tokens /etc/longhaul/tokens": "longhaul tokens add prometheus viewer --tokens users",
     "longhaul submit -f job.yaml --set name=onward --from /tmp/quickstart-model":
         "longhaul submit -f job.yaml --set name=onward --from quickstart-model --wait",
@@ -107,6 +109,7 @@ ELSEWHERE = {
     "PYTHONPATH=deploy/python build/bin/longhaul sample trained --prompt \"Once\"": GUIDE_LINES,
     "longhaul eval trained --data /data/corpus": (BY_TEST, "tests/models/guide_test.py", "build/bin/longhaul eval {trained} --data {corpus}"),
     "deploy/quickstart.sh": (BY_TEST, "tests/integration/processes/quickstart_test.py", "deploy/quickstart.sh"),
+    "deploy/quickstart.sh --compare-alone": (BY_TEST, "tests/integration/processes/quickstart_test.py", '"--compare-alone"'),
     "deploy/quickstart.sh --ranks 2 --set 'inner.onebit_adam={lr: 4e-3, freeze_step: 1000}'":
         (BY_TEST, "tests/integration/processes/quickstart_test.py", '"--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3'),
     "tests/run.sh": (BY_TEST, ".ci/run", "exec tests/run.sh"),
@@ -142,6 +145,14 @@ ELSEWHERE = {
     "python3 -m longhaul.tokenize --field COLUMN ... train/*.parquet":
         (BY_TEST, "tests/integration/data/files_test.py", 'self.made / "a.parquet", "--field", "body"'),
     "ssh -L 7071:localhost:7071 hub.example": (NOT_HERE, "tests/deploy/two_machines_test.py", "scp by a copy"),
+    "ssh -N -f -o ServerAliveInterval=15 -L 7070:127.0.0.1:7070 hub.example": (NOT_HERE, "tests/deploy/two_machines_test.py", "scp by a copy"),
+    "scp -r hub.example:longhaul/build/bin build/": (NOT_HERE, "tests/deploy/two_machines_test.py", "scp by a copy"),
+    "LONGHAUL_CACHE_DIR=/opt/longhaul deploy/setup.sh": (NOT_HERE, "deploy/setup.sh", "LONGHAUL_CACHE_DIR"),
+    **{f"buildah push localhost/longhaul-{image}:latest docker://registry.example.org/ml/longhaul-{image}:0.1.0":
+       (NOT_HERE, "deploy/images/build.sh", "localhost/longhaul-IMAGE:TAG") for image in ("coordinator", "worker")},
+    "helm install longhaul deploy/helm/longhaul --set image.registry=registry.example.org/ml --set image.tag=0.1.0":
+        (NOT_HERE, "deploy/helm/longhaul/values.yaml", "registry: "),
+    "docker compose -f deploy/compose.yaml up --build -d": (NOT_HERE, "deploy/compose.yaml", "docker compose -f deploy/compose.yaml up --build -d"),
     "podman-compose -f deploy/compose.yaml up -d": (BY_TEST, "tests/deploy/compose_test.py", 'self.compose("up", "-d"'),
     "podman-compose -f deploy/compose.yaml exec -T coordinator longhaul pools": (BY_TEST, "tests/deploy/compose_test.py", 'self.longhaul("pools")'),
     "podman-compose -f deploy/compose.yaml exec -T coordinator longhaul submit -f - --wait < job.yaml":

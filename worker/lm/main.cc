@@ -250,7 +250,7 @@ int Tell(const std::string& command, const std::string& form, const absl::Status
     std::cout << std::endl;
     std::cerr << (*result)["tokens"].size() << " tokens, "
               << absl::StrFormat("%.1f", (*result)["tokens_per_second"].get<double>())
-              << " a second" << std::endl;
+              << " per second" << std::endl;
     return kOk;
   }
   for (const auto& [name, value] : result->items()) {

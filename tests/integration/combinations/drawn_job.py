@@ -92,7 +92,7 @@ class Drawing:
         marks = self.some(eos=(-1, 3), bos=(-1, 5)) if text else self.draw.choice(({}, {"eos": 0}, {"bos": 0})) if kind == "tokens" else {}
         if text:
             tokenizer = {BYTES: {}, PIECES: {"tokenizer": files["pieces"]}, BPE: {"tokenizer": files["bpe"]}}[vocab]
-            fields = self.some(line_mib_max=(1,)) if kind == "jsonl" else {}
+            fields = self.some(line_mib_max=(1,), null_rows=("refuse", "skip")) if kind == "jsonl" else {}
             return {kind: {"path": files[kind], **({"field": "body"} if kind == "jsonl" else {}), **tokenizer, **marks, **fields}}
         if kind == "tokens":
             form = self.draw.choice(("nanogpt", "llmc"))

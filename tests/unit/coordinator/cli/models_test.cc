@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "cli_runner.h"
+#include "common/config/job_spec.h"
 #include "fake_coordinator.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -90,6 +91,41 @@ TEST_F(ModelsTest, SubmitOfChatTakesTheChatTemplateOfTheFolder) {
       Submit({folder, chat, "data.model_chat_template=" + std::string(64, '0')});
   EXPECT_EQ(other.exit, 4);
   EXPECT_THAT(other.err, HasSubstr("data.model_chat_template"));
+}
+
+TEST_F(ModelsTest, APoolTrainsAloneAsTheSpecSaysButForTheExchange) {
+  v1::JobSpec sent;
+  fake_.submit = [&](const v1::SubmitJobRequest& request, v1::SubmitJobResponse* response) {
+    sent = request.spec();
+    *response->mutable_job()->mutable_spec() = request.spec();
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  std::vector<std::string> words = {"submit",
+                                    "-f",
+                                    "deploy/examples/two_regions.yaml",
+                                    "--server",
+                                    fake_.address(),
+                                    "--alone",
+                                    "europe",
+                                    "--set",
+                                    "data.pools=[{pool: europe, megatron: {prefix: a}}, {pool: "
+                                    "america, megatron: {prefix: b}}]"};
+  ASSERT_EQ(run_(words).exit, 0);
+  EXPECT_EQ(sent.name(), "two-regions-alone");
+  EXPECT_EQ(sent.train().steps(), 20000);
+  EXPECT_EQ(sent.pools().ShortDebugString(), "min: 1 max: 1 names: \"europe\"");
+  ASSERT_EQ(sent.data().pools_size(), 1);
+  EXPECT_EQ(sent.data().pools(0).megatron().prefix(), "a");
+  EXPECT_EQ(sent.sync().alpha(), 1);
+  EXPECT_EQ(sent.sync().h(), 100);
+  EXPECT_EQ(sent.sync().outer().momentum(), 0);
+  EXPECT_TRUE(sent.sync().outer().has_momentum());
+  EXPECT_EQ(sent.sync().up().ShortDebugString(), "codec: FP32");
+  EXPECT_TRUE(ResolveJobSpec(sent).ok());
+  words.insert(words.end(), {"--set", "name=mine"});
+  ASSERT_EQ(run_(words).exit, 0);
+  EXPECT_EQ(sent.name(), "mine");
 }
 
 TEST_F(ModelsTest, SubmitRefusesAShapeThatIsNotTheFolders) {
