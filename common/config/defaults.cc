@@ -78,6 +78,7 @@ bool HasLlama3(const v1::JobSpec& spec) {
 bool HasLocalSteps(const v1::JobSpec& spec) {
   return spec.inner().onebit_adam().local_step_scaler() != 0;
 }
+bool LeavesOut(const v1::JobSpec& spec) { return spec.guard().outer() == v1::LEAVE_OUT; }
 bool OffloadsOptimizer(const v1::JobSpec& spec) { return spec.offload().optimizer(); }
 
 // Defaults that are filled in only where another field says that they mean something.
@@ -92,6 +93,8 @@ constexpr ConditionalDefault kConditional[] = {
     {{"model.transformer.rope_scaling.llama3.original_context", "8192"}, HasLlama3},
     {{"inner.onebit_adam.local_step_clipper", "16"}, HasLocalSteps},
     {{"offload.subgroup_elements", "4194304"}, OffloadsOptimizer},
+    {{"guard.outer_norm", "10"}, LeavesOut},
+    {{"guard.outer_rounds", "5"}, LeavesOut},
 };
 
 // Where fields without presence have their values from that FillComputed fills in, in words: zero
@@ -101,6 +104,9 @@ constexpr Default kComputed[] = {
     {"model.transformer.head_dim", "dim / heads"},
     {"model.transformer.positions", "that of context"},
     {"sync.quorum.pools", "that of pools.min"},
+    // Not filled in: an earlier version would quarantine a job with a field that it does not know.
+    {"guard.outer", "TAKE_ALL"},
+    {"guard.outer_cosine", "0.5, or -1 with pools.max of 2"},
     {"evaluation.pools_every_cycles", "that of evaluation.every_cycles"},
 };
 
@@ -222,6 +228,8 @@ void FillComputed(v1::JobSpec& spec) {
   }
   if (spec.has_data()) FillDataSources(*spec.mutable_data());
   FillWeightDecay(spec);
+  if (LeavesOut(spec) && spec.guard().outer_cosine() == 0)
+    spec.mutable_guard()->set_outer_cosine(spec.pools().max() == 2 ? -1 : 0.5);
   v1::EvaluationSpec& evaluation = *spec.mutable_evaluation();
   if (evaluation.pools_every_cycles() == 0)
     evaluation.set_pools_every_cycles(evaluation.every_cycles());

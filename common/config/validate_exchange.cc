@@ -18,6 +18,7 @@ constexpr int64_t kCyclesMax = 1'000'000'000;
 constexpr int64_t kCheckpointsMax = 1000;
 constexpr int64_t kEvaluationBatchesMax = 100'000;
 constexpr int64_t kGuardSecondsMax = 1'000'000'000;
+constexpr int64_t kGuardRoundsMax = 64;
 // A coordinator gives leases to at most so many pools.
 constexpr int kPoolsMax = 4096;
 constexpr int kGraceSecondsMax = 3600;
@@ -138,6 +139,32 @@ void ValidateInit(const v1::InitSpec& init, ViolationList& violations) {
                                   "', expected JOB or JOB@STEP, for example quickstart@900"));
 }
 
+void ValidateOuterGuard(const v1::JobSpec& spec, ViolationList& violations) {
+  const v1::GuardSpec& guard = spec.guard();
+  if (guard.outer() != v1::LEAVE_OUT) {
+    for (const auto& [field, given] : {std::pair("guard.outer_norm", guard.outer_norm() != 0),
+                                       {"guard.outer_cosine", guard.outer_cosine() != 0},
+                                       {"guard.outer_rounds", guard.outer_rounds() != 0}})
+      if (given) violations.Invalid(field, "means nothing without guard.outer: leave_out");
+    return;
+  }
+  if (spec.pools().max() == 1) {
+    violations.Invalid("guard.outer",
+                       "found leave_out, expected take_all with pools.max of 1: there are no other "
+                       "contributions");
+  }
+  RequireNumber(violations, "guard.outer_norm", guard.outer_norm(), {.low = 2, .high = 1e6});
+  RequireInteger(violations, "guard.outer_rounds", guard.outer_rounds(), 1, kGuardRoundsMax);
+  RequireNumber(violations, "guard.outer_cosine", guard.outer_cosine(), {.low = -1, .high = 1},
+                "negative: never");
+  if (guard.outer_cosine() > 0 && spec.pools().max() == 2) {
+    violations.Invalid("guard.outer_cosine",
+                       absl::StrFormat("found %g, expected -1 with pools.max of 2: of two "
+                                       "contributions none says which one is wrong",
+                                       guard.outer_cosine()));
+  }
+}
+
 }  // namespace
 
 void ValidateExchange(const v1::JobSpec& spec, ViolationList& violations) {
@@ -162,6 +189,7 @@ void ValidateExchange(const v1::JobSpec& spec, ViolationList& violations) {
   ValidateInit(spec.init(), violations);
   RequireInteger(violations, "guard.after_seconds", spec.guard().after_seconds(), 1,
                  kGuardSecondsMax);
+  ValidateOuterGuard(spec, violations);
 }
 
 }  // namespace longhaul

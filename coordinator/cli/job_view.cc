@@ -141,6 +141,19 @@ std::string LateText(const v1::Job& job) {
   return text;
 }
 
+// A line for each pool whose contributions were left out (guard.outer).
+std::string LeftOutText(const v1::Job& job) {
+  std::string text;
+  for (const v1::PoolProgress& p : job.pools()) {
+    if (p.left_out_rounds() == 0 && p.left_out_fragments() == 0) continue;
+    absl::StrAppend(&text, Printable(p.pool()), ": guard.outer left out ",
+                    Counted(p.left_out_rounds(), "contribution"), ", the newest in ",
+                    p.left_out_fragments(), " of ", Counted(job.fragments_size(), "fragment"),
+                    "\n");
+  }
+  return text;
+}
+
 // Without the field twice: many messages begin with it.
 std::string FieldAndMessage(const v1::JobError& error) {
   const bool named = error.field().empty() || absl::StartsWith(error.message(), error.field());
@@ -242,7 +255,8 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
   std::string text = PairsText(pairs);
   if (job.fragments_size() > 0) absl::StrAppend(&text, "\n", FragmentTable(job, width));
   if (job.pools_size() > 0)
-    absl::StrAppend(&text, "\n", PoolTable(job, width), LateText(job), InnerStateText(job));
+    absl::StrAppend(&text, "\n", PoolTable(job, width), LateText(job), LeftOutText(job),
+                    InnerStateText(job));
   if (job.pools_left_out() > 0)
     absl::StrAppend(&text, "and ", job.pools_left_out(), " more pools\n");
   if (job.set_aside_size() > 0)

@@ -117,6 +117,7 @@ class Coordinator {
   void On(const RankReady& event);
   void On(const ContributionComplete& event);
   void On(const StoreOpened& event);
+  void On(const RoundMeasured& event);
   void On(const RoundApplied& event);
   void On(const CheckpointWritten& event);
   void On(const OpenFailed& event);
@@ -167,6 +168,14 @@ class Coordinator {
   void Guard(Job& job);
   void FailDiverged(Job& job);
   static absl::Time GuardActsAt(const Job& job);
+
+  // coordinator_outer_guard.cc: which contributions are left out of a round.
+  // Of a round that is closed: what is to be done with it next.
+  static Work WorkOf(const Job& job, int fragment);
+  // Ordinals.
+  static std::set<int> LeftOutOf(const Job& job, int fragment);
+  // The round is committed.
+  void TellLeftOut(Job& job, int fragment, int64_t version);
 
   // coordinator_checkpoints.cc: when checkpoints are written; how jobs are deleted.
   void CheckpointDue(const Job& job, int64_t version);

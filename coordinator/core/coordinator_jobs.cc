@@ -90,6 +90,11 @@ void Coordinator::On(const StoreOpened& event) {
       const Participant* participant = participants.Find(c.pool, c.incarnation);
       if (participant != nullptr) contributors.emplace(participant->ordinal, c.incarnation);
     }
+    Job::OuterFragment& outer = job->outer[f] = {.usual = fragment.outer.usual};
+    for (const LeftOut& entry : fragment.outer.left_out) {
+      const Participant* participant = participants.Find(entry.pool);
+      if (participant != nullptr) outer.told[participant->ordinal] = false;
+    }
     exchange.Restore(f, fragment.version, fragment.evaluator, contributors, now_);
   }
   // Pools that drained and came back while the store was being opened.
@@ -123,17 +128,7 @@ void Coordinator::On(const ApplyFailed& event) {
   if (job == nullptr || job->store != StoreState::kOpen) return;
   if (event.damaged.has_value()) return Withdraw(*job, event);
   if (IsFinal(*job, event.fault)) return;
-  const FragmentProgress& fragment = job->exchange->fragment(event.fragment);
-  ApplyRound again{.job = job->id,
-                   .fragment = event.fragment,
-                   .version = event.version,
-                   .kind = fragment.kind,
-                   .evaluator = fragment.evaluator};
-  for (const auto& [ordinal, incarnation] : fragment.round->contributors()) {
-    again.contributors.push_back(
-        {ordinal, job->exchange->participants().at(ordinal).pool, incarnation});
-  }
-  Block(*job, event.fault.fault.message, std::move(again));
+  Block(*job, event.fault.fault.message, WorkOf(*job, event.fragment));
 }
 
 // The pool believes that it contributed, and pools that were refused believe that the round goes on
@@ -147,6 +142,7 @@ void Coordinator::Withdraw(Job& job, const ApplyFailed& event) {
   if (const Participant* p = participants.Find(event.damaged->pool); p != nullptr) {
     Participant& pool = participants.at(p->ordinal);
     const std::vector<int> refused = job.exchange->Withdraw(event.fragment, pool.ordinal);
+    job.outer[event.fragment].verdict.reset();
     if (!pool.gone() && pool.incarnation == event.damaged->incarnation) restart(pool);
     for (const int ordinal : refused) restart(participants.at(ordinal));
   }

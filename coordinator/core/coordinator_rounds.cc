@@ -100,13 +100,15 @@ void Coordinator::On(const RoundApplied& event) {
   if (job == nullptr || job->store != StoreState::kOpen) return;
   Unblock(*job);
   Exchange& rounds = *job->exchange;
-  LH_CHECK(rounds.Commit(event.fragment, event.version), "a commit that was not asked for");
+  LH_CHECK(rounds.Commit(event.fragment, event.version, LeftOutOf(*job, event.fragment)),
+           "a commit that was not asked for");
   const FragmentProgress& fragment = rounds.fragment(event.fragment);
   PublishCommit publish{event.job, event.fragment,    event.version, fragment.kind,
                         {},        fragment.evaluator};
   for (int ordinal : fragment.contributors)
     publish.pools.push_back(rounds.participants().at(ordinal).pool);
   out_.notices.push_back(std::move(publish));
+  TellLeftOut(*job, event.fragment, event.version);
   CheckpointDue(*job, event.version);
   Touch(*job);
 }
@@ -185,13 +187,8 @@ void Coordinator::ApplyDue(Job& job) {
       // It may have missed several rounds at once.
       if (!missed.gone()) Drop(job, missed, Presence::kMissed);
     }
-    ApplyRound apply{
-        job.id, round.fragment, round.version, round.kind, {}, ChooseEvaluator(job, round)};
-    for (const auto& [ordinal, incarnation] : round.contributors) {
-      apply.contributors.push_back({ordinal, rounds.participants().at(ordinal).pool, incarnation});
-    }
-    rounds.SetEvaluator(round.fragment, apply.evaluator);
-    out_.works.push_back(std::move(apply));
+    rounds.SetEvaluator(round.fragment, ChooseEvaluator(job, round));
+    out_.works.push_back(WorkOf(job, round.fragment));
   }
   for (const auto& [fragment, version] : rounds.TakeCalls())
     out_.notices.push_back(CallRound{job.id, fragment, version});

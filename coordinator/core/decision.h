@@ -167,6 +167,15 @@ struct PoolFellBehind {
   std::string job, pool;
   int64_t rounds = 0;
 };
+// guard.outer left the pool's contribution out of this commit, and counted the one before it in the
+// fragment. `overruled`: it would have, but too few others contributed.
+struct PoolLeftOut {
+  std::string job, pool;
+  int fragment = 0;
+  int64_t version = 0;
+  std::string why;
+  bool overruled = false;
+};
 // The pool cannot do this job now.
 struct PoolSetAside {
   std::string job, pool;
@@ -188,8 +197,9 @@ struct LastCheckpointMissing {
 struct ForgetJob {
   std::string job;
 };
-using Notice = std::variant<RequestSeed, PublishCommit, CallRound, ReleasePool, PoolPresence,
-                            PoolFellBehind, PoolSetAside, EndJob, LastCheckpointMissing, ForgetJob>;
+using Notice =
+    std::variant<RequestSeed, PublishCommit, CallRound, ReleasePool, PoolPresence, PoolFellBehind,
+                 PoolLeftOut, PoolSetAside, EndJob, LastCheckpointMissing, ForgetJob>;
 
 // --- Works.
 
@@ -198,6 +208,15 @@ using Notice = std::variant<RequestSeed, PublishCommit, CallRound, ReleasePool, 
 struct OpenStore {
   std::string job;
   bool create = false;
+};
+// With guard.outer: measures the contributions to a round, before it is applied. Ends in
+// RoundMeasured or ApplyFailed.
+struct MeasureRound {
+  std::string job;
+  int fragment = 0;
+  int64_t version = 0;
+  RoundKind kind = RoundKind::kOuter;
+  std::vector<Contributor> contributors;
 };
 // Averages the contributions in this order, makes the outer step, and commits durably (with pools
 // and evaluator). SKIPPED: no contributors; only the version changes. SEED: exactly one
@@ -210,6 +229,8 @@ struct ApplyRound {
   std::vector<Contributor> contributors;
   // The pool that evaluates after it merged this commit, or empty.
   std::string evaluator;
+  // Kept in the commit.
+  OuterNote outer = {};
 };
 // Writes the outer parameters of all fragments. cycle: the completed cycle; 0 for the final
 // checkpoint, and for that of a job that was cancelled, failed or is being paused. last: no later
@@ -237,8 +258,8 @@ struct RemoveLog {
 struct RemoveFiles {
   std::string job;
 };
-using Work =
-    std::variant<OpenStore, ApplyRound, WriteCheckpoint, CloseStore, RemoveLog, RemoveFiles>;
+using Work = std::variant<OpenStore, MeasureRound, ApplyRound, WriteCheckpoint, CloseStore,
+                          RemoveLog, RemoveFiles>;
 
 struct Decision {
   std::vector<Record> records;

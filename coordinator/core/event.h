@@ -150,6 +150,13 @@ struct StoreOpened {
   std::string job;
   std::vector<RecoveredFragment> fragments;
 };
+// The contributions of a MeasureRound, in its order.
+struct RoundMeasured {
+  std::string job;
+  int fragment = 0;
+  int64_t version = 0;
+  std::vector<OuterMeasure> contributions;
+};
 // The commit of an ApplyRound is durable.
 struct RoundApplied {
   std::string job;
@@ -167,6 +174,7 @@ struct OpenFailed {
   std::string job;
   WorkFault fault;
 };
+// Also of a MeasureRound.
 struct ApplyFailed {
   std::string job;
   int fragment = 0;
@@ -219,8 +227,8 @@ struct Tick {};
 using Event =
     std::variant<SubmitJob, CancelJob, PauseJob, ResumeJob, AskCheckpoint, DeleteJob, JobsExpired,
                  JoinPool, Heartbeat, LeavePool, RankReady, ContributionComplete, StoreOpened,
-                 RoundApplied, CheckpointWritten, OpenFailed, ApplyFailed, CheckpointFailed,
-                 StoreFailed, StoreClosed, LogRemoved, LogNeeded, LogRemovalFailed, FilesRemoved,
-                 RemoveFailed, Tick>;
+                 RoundMeasured, RoundApplied, CheckpointWritten, OpenFailed, ApplyFailed,
+                 CheckpointFailed, StoreFailed, StoreClosed, LogRemoved, LogNeeded,
+                 LogRemovalFailed, FilesRemoved, RemoveFailed, Tick>;
 
 }  // namespace longhaul::coordinator

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,6 +76,16 @@ struct Job {
   bool gathers = false;
   // Of its outer parameters, since it began or was resumed.
   Divergence divergence;
+  // With guard.outer, by fragment: what is usual in it; the verdict on the round that is being
+  // applied, from when it is measured, and its pools; and the pools of which the newest commit
+  // told, and whether too few others contributed to leave it out. Pools by ordinal.
+  struct OuterFragment {
+    OuterUsual usual = {};
+    std::optional<OuterVerdict> verdict = {};
+    std::vector<int> measured = {};
+    std::map<int, bool> told = {};
+  };
+  std::map<int, OuterFragment> outer;
   // The cycle of which a checkpoint was requested, or 0.
   int64_t checkpoint_asked = 0;
   // The newest cycle of which a checkpoint was written since the start.

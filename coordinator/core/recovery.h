@@ -12,6 +12,7 @@
 #include "coordinator/job/job_fault.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
+#include "coordinator/job/outer_guard.h"
 
 namespace longhaul::coordinator {
 
@@ -41,6 +42,8 @@ struct RecoveredFragment {
   // The pools and incarnations whose complete contribution to version + 1 is in the log. The core
   // finds their ordinals, and ignores contributions that cannot count.
   std::vector<Contributor> contributors;
+  // Of that commit.
+  OuterNote outer = {};
 };
 
 struct RecoveredJob {

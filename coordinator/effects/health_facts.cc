@@ -37,7 +37,8 @@ void AddPools(const LiveJob& job, const JobView& view, HealthFacts& facts) {
                            .train_loss = total.train_loss(),
                            .steps = history.steps(),
                            .skipped_steps = total.skipped_steps(),
-                           .contributed_tokens = total.contributed_tokens()});
+                           .contributed_tokens = total.contributed_tokens(),
+                           .left_out_fragments = job.progress.LeftOutFragments(name)});
     if (const std::optional<double> share = UtilizationOf(total)) {
       utilization += *share;
       ++timed;

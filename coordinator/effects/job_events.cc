@@ -178,6 +178,23 @@ v1::JobEvent EventOf(const PoolFellBehind& notice) {
   return event;
 }
 
+v1::JobEvent EventOf(const PoolLeftOut& notice) {
+  const std::string round =
+      absl::StrFormat("fragment %d version %d: ", notice.fragment, notice.version);
+  v1::JobEvent event = MakeEvent(
+      v1::POOL_LEFT_OUT, v1::WARNING,
+      notice.overruled
+          ? absl::StrCat(round, "too few contributed to leave out its contribution: ", notice.why)
+          : absl::StrCat(round, "its contribution is left out: ", notice.why));
+  event.set_hint(
+      "look at the pool's loss, data and devices; if its contributions are as they should be, "
+      "resubmit with a larger guard.outer_norm, or guard.outer_cosine: -1");
+  event.set_pool(notice.pool);
+  event.set_fragment(notice.fragment);
+  event.set_version(notice.version);
+  return event;
+}
+
 v1::JobEvent EventOf(const PoolSetAside& notice) {
   v1::JobEvent event =
       MakeEvent(v1::POOL_SET_ASIDE, v1::WARNING,

@@ -71,6 +71,7 @@ v1::JobEvent EventOf(const StorePause& record);
 v1::JobEvent EventOf(const StorePlace& record);
 v1::JobEvent EventOf(const PoolPresence& notice);
 v1::JobEvent EventOf(const PoolFellBehind& notice);
+v1::JobEvent EventOf(const PoolLeftOut& notice);
 v1::JobEvent EventOf(const PoolSetAside& notice);
 // The event of a job that is QUARANTINED.
 v1::JobEvent EventOf(const EndJob& notice);

@@ -80,6 +80,15 @@ void JobHealth::LookAtPool(const HealthFacts& facts, const HealthFacts::Pool& po
                          : "look at that site's data, memory and hardware: other pools train"},
           at_once ? absl::ZeroDuration() : kTrainLossBad, now);
   }
+  if (pool.left_out_fragments > 0) {
+    Found("POOL_LEFT_OUT", pool.name,
+          {.level = kWarning,
+           .message =
+               absl::StrFormat("guard.outer leaves out its contributions: the newest in %d of %s",
+                               pool.left_out_fragments, Counted(facts.fragments, "fragment")),
+           .hint = "`longhaul events` says why: look at the pool's loss, data and devices"},
+          absl::ZeroDuration(), now);
+  }
   const int64_t without = newest.value_or(growth.rounds) - growth.rounds;
   const bool never = facts.finishing && newest.has_value() && growth.tokens == 0;
   const bool lately = without >= kRoundsWithout * facts.fragments &&
@@ -209,8 +218,9 @@ std::vector<v1::JobEvent> JobHealth::Observe(const HealthFacts& facts, absl::Tim
     const bool began = finding.now && !finding.told;
     if (!began && finding.now) continue;
     finding.told = true;
-    // They have events of their own (NORM_ALERT, POOL_SET_ASIDE).
+    // They have events of their own (NORM_ALERT, POOL_SET_ASIDE, POOL_LEFT_OUT).
     if (key.first == "OUTER_GRADIENT_LARGE" || key.first == "POOL_SET_ASIDE") continue;
+    if (began && key.first == "POOL_LEFT_OUT") continue;
     v1::JobEvent& event = events.emplace_back(
         MakeEvent(began ? v1::FINDING_BEGAN : v1::FINDING_ENDED,
                   !began                      ? v1::INFO

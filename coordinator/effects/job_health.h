@@ -26,6 +26,8 @@ struct HealthFacts {
     double train_loss = 0;
     // Of all its stays in the job.
     int64_t steps = 0, skipped_steps = 0, contributed_tokens = 0;
+    // In how many fragments guard.outer left out its newest contribution.
+    int left_out_fragments = 0;
   };
 
   // RUNNING or FINISHING, and not paused.

@@ -79,6 +79,7 @@ v1::PoolProgress PoolHistory::Total() const {
   AddSums(earlier, &total);
   if (earlier.has_data()) *total.mutable_data() = earlier.data();
   total.set_data_change(earlier.data_change());
+  total.set_left_out_rounds(earlier.left_out_rounds());
   return total;
 }
 
@@ -91,6 +92,7 @@ v1::PoolProgress JobProgress::Cleaned(v1::PoolProgress progress) {
   progress.clear_evaluation_step();
   progress.clear_data();
   progress.clear_data_change();
+  progress.clear_left_out_rounds();
   return progress;
 }
 
@@ -167,6 +169,21 @@ void JobProgress::Contributed(const std::vector<std::string>& pools) {
     if (found == pools_.end()) continue;
     found->second.current.set_contributed_tokens(found->second.current.tokens());
   }
+}
+
+void JobProgress::CountLeftOut(const std::vector<LeftOut>& contributions) {
+  for (const LeftOut& contribution : contributions) {
+    v1::PoolProgress& counts = pools_[contribution.pool].earlier;
+    counts.set_left_out_rounds(SaneCount(counts.left_out_rounds() + 1));
+  }
+}
+
+int JobProgress::LeftOutFragments(const std::string& pool) const {
+  return static_cast<int>(std::count_if(commits_.begin(), commits_.end(), [&](const auto& commit) {
+    return commit.has_value() &&
+           std::any_of(commit->outer.left_out.begin(), commit->outer.left_out.end(),
+                       [&](const LeftOut& left_out) { return left_out.pool == pool; });
+  }));
 }
 
 void JobProgress::ContributedAtNextReport(const std::vector<std::string>& pools) {

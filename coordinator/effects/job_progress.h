@@ -54,6 +54,10 @@ class JobProgress {
   const std::map<std::string, PoolHistory>& pools() const { return pools_; }
   // A round to which these pools contributed was committed: their reports until now count.
   void Contributed(const std::vector<std::string>& pools);
+  // guard.outer left contributions out of a commit. They are counted.
+  void CountLeftOut(const std::vector<LeftOut>& contributions);
+  // In how many fragments the newest commit has left out this pool's contribution.
+  int LeftOutFragments(const std::string& pool) const;
   // After a restart, which may have come between a commit and the storing of its counts: these
   // pools contributed to a commit, and what each reports next counts.
   void ContributedAtNextReport(const std::vector<std::string>& pools);

@@ -101,6 +101,18 @@ GuardOptions GuardOf(const v1::JobSpec& spec) {
           .guess = vocab > 0 ? std::log(vocab) : 0};
 }
 
+namespace {
+
+OuterGuardOptions OuterGuardOf(const v1::JobSpec& spec) {
+  const v1::GuardSpec& guard = spec.guard();
+  return {.on = guard.outer() == v1::LEAVE_OUT,
+          .norm = guard.outer_norm(),
+          .cosine = guard.outer_cosine(),
+          .rounds = guard.outer_rounds()};
+}
+
+}  // namespace
+
 JobOptions JobOptionsOf(const ResolvedJob& resolved) {
   const v1::JobSpec& spec = resolved.spec;
   JobOptions options{.name = spec.name(),
@@ -116,6 +128,7 @@ JobOptions JobOptionsOf(const ResolvedJob& resolved) {
                      .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
                      .evaluation_every_cycles = spec.evaluation().every_cycles(),
                      .guard = GuardOf(spec),
+                     .outer_guard = OuterGuardOf(spec),
                      .memory = MemoryOf(resolved)};
   SetBeginning(spec.init(), options);
   return options;

@@ -171,13 +171,18 @@ class Performer final : public ControlPlane {
   void Tell(const ReleasePool& notice);
   void Tell(const PoolPresence& notice);
   void Tell(const PoolFellBehind& notice);
+  void Tell(const PoolLeftOut& notice);
   void Tell(const PoolSetAside& notice);
   void Tell(const EndJob& notice);
   void Tell(const LastCheckpointMissing& notice);
   void Tell(const ForgetJob& notice);
   void TrackEvaluations(const LiveJob& job);
   void Begin(const OpenStore& work);
+  void Begin(const MeasureRound& work);
   void Begin(const ApplyRound& work);
+  // Of MeasureRound or ApplyRound.
+  template <typename RoundWork>
+  void RoundFailed(const RoundWork& work, const absl::Status& why);
   void TellDamaged(const std::string& id, const DamagedPart& part, const absl::Status& status);
   void Begin(const WriteCheckpoint& work);
   void TellCheckpoint(LiveJob& job, int64_t step, const absl::Status& written);

@@ -62,6 +62,7 @@ void Performer::Tell(const PublishCommit& notice) {
   // The metrics are updated first, so that they contain a commit before anybody sees it.
   const CommitRecord& commit = *job.progress.commit(notice.fragment);
   parts_.metrics->Published(job.name(), commit, now());
+  job.progress.CountLeftOut(commit.outer.left_out);
   if (notice.kind == RoundKind::kSkipped) job.events.Add(EventOf(notice), now());
   if (std::optional<std::string> alert = job.norms.Observe(commit); alert.has_value()) {
     v1::JobEvent event = MakeEvent(v1::NORM_ALERT, v1::WARNING, *std::move(alert));
@@ -92,6 +93,12 @@ void Performer::Tell(const PoolPresence& notice) {
 }
 
 void Performer::Tell(const PoolFellBehind& notice) {
+  LiveJob& job = *Find(notice.job);
+  Tell(job, EventOf(notice), LogLevel::kWarning);
+  parts_.publisher->JobChanged(job);
+}
+
+void Performer::Tell(const PoolLeftOut& notice) {
   LiveJob& job = *Find(notice.job);
   Tell(job, EventOf(notice), LogLevel::kWarning);
   parts_.publisher->JobChanged(job);
@@ -175,6 +182,7 @@ void Performer::Begin(const OpenStore& work) {
           if (!fragment.commit.has_value()) continue;
           CommitRecord& commit = *fragment.commit;
           recovered.evaluator = commit.evaluator;
+          recovered.outer = commit.outer;
           if (job == nullptr) continue;
           // An earlier version of the program did not keep the time.
           const absl::Time due = commit.due == absl::InfinitePast() ? now() : commit.due;
@@ -197,27 +205,43 @@ void Performer::Begin(const OpenStore& work) {
       }));
 }
 
+void Performer::Begin(const MeasureRound& work) {
+  Round round{.fragment = work.fragment, .version = work.version, .kind = work.kind};
+  for (const Contributor& c : work.contributors)
+    round.contributors.push_back({c.pool, c.incarnation});
+  parts_.fragments->Measure(
+      work.job, std::move(round),
+      Ended<std::vector<OuterMeasure>>(
+          [this, work](absl::StatusOr<std::vector<OuterMeasure>> measures) {
+            if (!measures.ok()) return RoundFailed(work, measures.status());
+            Step(RoundMeasured{work.job, work.fragment, work.version, *std::move(measures)});
+          }));
+}
+
+template <typename RoundWork>
+void Performer::RoundFailed(const RoundWork& work, const absl::Status& why) {
+  ApplyFailed failed{work.job, work.fragment, work.version, WorkFaultOf(why, "applying a round")};
+  if (const std::optional<DamagedPart> part = DamagedPartOf(why)) {
+    failed.damaged = Contributor{.pool = part->pool, .incarnation = part->incarnation};
+    TellDamaged(work.job, *part, why);
+  }
+  Step(failed);
+}
+
 void Performer::Begin(const ApplyRound& work) {
   Round round{.fragment = work.fragment,
               .version = work.version,
               .kind = work.kind,
               .evaluator = work.evaluator,
-              .due = now()};
+              .due = now(),
+              .outer = work.outer};
   for (const Contributor& c : work.contributors)
     round.contributors.push_back({c.pool, c.incarnation});
   const absl::Time due = round.due;
   parts_.fragments->Apply(
       work.job, std::move(round),
       Ended<CommitRecord>([this, work, due](absl::StatusOr<CommitRecord> commit) {
-        if (!commit.ok()) {
-          ApplyFailed failed{work.job, work.fragment, work.version,
-                             WorkFaultOf(commit.status(), "applying a round")};
-          if (const std::optional<DamagedPart> part = DamagedPartOf(commit.status())) {
-            failed.damaged = Contributor{.pool = part->pool, .incarnation = part->incarnation};
-            TellDamaged(work.job, *part, commit.status());
-          }
-          return Step(failed);
-        }
+        if (!commit.ok()) return RoundFailed(work, commit.status());
         if (const std::shared_ptr<LiveJob> job = Find(work.job))
           job->progress.SetCommit(*std::move(commit));
         Step(RoundApplied{work.job, work.fragment, work.version});

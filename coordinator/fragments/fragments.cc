@@ -137,30 +137,53 @@ absl::Status Fragments::Withdraw(SharedStore& store, const absl::Status& failed)
   return part->pool == kCheckpointPool ? absl::UnavailableError(failed.message()) : failed;
 }
 
-absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragments>& job,
-                                                 const std::shared_ptr<SharedStore>& store,
-                                                 const Round& round) {
-  const absl::Time begun = SteadyTime();
+RoundInput Fragments::InputOf(SharedStore& store, const Round& round) {
   RoundInput input{.fragment = round.fragment,
                    .version = round.version,
                    .kind = round.kind,
                    .evaluator = round.evaluator,
-                   .due = round.due};
-  std::vector<Round::Contributor> contributors = round.contributors;
-  if (round.kind == RoundKind::kSeed && contributors.empty()) {
-    LH_RETURN_IF_ERROR(LogSeed(job, store, round.fragment));
-    contributors.push_back({kCheckpointPool, kCheckpointPool});
-  }
-  for (const Round::Contributor& c : contributors) {
+                   .due = round.due,
+                   .outer = round.outer};
+  for (const Round::Contributor& c : round.contributors) {
     const ContributionKey key{round.fragment, round.version, c.pool, c.incarnation};
     Contribution& contribution = input.contributions.emplace_back(
-        Contribution{.pool = c.pool, .parts = store->contributions().Parts(key)});
+        Contribution{.pool = c.pool, .parts = store.contributions().Parts(key)});
     for (size_t i = 0; i < contribution.parts.size(); ++i) {
       const double weight = contribution.parts[i].info.weight;
       contribution.weight = i == 0 ? weight : std::min(contribution.weight, weight);
     }
   }
-  absl::StatusOr<CommitRecord> commit = (*store)->Apply(input);
+  return input;
+}
+
+absl::StatusOr<std::vector<OuterMeasure>> Fragments::MeasureNow(
+    const std::shared_ptr<SharedStore>& store, const Round& round) {
+  absl::StatusOr<std::vector<OuterMeasure>> measures = (*store)->Measure(InputOf(*store, round));
+  if (!measures.ok()) return Withdraw(*store, measures.status());
+  return measures;
+}
+
+void Fragments::Measure(const std::string& id, Round round, Done<std::vector<OuterMeasure>> done) {
+  const std::shared_ptr<JobFragments> job = Find(id);
+  const std::shared_ptr<SharedStore> store = job ? job->store() : nullptr;
+  if (store == nullptr) return done(NoJob(job ? job->name() : id));
+  RunThen(*parts_.apply, std::move(done), [this, job, store, round = std::move(round)] {
+    absl::StatusOr<std::vector<OuterMeasure>> measures = MeasureNow(store, round);
+    Note(*job, measures.status());
+    return measures;
+  });
+}
+
+absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragments>& job,
+                                                 const std::shared_ptr<SharedStore>& store,
+                                                 const Round& round) {
+  const absl::Time begun = SteadyTime();
+  Round whole = round;
+  if (round.kind == RoundKind::kSeed && round.contributors.empty()) {
+    LH_RETURN_IF_ERROR(LogSeed(job, store, round.fragment));
+    whole.contributors.push_back({kCheckpointPool, kCheckpointPool});
+  }
+  absl::StatusOr<CommitRecord> commit = (*store)->Apply(InputOf(*store, whole));
   if (!commit.ok()) return Withdraw(*store, commit.status());
   parts_.metrics->apply_seconds.With().Observe(absl::ToDoubleSeconds(SteadyTime() - begun));
   store->contributions().Forget(round.fragment, round.version);

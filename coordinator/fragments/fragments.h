@@ -74,6 +74,7 @@ struct Round {
   // Kept in the commit.
   std::string evaluator;
   absl::Time due = absl::InfinitePast();
+  OuterNote outer = {};
 };
 
 class Fragments {
@@ -115,6 +116,8 @@ class Fragments {
   // DamagedPartOf the contribution that it names is no longer complete: its pool may push what is
   // missing.
   void Apply(const std::string& job, Round round, Done<CommitRecord> done);
+  // Measures the contributions to a round that is applied later, in their order. Errors as Apply.
+  void Measure(const std::string& job, Round round, Done<std::vector<OuterMeasure>> done);
   // Writes a checkpoint of these versions (JobStore::WriteCheckpoint). The manifest has job_id,
   // job_name, step, final, created_at and tensors.
   void Checkpoint(const std::string& job, v1::CheckpointManifest manifest,
@@ -188,6 +191,10 @@ class Fragments {
   absl::StatusOr<CommitRecord> ApplyNow(const std::shared_ptr<JobFragments>& job,
                                         const std::shared_ptr<SharedStore>& store,
                                         const Round& round);
+  absl::StatusOr<std::vector<OuterMeasure>> MeasureNow(const std::shared_ptr<SharedStore>& store,
+                                                       const Round& round);
+  // The contributions as they arrived.
+  static RoundInput InputOf(SharedStore& store, const Round& round);
   // Returns why a round failed. If a part is damaged, its blocks have not arrived from here on.
   static absl::Status Withdraw(SharedStore& store, const absl::Status& failed);
   void SnapshotLater(const std::shared_ptr<JobFragments>& job,

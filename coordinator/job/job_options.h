@@ -8,6 +8,7 @@
 #include "common/schedule/round_policy.h"
 #include "common/schedule/schedule.h"
 #include "coordinator/job/divergence.h"
+#include "coordinator/job/outer_guard.h"
 
 namespace longhaul {
 
@@ -39,6 +40,7 @@ struct JobOptions {
   int64_t from_step = 0;
   std::string from_upload = {};
   GuardOptions guard = {};
+  OuterGuardOptions outer_guard = {};
   // The most bytes that its state takes while it has its store open.
   int64_t memory = 0;
 };

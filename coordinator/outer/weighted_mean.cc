@@ -34,17 +34,24 @@ absl::Status WeightedMean::Mean(int64_t first, absl::Span<float> out) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<double>> WeightedMean::Energies(int64_t first,
-                                                           absl::Span<float> scratch) const {
-  std::vector<double> energies;
+absl::Status WeightedMean::ForEach(int64_t first, absl::Span<float> scratch, Take take) const {
   for (auto piece = pieces_.begin(); piece != pieces_.end();) {
     const int contribution = piece->contribution;
     std::fill(scratch.begin(), scratch.end(), 0.0f);
     for (; piece != pieces_.end() && piece->contribution == contribution; ++piece)
       LH_RETURN_IF_ERROR(Accumulate(*piece, first, scratch));
-    energies.resize(std::max<size_t>(energies.size(), contribution + 1));
-    energies[contribution] = SumOfSquares(scratch);
+    take(contribution, scratch);
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<double>> WeightedMean::Energies(int64_t first,
+                                                           absl::Span<float> scratch) const {
+  std::vector<double> energies;
+  LH_RETURN_IF_ERROR(ForEach(first, scratch, [&](int contribution, absl::Span<const float> u) {
+    energies.resize(std::max<size_t>(energies.size(), contribution + 1));
+    energies[contribution] = SumOfSquares(u);
+  }));
   return energies;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -35,7 +36,11 @@ class WeightedMean {
   // Sets `out` to D of the elements from `first` on. Both ends are at blocks, or at the tile's end.
   // Errors: those of Codec::DecodeAccumulate.
   absl::Status Mean(int64_t first, absl::Span<float> out) const;
-  // ||share_m * deq(c_m)||^2 of each contribution m, over the elements from `first` on, as many as
+  // Calls `take` with u_m = share_m * deq(c_m) of each contribution m, in order: the elements from
+  // `first` on, as many as `scratch` has, which holds them. Errors: as Mean.
+  using Take = absl::FunctionRef<void(int contribution, absl::Span<const float> values)>;
+  absl::Status ForEach(int64_t first, absl::Span<float> scratch, Take take) const;
+  // ||u_m||^2 of each contribution m, over the elements from `first` on, as many as
   // `scratch` has. Errors: as Mean.
   absl::StatusOr<std::vector<double>> Energies(int64_t first, absl::Span<float> scratch) const;
 

@@ -36,6 +36,9 @@ JobMetrics::JobMetrics(MetricRegistry& registry)
       late_rounds_(registry.Counter(
           "longhaul_coordinator_pool_late_rounds_total",
           "Rounds that were committed without this live pool (sync.mode QUORUM).")),
+      left_out_rounds_(registry.Counter(
+          "longhaul_coordinator_pool_left_out_rounds_total",
+          "Contributions of this pool that guard.outer left out of their rounds.")),
       pool_(registry, "longhaul_coordinator_pool") {}
 
 void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const JobView& view,
@@ -72,6 +75,10 @@ void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const Jo
   }
   for (const v1::PoolProgress& pool : report.pools()) {
     pool_.Show(job, pool, shown_);
+    if (report.spec().guard().outer() == v1::LEAVE_OUT) {
+      RaiseTo(shown_.Show(left_out_rounds_, {{kJobLabel, job}, {"pool", pool.pool()}}),
+              static_cast<double>(pool.left_out_rounds()));
+    }
     if (report.spec().sync().mode() != v1::QUORUM) continue;
     RaiseTo(shown_.Show(late_rounds_, {{kJobLabel, job}, {"pool", pool.pool()}}),
             static_cast<double>(pool.late_rounds()));
@@ -83,8 +90,11 @@ void JobMetrics::Show(const ControlPlane& control) {
     const std::optional<JobView> view = control.View(job->id());
     v1::Job report = ReportShortened(*job, job->record, view, control.now());
     // Also where that part of the spec is large.
-    if (job->resolved.has_value())
-      report.mutable_spec()->mutable_sync()->set_mode(job->resolved->spec.sync().mode());
+    if (job->resolved.has_value()) {
+      const v1::JobSpec& spec = job->resolved->spec;
+      report.mutable_spec()->mutable_sync()->set_mode(spec.sync().mode());
+      report.mutable_spec()->mutable_guard()->set_outer(spec.guard().outer());
+    }
     ShowJob(job->name(), report, view.value_or(JobView()), control.now());
   }
   shown_.Sweep();

@@ -34,6 +34,7 @@ class JobMetrics {
   GaugeFamily& findings_;
   // job_name, pool
   CounterFamily& late_rounds_;
+  CounterFamily& left_out_rounds_;
   PoolMetrics pool_;
   ShownSeries shown_;
 };

@@ -142,6 +142,7 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
     pool->set_live(place.live);
     pool->set_late_rounds(place.late_rounds);
     pool->set_late_rounds_in_a_row(place.late_in_a_row);
+    pool->set_left_out_fragments(job.progress.LeftOutFragments(name));
     if (const EvaluationRecord* evaluation = job.progress.PoolEvaluation(name)) {
       pool->set_evaluation_step(evaluation->step);
       *pool->mutable_evaluation() = ToProto(evaluation->metrics);

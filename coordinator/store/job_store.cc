@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
 #include "common/plan/outer_state.h"
+#include "coordinator/outer/measure_tile.h"
 #include "coordinator/store/damaged_part.h"
 #include "coordinator/store/job_folder.h"
 #include "coordinator/store/job_manifest.h"
@@ -206,6 +208,7 @@ LoggedCommit DescribeRound(const RoundInput& round, const Digest128& previous) {
   commit.record.kind = round.kind;
   commit.record.evaluator = round.evaluator;
   commit.record.due = round.due;
+  commit.record.outer = round.outer;
   commit.arithmetic = kArithmeticVersion;
   commit.previous = previous;
   for (const Contribution& contribution : round.contributions) {
@@ -221,6 +224,50 @@ LoggedCommit DescribeRound(const RoundInput& round, const Digest128& previous) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<OuterMeasure>> JobStore::Measure(const RoundInput& round) {
+  LH_RETURN_IF_ERROR(log_->status());
+  LH_ASSIGN_OR_RETURN(const int64_t version, Version(round.fragment));
+  LH_RETURN_IF_ERROR(CheckRound(round, version));
+  LH_RETURN_IF_ERROR(CheckParts(round));
+  const size_t count = round.contributions.size();
+  // A contribution's norm does not depend on the weights.
+  std::vector<Contribution> equal = round.contributions;
+  for (Contribution& contribution : equal) contribution.weight = 1;
+  const int64_t elements = options().fragment_elements[round.fragment];
+  LH_ASSIGN_OR_RETURN(const ContributionReader reader,
+                      ContributionReader::Create(log_.get(), elements, equal));
+  LH_RETURN_IF_ERROR(VerifyContributions(round));
+  struct Worker {
+    ContributionReader::Buffer buffer;
+    WeightedMean mean;
+    TileMeasure result;
+  };
+  std::vector<Worker> workers(apply_threads_);
+  const auto measure = [&](int64_t tile, int index) -> absl::Status {
+    Worker& worker = workers[index];
+    const int64_t in_tile = std::min(kTileElements, elements - tile * kTileElements);
+    LH_RETURN_IF_ERROR(reader.ReadTile(tile * kTileBlocks, in_tile, &worker.buffer, &worker.mean));
+    LH_ASSIGN_OR_RETURN(worker.result, MeasureTile(worker.mean));
+    return absl::OkStatus();
+  };
+  TileMeasure all;
+  const auto add_up = [&](int64_t, int index) {
+    all.Add(workers[index].result);
+    return absl::OkStatus();
+  };
+  LH_RETURN_IF_ERROR(
+      ForTilesInOrder(CeilDiv(elements, kTileElements), apply_threads_, measure, add_up));
+  const double share = 1 / static_cast<double>(count);
+  std::vector<OuterMeasure> measures(count);
+  for (size_t m = 0; m < count; ++m) {
+    measures[m].norm = std::sqrt(all.energies[m]) / share;
+    if (count < 3) continue;
+    measures[m].cosine = all.Cosine(m);
+    measures[m].others = all.CosineOfOthers(m);
+  }
+  return measures;
+}
 
 absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
   LH_ASSIGN_OR_RETURN(Fragment * fragment, FindFragment(round.fragment));

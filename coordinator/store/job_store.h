@@ -9,7 +9,8 @@
 //                              are about to pull it; then that of the next one, in its place
 // Not counted, since it is small: what says where the log has the downlink, below 64 bytes for each
 // tile; the segments of contributions to rounds that wait, usually 16 bytes for each tile; while a
-// round is applied, for each of its threads, the coded bytes of one tile of every contribution;
+// round is measured or applied, for each of its threads, the coded bytes of one tile of every
+// contribution;
 // buffers of 1 MiB for reading and writing files.
 //
 // Readers get copies of the blocks that they ask for, and keep nothing alive here: a reader that is
@@ -59,6 +60,7 @@
 #include "common/io/digest.h"
 #include "common/io/filesystem.h"
 #include "common/layout/fragment_layout.h"
+#include "coordinator/job/outer_guard.h"
 #include "coordinator/store/downlink.h"
 #include "coordinator/store/fragment_state.h"
 #include "coordinator/store/job_manifest.h"
@@ -90,6 +92,7 @@ struct RoundInput {
   // Kept in the commit.
   std::string evaluator;
   absl::Time due = absl::InfinitePast();
+  OuterNote outer = {};
 };
 
 // What a reader of some blocks is told before it reads them.
@@ -145,6 +148,10 @@ class JobStore {
   // Call once after Recover: returns the parts of rounds that are not committed, in the order in
   // which they were appended. Later calls return nothing.
   std::vector<StoredPart> TakePending();
+
+  // Measures the contributions to a round that Apply may perform later, in their order: decodes
+  // each of them once. Changes nothing. Errors: as Apply, but for a full disk.
+  absl::StatusOr<std::vector<OuterMeasure>> Measure(const RoundInput& round);
 
   // Performs a round and returns when it is durable; then it may be published. FAILED_PRECONDITION:
   // the version is not the next one. INVALID_ARGUMENT: the contributions do not hold every block

@@ -62,6 +62,25 @@ bool GetSegments(const SegmentProtos& protos, std::vector<SegmentRef>* segments)
   return true;
 }
 
+void PutOuterNote(const OuterNote& note, store::v1::OuterGuardNote* proto) {
+  for (const double norm : note.usual.norms) proto->add_norms(norm);
+  for (const double cosine : note.usual.cosines) proto->add_cosines(cosine);
+  for (const LeftOut& left_out : note.left_out) {
+    store::v1::LeftOutContribution& entry = *proto->add_left_out();
+    entry.set_pool(left_out.pool);
+    entry.set_incarnation(left_out.incarnation);
+    entry.set_why(left_out.why);
+  }
+}
+
+OuterNote GetOuterNote(const store::v1::OuterGuardNote& proto) {
+  OuterNote note{.usual = {{proto.norms().begin(), proto.norms().end()},
+                           {proto.cosines().begin(), proto.cosines().end()}}};
+  for (const store::v1::LeftOutContribution& entry : proto.left_out())
+    note.left_out.push_back({entry.pool(), entry.incarnation(), entry.why()});
+  return note;
+}
+
 }  // namespace
 
 std::string EncodePart(const PartInfo& part) {
@@ -102,6 +121,7 @@ std::string EncodeCommit(const LoggedCommit& commit) {
   head.set_first_downlink(commit.first_downlink);
   head.set_evaluator(record.evaluator);
   if (record.due != absl::InfinitePast()) head.set_due_us(absl::ToUnixMicros(record.due));
+  if (!record.outer.usual.norms.empty()) PutOuterNote(record.outer, head.mutable_outer_guard());
   for (size_t i = 0; i < record.pools.size(); ++i) {
     store::v1::CommitContribution& contribution = *head.add_contributions();
     contribution.set_pool(record.pools[i]);
@@ -172,6 +192,7 @@ absl::StatusOr<LoggedCommit> DecodeCommit(absl::string_view bytes) {
   commit.first_downlink = head.first_downlink();
   record.evaluator = head.evaluator();
   if (head.due_us() != 0) record.due = absl::FromUnixMicros(head.due_us());
+  record.outer = GetOuterNote(head.outer_guard());
   for (const store::v1::CommitContribution& contribution : head.contributions()) {
     record.pools.push_back(contribution.pool());
     record.incarnations.push_back(contribution.incarnation());

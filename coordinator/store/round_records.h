@@ -18,6 +18,7 @@
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
 #include "common/schedule/round_kind.h"
+#include "coordinator/job/outer_guard.h"
 #include "coordinator/store/log_format.h"
 
 namespace longhaul {
@@ -91,6 +92,8 @@ struct CommitRecord {
   double outer_parameter_norm = 0;
   // Coded bytes of all segments. 0 for seed and skipped rounds.
   int64_t downlink_bytes = 0;
+  // As given to the round. Empty without guard.outer.
+  OuterNote outer;
   // MeanCosine of the contributions. It is not written to the log, so it is empty after a restart.
   std::optional<double> contribution_cosine;
 };

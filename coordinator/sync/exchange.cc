@@ -149,7 +149,7 @@ std::vector<DueRound> Exchange::CloseSeeds() {
   return due;
 }
 
-bool Exchange::Commit(int fragment, int64_t version) {
+bool Exchange::Commit(int fragment, int64_t version, const std::set<int>& left_out) {
   if (fragment < 0 || fragment >= plan_.fragments()) return false;
   FragmentProgress& progress = fragments_[fragment];
   if (!progress.round.has_value() || progress.round->version() != version ||
@@ -157,7 +157,7 @@ bool Exchange::Commit(int fragment, int64_t version) {
     return false;
   progress.contributors.clear();
   for (const auto& [ordinal, incarnation] : progress.round->contributors())
-    progress.contributors.push_back(ordinal);
+    if (!left_out.contains(ordinal)) progress.contributors.push_back(ordinal);
   progress.version = version;
   OpenNext(progress, fragment);
   return true;

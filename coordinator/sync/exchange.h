@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -110,8 +111,9 @@ class Exchange {
   void SetEvaluator(int fragment, std::string pool) {
     fragments_[fragment].evaluator = std::move(pool);
   }
-  // Returns false if that round is not being applied.
-  bool Commit(int fragment, int64_t version);
+  // Returns false if that round is not being applied. `left_out`: pools whose contributions do not
+  // count.
+  bool Commit(int fragment, int64_t version, const std::set<int>& left_out = {});
 
   // The live, ready pool that is asked for the initial parameters: the one that was asked before,
   // else the one with the lowest ordinal. Null if no pool is ready.

@@ -84,6 +84,7 @@ RESEARCHER = [
     panel("Outer gradient norm", "none", (f"{C}_outer_gradient_norm{JOB}", "fragment {{fragment}}")),
     panel("Agreement of the pools", "none", (f"{C}_outer_gradient_cosine_ratio{JOB}", "fragment {{fragment}}"),
           says="Mean pairwise cosine of their outer gradients; near 0 they are unrelated"),
+    panel("Left out", "none", (f"{C}_pool_left_out_rounds_total{JOB}", "{{pool}}"), says="Contributions that guard.outer left out; nothing without it"),
     panel("Outer parameter norm", "none", (f"{C}_outer_parameter_norm{JOB}", "fragment {{fragment}}"), says="Growth is an early sign of divergence"),
     panel("Codec error, up", "none", (f"{C}_pool_uplink_nmse_ratio{JOB}", "{{pool}}"), says="NMSE of the newest contribution"),
     panel("Codec error, down", "none", (f"{C}_downlink_nmse_ratio{JOB}", "fragment {{fragment}}"), says="NMSE of the newest downlink"),

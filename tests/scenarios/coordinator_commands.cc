@@ -62,6 +62,7 @@ Lines CoordinatorScenario::Run(const Command& command) {
       {"evaluated", &CoordinatorScenario::Evaluated},
       {"failed", &CoordinatorScenario::Failed},
       {"opened", &CoordinatorScenario::Opened},
+      {"measured", &CoordinatorScenario::Measured},
       {"applied", &CoordinatorScenario::Applied},
       {"checkpointed", &CoordinatorScenario::Checkpointed},
       {"open-failed", &CoordinatorScenario::OpenFailed},
@@ -108,6 +109,8 @@ Lines CoordinatorScenario::Submit(const Command& c) {
                      .guard = {.on_divergence = GuardOf(c),
                                .after = absl::Seconds(c.Number("after", 20)),
                                .guess = std::log(256)},
+                     .outer_guard = {.on = c.Number("leave-out") > 0,
+                                     .rounds = static_cast<int>(c.Number("leave-out"))},
                      .memory = c.Number("memory") * kGb};
   submitted_ = {.job = c.word(0), .options = options, .owner = c.Text("owner")};
   fragments_[c.word(0)].resize(schedule.fragments);
@@ -251,11 +254,38 @@ Lines CoordinatorScenario::Opened(const Command& c) {
   return Step(coordinator::StoreOpened{c.word(0), fragments_.at(c.word(0))});
 }
 
+namespace {
+
+// Numbers between commas, or nothing.
+std::vector<double> NumbersOf(const std::string& text) {
+  std::vector<double> numbers;
+  for (absl::string_view word : absl::StrSplit(text, ',', absl::SkipEmpty()))
+    LH_CHECK(absl::SimpleAtod(word, &numbers.emplace_back()), "no such number");
+  return numbers;
+}
+
+}  // namespace
+
+Lines CoordinatorScenario::Measured(const Command& c) {
+  coordinator::RoundMeasured event{c.word(0), static_cast<int>(c.Number("fragment")),
+                                   c.Number("version")};
+  const std::vector<double> cosines = NumbersOf(c.Text("cosines")),
+                            others = NumbersOf(c.Text("others"));
+  for (size_t i = 1; i < c.words().size(); ++i) {
+    OuterMeasure& measure = event.contributions.emplace_back();
+    measure.norm = NumbersOf(c.word(i)).at(0);
+    if (!cosines.empty()) measure.cosine = cosines.at(i - 1);
+    if (!others.empty()) measure.others = others.at(i - 1);
+  }
+  return Step(event);
+}
+
 Lines CoordinatorScenario::Applied(const Command& c) {
   const int fragment = static_cast<int>(c.Number("fragment"));
   coordinator::RecoveredFragment& stored = fragments_.at(c.word(0))[fragment];
   stored.version = c.Number("version");
   stored.contributors.clear();
+  stored.outer = applying_[{c.word(0), fragment}];
   return Step(coordinator::RoundApplied{c.word(0), fragment, c.Number("version")});
 }
 
@@ -371,8 +401,10 @@ Lines CoordinatorScenario::Step(const coordinator::Event& event) {
   const coordinator::Decision decision = core_.Step(event, now_);
   for (const coordinator::Record& record : decision.records) Save(record);
   for (const coordinator::Work& work : decision.works) {
-    if (const auto* apply = std::get_if<coordinator::ApplyRound>(&work))
-      fragments_.at(apply->job)[apply->fragment].evaluator = apply->evaluator;
+    const auto* apply = std::get_if<coordinator::ApplyRound>(&work);
+    if (apply == nullptr) continue;
+    fragments_.at(apply->job)[apply->fragment].evaluator = apply->evaluator;
+    applying_[{apply->job, apply->fragment}] = apply->outer;
   }
   return ToLines(decision);
 }

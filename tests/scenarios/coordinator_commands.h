@@ -4,7 +4,9 @@
 //   at 12s                                  the time; nothing is told to the core
 //   submit JOB fragments=1 h=4 tau=1 steps=8 [min=1] [max=64] [names=a,b] [evaluate=1]
 //          [checkpoint=0] [no-final] [cuda] [needs=codec:e3m0] [from=JOB]
-//          [guard=pause|fail] [after=20]  of a model of bytes
+//          [guard=pause|fail] [after=20] [leave-out=2]
+//                                          of a model of bytes; leave-out: guard.outer, of which
+//                                          so many rounds say what is usual
 //   cancel JOB [reason=R]
 //   pause JOB [by=U] [reason=R]
 //   resume JOB [by=U]
@@ -21,6 +23,8 @@
 //   evaluated JOB POOL [final] [own] [loss=1.5]
 //   failed JOB POOL field=F hint=H          the pool cannot go on with the job
 //   opened JOB                              how works ended: the store is open,
+//   measured JOB NORM... fragment=0 version=1 [cosines=C,C,...] [others=C,C,...]
+//                                           the contributions in their order,
 //   applied JOB fragment=0 version=1        the commit is durable,
 //   checkpointed JOB [cycle=N] [last]       the final checkpoint is written (or a cycle's, or that
 //                                           of a job that was cancelled or failed),
@@ -79,6 +83,7 @@ class CoordinatorScenario {
   Lines Evaluated(const Command& c);
   Lines Failed(const Command& c);
   Lines Opened(const Command& c);
+  Lines Measured(const Command& c);
   Lines Applied(const Command& c);
   Lines Checkpointed(const Command& c);
   Lines OpenFailed(const Command& c);
@@ -105,6 +110,8 @@ class CoordinatorScenario {
   // The job of the last submit.
   coordinator::RecoveredJob submitted_;
   std::map<std::string, std::vector<coordinator::RecoveredFragment>> fragments_;
+  // What the next commit of a fragment keeps.
+  std::map<std::pair<std::string, int>, OuterNote> applying_;
   coordinator::Coordinator core_{{.memory = memory_}, coordinator::Recovery{}, now_};
 };
 

@@ -113,6 +113,11 @@ std::string Text(const coordinator::PoolPresence& a) {
 std::string Text(const coordinator::PoolFellBehind& a) {
   return absl::StrFormat("behind %s of %s, %d rounds", a.pool, a.job, a.rounds);
 }
+std::string Text(const coordinator::PoolLeftOut& a) {
+  return absl::StrFormat("%s %s of %s, fragment %d version %d: %s",
+                         a.overruled ? "cannot leave out" : "left out", a.pool, a.job, a.fragment,
+                         a.version, a.why);
+}
 std::string Text(const coordinator::RemoveFiles& a) {
   return absl::StrCat("remove the files of ", a.job);
 }
@@ -123,13 +128,22 @@ std::string Text(const coordinator::AdmitRank& a) {
 std::string Text(const coordinator::RequestSeed& a) {
   return absl::StrFormat("request seed of %s from %s", a.job, a.pool);
 }
-std::string Text(const coordinator::ApplyRound& a) {
-  const auto pool = [](std::string* out, const coordinator::Contributor& c) {
+std::string PoolsText(const std::vector<coordinator::Contributor>& contributors) {
+  return absl::StrJoin(contributors, " ", [](std::string* out, const coordinator::Contributor& c) {
     absl::StrAppend(out, c.pool);
-  };
-  return absl::StrFormat("apply %s fragment %d version %d %s of [%s]%s", a.job, a.fragment,
-                         a.version, RoundKindName(a.kind), absl::StrJoin(a.contributors, " ", pool),
-                         EvaluatorText(a.evaluator));
+  });
+}
+std::string Text(const coordinator::MeasureRound& a) {
+  return absl::StrFormat("measure %s fragment %d version %d of [%s]", a.job, a.fragment, a.version,
+                         PoolsText(a.contributors));
+}
+std::string Text(const coordinator::ApplyRound& a) {
+  std::string text =
+      absl::StrFormat("apply %s fragment %d version %d %s of [%s]%s", a.job, a.fragment, a.version,
+                      RoundKindName(a.kind), PoolsText(a.contributors), EvaluatorText(a.evaluator));
+  for (const LeftOut& pool : a.outer.left_out)
+    absl::StrAppendFormat(&text, " without %s/%s", pool.pool, pool.incarnation);
+  return text;
 }
 std::string Text(const coordinator::PublishCommit& a) {
   return absl::StrFormat("publish %s fragment %d version %d %s%s", a.job, a.fragment, a.version,

@@ -1,10 +1,12 @@
 #include "tests/simulation/checker.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/config/job_spec.h"
 #include "common/io/file_util.h"
@@ -167,6 +169,46 @@ void Checker::Committed(const std::string& job, int fragment, const Commit& comm
   }
   history.push_back(*std::move(version));
   ++commits_;
+}
+
+void Checker::LeavesOut(const std::string& job, int fragment, const Commit& commit,
+                        const v1::GuardSpec& guard, int quorum) {
+  const bool steps = commit.kind == RoundKind::kOuter || commit.kind == RoundKind::kFinal;
+  std::vector<std::pair<std::string, std::string>> all = commit.left_out;
+  for (size_t i = 0; i < commit.pools.size(); ++i)
+    all.emplace_back(commit.pools[i], commit.incarnations[i]);
+  std::set<std::string> expected, found;
+  for (const auto& [pool, incarnation] : commit.left_out) found.insert(pool);
+  if (guard.outer() == v1::LEAVE_OUT && steps) {
+    std::map<std::string, double> norms;
+    std::vector<double> sorted;
+    for (const auto& [pool, incarnation] : all) {
+      double energy = 0;
+      for (const float word :
+           contributions_[{{job, pool, incarnation, fragment}, commit.version}].words)
+        energy += double{word} * word;
+      sorted.push_back(norms[pool] = std::sqrt(energy * kBlockElements));
+    }
+    std::sort(sorted.begin(), sorted.end());
+    const double middle = sorted[(sorted.size() - 1) / 2];
+    std::vector<double>& middles = middles_[{job, fragment}];
+    if (static_cast<int>(middles.size()) >= guard.outer_rounds()) {
+      std::vector<double> newest(middles.end() - std::min<int64_t>(16, middles.size()),
+                                 middles.end());
+      std::sort(newest.begin(), newest.end());
+      const double usual = std::max(middle, newest[(newest.size() - 1) / 2]);
+      for (const auto& [pool, norm] : norms)
+        if (usual > 0 && norm > guard.outer_norm() * usual) expected.insert(pool);
+      const size_t left = all.size() - expected.size();
+      if (2 * left < all.size() || static_cast<int>(left) < std::max(quorum, 1)) expected.clear();
+    }
+    middles.push_back(middle);
+  }
+  if (expected != found) {
+    Violation(absl::StrFormat("guard: %s fragment %d version %d leaves out [%s] instead of [%s]",
+                              job, fragment, commit.version, absl::StrJoin(found, " "),
+                              absl::StrJoin(expected, " ")));
+  }
 }
 
 void Checker::Published(const std::string& job, int fragment, int64_t version) {

@@ -35,6 +35,9 @@ struct Commit {
   RoundKind kind = RoundKind::kSeed;
   std::vector<std::string> pools;
   Words parameters = {};
+  // The incarnations of the pools, and the contributions that were left out: pool and incarnation.
+  std::vector<std::string> incarnations = {};
+  std::vector<std::pair<std::string, std::string>> left_out = {};
 };
 
 class Checker {
@@ -53,6 +56,10 @@ class Checker {
               const Words& after);
   // A commit became durable. Also checks invariant 4: no fragment is seeded twice.
   void Committed(const std::string& job, int fragment, const Commit& commit, const OuterRule& rule);
+  // The commit leaves out those contributions that guard.outer should leave out, by what was
+  // pushed: their norms, and those of earlier rounds. `quorum`: 0 in lockstep.
+  void LeavesOut(const std::string& job, int fragment, const Commit& commit,
+                 const v1::GuardSpec& guard, int quorum);
   bool Knows(const std::string& job, int fragment, int64_t version) const;
 
   // The submitted job begins with this checkpoint, or with these parameters of its fragments.
@@ -155,6 +162,8 @@ class Checker {
   // Also by version.
   std::map<std::pair<PoolKey, int64_t>, Contribution> contributions_;
   std::map<PoolKey, Words> errors_;
+  // The norm in the middle of each round with an outer step, in jobs with guard.outer.
+  std::map<FragmentKey, std::vector<double>> middles_;
   // (job, ordinal) -> pool.
   std::map<std::pair<std::string, int>, std::string> places_;
   // (job, pool, incarnation) -> the step after which its ranks begin.

@@ -50,6 +50,8 @@ class Cluster {
 
   void Build();
   v1::JobSpec MakeJob(const std::string& name);
+  // guard.outer, and a pool that it leaves out.
+  void PlanGuard(v1::JobSpec& spec);
   void PlanUsers();
   void PlanUsersOf(const v1::JobSpec& job);
   void PauseFor(const std::string& name, absl::Duration lasts);
@@ -160,6 +162,7 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
     world_.checker.MayDiverge(name, spec.guard().on_divergence());
     absl::StrAppendFormat(&shape_, "| %s diverges at version %d ", name, world_.diverges[name]);
   }
+  PlanGuard(spec);
   absl::StrAppendFormat(
       &shape_, "| %s: %d fragments h=%d tau=%d steps=%d min=%d max=%d%s%s ", name,
       spec.model().synthetic().units(), sync.h(), sync.tau(), spec.train().steps(),
@@ -168,6 +171,23 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
                                           sync.quorum().grace_seconds())
                         : "");
   return spec;
+}
+
+void Cluster::PlanGuard(v1::JobSpec& spec) {
+  if (world_.guards.Uniform() >= 0.2 || spec.pools().max() == 1) return;
+  const auto pick = [this](int low, int high) {
+    return low + static_cast<int>(world_.guards.Below(high - low + 1));
+  };
+  v1::GuardSpec& guard = *spec.mutable_guard();
+  guard.set_outer(v1::LEAVE_OUT);
+  guard.set_outer_norm(20);
+  // What pools train here has no direction.
+  guard.set_outer_cosine(-1);
+  guard.set_outer_rounds(pick(1, 3));
+  const std::string& pool = pools_[pick(0, static_cast<int>(pools_.size()) - 1)]->name();
+  world_.wild[spec.name()] = {.pool = pool, .from = pick(1, 6)};
+  absl::StrAppendFormat(&shape_, "| %s is wild in %s from version %d ", pool, spec.name(),
+                        world_.wild[spec.name()].from);
 }
 
 void Cluster::PlanUsers() {
@@ -387,6 +407,7 @@ void Cluster::Summarize(RunResult& result) const {
   result.crashes = crashes_;
   result.quarantined = world_.quarantined;
   result.struck = world_.struck;
+  result.left_out = world_.left_out;
   result.summary = shape_;
   const auto keys = coordinator_.meta().ListKeys();
   for (const JobKey& key : *keys) {

@@ -22,6 +22,8 @@ struct RunResult {
   int crashes = 0, quarantined = 0, jobs_completed = 0;
   // Contributions of which the disk changed a byte.
   int struck = 0;
+  // Contributions that guard.outer left out.
+  int left_out = 0;
   std::string summary;  // The cluster's shape, and the state of its parts at the end.
 };
 

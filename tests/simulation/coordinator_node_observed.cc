@@ -45,7 +45,13 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
   const absl::StatusOr<CodedBlocks> outer = store.ReadOuter(fragment, record->version, all);
   LH_CHECK(outer.ok(), "one thread reads and applies");
   const auto* values = reinterpret_cast<const float*>(outer->payload.data());
-  Commit commit{.version = record->version, .kind = record->kind, .pools = record->pools};
+  Commit commit{.version = record->version,
+                .kind = record->kind,
+                .pools = record->pools,
+                .incarnations = record->incarnations};
+  for (const LeftOut& pool : record->outer.left_out)
+    commit.left_out.emplace_back(pool.pool, pool.incarnation);
+  world_->left_out += static_cast<int>(commit.left_out.size());
   for (int i = 0; i < kWords; ++i) {
     commit.parameters[i] = values[i * kBlockElements];
     // A block of one value stays one.
@@ -58,14 +64,18 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
   }
   if (!record->evaluator.empty())
     world_->checker.Asks(job.id(), record->version, record->evaluator);
+  const ResolvedJob& resolved = *life_->performer->Find(job.id())->resolved;
+  world_->checker.LeavesOut(job.id(), fragment, commit, resolved.spec.guard(),
+                            resolved.spec.sync().quorum().pools());
   const auto view = views_.find({job.id(), fragment});
   if (view != views_.end()) {
-    const ResolvedJob& resolved = *life_->performer->Find(job.id())->resolved;
     const RoundPlan plan(resolved.schedule, resolved.spec.train().steps(),
                          resolved.spec.sync().final_round());
     const v1::QuorumSpec& quorum = resolved.spec.sync().quorum();
     const bool in_time = !world_->faulty && absl::Seconds(quorum.grace_seconds()) >= kEnoughGrace;
-    world_->checker.Applies(view->second, fragment, commit.version, commit.kind, commit.pools,
+    std::vector<std::string> pools = commit.pools;
+    for (const auto& [pool, incarnation] : commit.left_out) pools.push_back(pool);
+    world_->checker.Applies(view->second, fragment, commit.version, commit.kind, pools,
                             plan.PushStep(fragment, commit.version), in_time ? 0 : quorum.pools());
   }
   world_->checker.Committed(job.id(), fragment, commit, rules_.at(job.id()));

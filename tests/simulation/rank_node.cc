@@ -228,10 +228,16 @@ void RankNode::Do(const session::RunStep& action) {
 void RankNode::Do(const session::Push& action) {
   Fragment& fragment = At(action.fragment);
   const Words error = fragment.error;
+  const auto wild = world_->wild.find(id_.job.substr(id_.job.find('-') + 1));
+  const bool is_wild = wild != world_->wild.end() && wild->second.pool == id_.pool &&
+                       action.version >= wild->second.from;
   for (int i = 0; i < kWords; ++i) {
     const float u = fragment.outer[i] - fragment.live[i] + fragment.error[i];
     fragment.kept[i] = Encoded(u);
     fragment.residual[i] = u - fragment.kept[i];
+    if (!is_wild) continue;
+    const uint64_t what = HashOf(absl::StrCat(id_.pool, id_.incarnation, "wild", action.version));
+    fragment.kept[i] = 1000 * NoiseOf(Mix(what, action.fragment * kWords + i));
   }
   fragment.kept_version = action.version;
   fragment.kept_kind = action.kind;

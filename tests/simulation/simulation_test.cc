@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kSeeds = 1500;
 
 TEST(SimulationTest, NoSeedBreaksAnInvariant) {
-  int64_t commits = 0, completed = 0, quarantined = 0, struck = 0;
+  int64_t commits = 0, completed = 0, quarantined = 0, struck = 0, left_out = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
     const RunResult result = RunCluster({.seed = seed});
     ASSERT_FALSE(result.violation.has_value())
@@ -26,12 +26,14 @@ TEST(SimulationTest, NoSeedBreaksAnInvariant) {
     completed += result.jobs_completed;
     quarantined += result.quarantined;
     struck += result.struck;
+    left_out += result.left_out;
   }
   // The runs do something.
   EXPECT_GT(completed, static_cast<int64_t>(kSeeds));
   EXPECT_GT(commits, static_cast<int64_t>(10 * kSeeds));
   EXPECT_GT(quarantined, static_cast<int64_t>(kSeeds / 20));
   EXPECT_GT(struck, static_cast<int64_t>(kSeeds / 20));
+  EXPECT_GT(left_out, static_cast<int64_t>(kSeeds / 5));
 }
 
 TEST(SimulationTest, ASeedIsOneRun) {

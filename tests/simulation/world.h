@@ -58,6 +58,7 @@ struct World {
       : network(&loop, Mix(seed, 1)),
         random(seed, 2),
         plans(seed, 3),
+        guards(seed, 4),
         mutation(mutation),
         trace(trace) {}
 
@@ -75,7 +76,7 @@ struct World {
   sim::Network network;
   Random random;
   // For what is planned before the run, so that it changes nothing else.
-  Random plans;
+  Random plans, guards;
   Checker checker;
   GroupChecker groups{&checker};
   Mutation mutation;
@@ -96,6 +97,15 @@ struct World {
   int struck = 0;
   // By the name of a job: from which version on evaluations of its outer parameters are infinite.
   std::map<std::string, int64_t> diverges;
+  // By the name of a job: a pool whose contributions are noise that is far too large, and from
+  // which version on.
+  struct Wild {
+    std::string pool;
+    int64_t from = 1;
+  };
+  std::map<std::string, Wild> wild;
+  // Contributions that were left out of a round.
+  int left_out = 0;
   // Pools that may be unable to do a job while faults happen.
   std::set<std::string> misconfigured;
   // Pools that report evaluations which they were not asked for, while faults happen.

@@ -393,8 +393,11 @@ function showJob(detail, pools, curves, other) {
     {n: number(p.uplink_nmse) ? number(p.uplink_nmse).toFixed(4) : "exact"}]));
   $("no-job-pools").hidden = (job.pools || []).length > 0;
   $("job-pools").hidden = (job.pools || []).length === 0;
+  const leftOut = (job.pools || []).filter((p) => number(p.left_out_rounds) || number(p.left_out_fragments));
   $("set-aside").replaceChildren(...(job.set_aside || []).map((s) => element("li", {class: "warn"},
-    `${s.pool} is set aside (${s.failures} failures in a row, again in ${s.retry_in}): ${reasonOf(s)}`)));
+    `${s.pool} is set aside (${s.failures} failures in a row, again in ${s.retry_in}): ${reasonOf(s)}`)),
+    ...leftOut.map((p) => element("li", {class: number(p.left_out_fragments) ? "warn" : "dim"},
+      `${p.pool}: guard.outer left out contributions: ${whole(p.left_out_rounds)}, the newest in ${whole(p.left_out_fragments)} of ${(job.fragments || []).length} fragments`)));
   showEvents(detail);
 }
 

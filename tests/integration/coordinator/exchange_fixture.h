@@ -21,7 +21,8 @@ inline constexpr int kFragments = 2;
 struct HandMember {
   HandMember(const std::string& address, const std::string& name,
              const std::string& incarnation = "0123456789abcdef")
-      : pool(address, name, incarnation) {}
+      : name(name), pool(address, name, incarnation) {}
+  const std::string name;
   HandPool pool;
   std::vector<std::vector<float>> outer = std::vector<std::vector<float>>(kFragments);
 };

@@ -1,4 +1,7 @@
 // Jobs from submit to their end, over real gRPC.
+#include <cmath>
+
+#include "gmock/gmock.h"
 #include "tests/integration/coordinator/exchange_fixture.h"
 
 namespace longhaul {
@@ -460,6 +463,116 @@ TEST_F(QuorumFlowTest, ARoundGoesOnWithoutALatePoolWhichKeepsItsPlace) {
   ASSERT_EQ(job->pools_size(), 1);
   EXPECT_EQ(job->pools(0).late_rounds(), 1);
   EXPECT_EQ(job->pools(0).late_rounds_in_a_row(), 0) << "it has contributed since";
+}
+
+// Jobs with guard.outer, of three pools. Fragment 1 has a round each 2 steps.
+class OuterGuardFlowTest : public ExchangeFixture {
+ protected:
+  static v1::JobSpec GuardedSpec(const std::string& name, int pools) {
+    v1::JobSpec spec = Spec(name, pools);
+    spec.mutable_train()->set_steps(40);
+    spec.mutable_guard()->set_outer(v1::LEAVE_OUT);
+    spec.mutable_guard()->set_outer_rounds(2);
+    return spec;
+  }
+  // Every member pushes a ramp, times its factor; all merge the commit of these pools.
+  void RoundOf(Members& members, int64_t version, const std::vector<float>& factors,
+               const std::vector<std::string>& counted) {
+    std::vector<float> expected = members[0]->outer[1];
+    for (size_t i = 0; i < members.size(); ++i) {
+      std::vector<float> delta = Ramp(1 + static_cast<float>(i));
+      for (float& value : delta) value *= factors[i];
+      ASSERT_TRUE(members[i]->pool.Push(1, version, v1::OUTER, CodecKind::kFp32, delta).ok());
+      if (std::find(counted.begin(), counted.end(), members[i]->name) == counted.end()) continue;
+      for (size_t at = 0; at < delta.size(); ++at)
+        expected[at] -= delta[at] / static_cast<float>(counted.size());
+    }
+    for (auto& member : members) {
+      const auto commit = member->pool.NextCommit();
+      ASSERT_TRUE(commit.ok()) << commit.status();
+      EXPECT_EQ(std::vector<std::string>(commit->pools().begin(), commit->pools().end()), counted)
+          << "version " << version;
+      Merge(*member, *commit);
+      for (size_t at = 0; at < expected.size(); ++at)
+        ASSERT_NEAR(member->outer[1][at], expected[at], 1e-3 * (1 + std::abs(expected[at])));
+    }
+  }
+  // The fields that the page and `get` show.
+  std::pair<int64_t, int> LeftOut(const std::string& job, HandMember& member) {
+    v1::HeartbeatRequest report;
+    report.mutable_progress()->set_inner_step(2);
+    EXPECT_TRUE(member.pool.Heartbeat(report).ok());
+    const auto found = Get(job);
+    EXPECT_TRUE(found.ok()) << found.status();
+    for (const v1::PoolProgress& pool : found->pools())
+      if (pool.pool() == member.name) return {pool.left_out_rounds(), pool.left_out_fragments()};
+    return {-1, -1};
+  }
+  std::vector<std::string> Events(const std::string& job) {
+    v1::ListEventsRequest request;
+    request.set_job(job);
+    v1::ListEventsResponse response;
+    EXPECT_TRUE(jobs_->ListEvents(Context().get(), request, &response).ok());
+    std::vector<std::string> events;
+    for (const v1::JobEvent& event : response.events())
+      if (event.kind() == v1::POOL_LEFT_OUT)
+        events.push_back(event.pool() + ": " + event.message());
+    return events;
+  }
+};
+
+TEST_F(OuterGuardFlowTest, OneOfTwoThatIsAThousandTimesTooLargeDoesNotCount) {
+  Members members = MakeMembers({"good", "wild"});
+  SubmitAndBegin(GuardedSpec("scaled", 2), members);
+  if (HasFatalFailure()) return;
+  RoundOf(members, 1, {1, 1}, {"good", "wild"});
+  RoundOf(members, 2, {1, 1}, {"good", "wild"});
+  RoundOf(members, 3, {1, 1000}, {"good"});
+  RoundOf(members, 4, {1, 1000}, {"good"});
+  EXPECT_EQ(LeftOut("scaled", *members[1]), std::pair(int64_t{2}, 1));
+  EXPECT_EQ(LeftOut("scaled", *members[0]), std::pair(int64_t{0}, 0));
+  const std::vector<std::string> events = Events("scaled");
+  ASSERT_EQ(events.size(), 1u) << "once in a row";
+  EXPECT_THAT(events[0], testing::StartsWith("wild: fragment 1 version 3: its contribution is left "
+                                             "out: its norm is "));
+  // The pool goes on from the commit, and counts again.
+  RoundOf(members, 5, {1, 1}, {"good", "wild"});
+  EXPECT_EQ(LeftOut("scaled", *members[1]), std::pair(int64_t{2}, 0));
+  // What is usual survives a restart of the coordinator: the next round is judged.
+  RoundOf(members, 6, {1, 1000}, {"good"});
+  Restart();
+  ASSERT_TRUE(AwaitOpen("scaled").ok());
+  for (auto& member : members) {
+    member->pool.Dial(address());
+    ASSERT_TRUE(member->pool.Join().ok());
+    ASSERT_TRUE(member->pool.OpenPlan(Get("scaled")->id()).ok());
+  }
+  RoundOf(members, 7, {1, 1000}, {"good"});
+}
+
+TEST_F(OuterGuardFlowTest, OneOfThreeThatPointsTheOtherWayDoesNotCount) {
+  Members members = MakeMembers({"a", "b", "c"});
+  SubmitAndBegin(GuardedSpec("opposed", 3), members);
+  if (HasFatalFailure()) return;
+  RoundOf(members, 1, {1, 1, 1}, {"a", "b", "c"});
+  RoundOf(members, 2, {1, 1, 1}, {"a", "b", "c"});
+  RoundOf(members, 3, {1, -1, 1}, {"a", "c"});
+  RoundOf(members, 4, {1, 1, 2000}, {"a", "b"});
+  RoundOf(members, 5, {1, 1, 1}, {"a", "b", "c"});
+  const std::vector<std::string> events = Events("opposed");
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_THAT(events[0], testing::HasSubstr("its mean cosine with the others is -"));
+}
+
+TEST_F(OuterGuardFlowTest, WithoutItEverythingCounts) {
+  Members members = MakeMembers({"good", "wild"});
+  v1::JobSpec spec = GuardedSpec("off", 2);
+  spec.clear_guard();
+  SubmitAndBegin(spec, members);
+  if (HasFatalFailure()) return;
+  for (int64_t version = 1; version <= 3; ++version)
+    RoundOf(members, version, {1, version < 3 ? 1.0f : 1000.0f}, {"good", "wild"});
+  EXPECT_THAT(Events("off"), testing::IsEmpty());
 }
 
 }  // namespace

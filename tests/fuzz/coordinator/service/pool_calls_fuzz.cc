@@ -95,6 +95,10 @@ class Coordinating {
     return coordinator::StoreOpened{work.job,
                                     std::vector<coordinator::RecoveredFragment>(kFragments)};
   }
+  coordinator::Event Done(const coordinator::MeasureRound& work) const {
+    return coordinator::RoundMeasured{work.job, work.fragment, work.version,
+                                      std::vector<OuterMeasure>(work.contributors.size())};
+  }
   coordinator::Event Done(const coordinator::ApplyRound& work) const {
     return coordinator::RoundApplied{work.job, work.fragment, work.version};
   }

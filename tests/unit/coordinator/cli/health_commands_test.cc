@@ -30,6 +30,19 @@ TEST_F(CommandsTest, ADoctorSaysWhatToDo) {
   EXPECT_EQ(RunCli({"doctor", "--data-dir", "/nowhere"}).exit, 4);
 }
 
+TEST_F(CommandsTest, GetNamesThePoolsWhoseContributionsWereLeftOut) {
+  fake_.get = [&](const v1::GetJobRequest&, v1::GetJobResponse* response) {
+    *response->mutable_job() = SampleJob();
+    response->mutable_job()->mutable_pools(1)->set_left_out_rounds(3);
+    response->mutable_job()->mutable_pools(1)->set_left_out_fragments(1);
+    return grpc::Status::OK;
+  };
+  fake_.Start();
+  EXPECT_THAT(RunCli({"get", "quickstart"}).out,
+              AllOf(HasSubstr("west: guard.outer left out 3 contributions, the newest in 1 of "),
+                    Not(HasSubstr("east: "))));
+}
+
 v1::Job FailingJob(v1::JobState state) {
   v1::Job job = SampleJob(state);
   job.mutable_health()->set_level(v1::JobHealth::FAILING);

@@ -160,6 +160,17 @@ TEST_F(JobHealthTest, SkippedStepsCountForAMinuteOrIfTheyAreMany) {
   EXPECT_THAT(Found(), ElementsAre("STEPS_SKIPPED a"));
 }
 
+TEST_F(JobHealthTest, APoolWhoseContributionsAreLeftOutIsAWarningAsLongAsTheyAre) {
+  facts_.pools[1].left_out_fragments = 1;
+  // That has an event already.
+  EXPECT_THAT(Look(0), IsEmpty());
+  EXPECT_THAT(Found(), ElementsAre("POOL_LEFT_OUT b"));
+  EXPECT_EQ(Level(), v1::JobHealth::WARNING);
+  facts_.pools[1].left_out_fragments = 0;
+  EXPECT_EQ(Look(1).size(), 1u) << "that it is over is told";
+  EXPECT_THAT(Found(), IsEmpty());
+}
+
 TEST_F(JobHealthTest, PoolsThatAreSetAsideFailTheJobIfNoneTrains) {
   facts_.set_aside["b"] = {"its values are infinite", 1};
   facts_.pools[1].trains = false;

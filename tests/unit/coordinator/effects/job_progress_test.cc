@@ -136,6 +136,32 @@ TEST(JobProgressTest, ContinuesAfterARestart) {
   EXPECT_EQ(after.pools().at("b").steps(), 3);
 }
 
+TEST(JobProgressTest, ContributionsThatWereLeftOutAreCountedAlsoAfterARestart) {
+  JobProgress progress(2);
+  progress.Report("a", "1", 0, Told(10, 100));
+  CommitRecord commit{.fragment = 1, .version = 3};
+  commit.outer.left_out = {{"a", "1", "its norm"}};
+  progress.SetCommit(commit);
+  progress.CountLeftOut(commit.outer.left_out);
+  progress.CountLeftOut(commit.outer.left_out);
+  // No pool says so of itself.
+  v1::PoolProgress told = Told(20, 200);
+  told.set_left_out_rounds(50);
+  progress.Report("a", "1", 0, told);
+  EXPECT_EQ(progress.pools().at("a").Total().left_out_rounds(), 2);
+  EXPECT_EQ(progress.LeftOutFragments("a"), 1);
+  EXPECT_EQ(progress.LeftOutFragments("b"), 0);
+  store::v1::JobCounters saved;
+  progress.Save(&saved);
+  JobProgress restarted(2);
+  restarted.Restore(saved);
+  restarted.Report("a", "2", 0, Told(5, 50));
+  EXPECT_EQ(restarted.pools().at("a").Total().left_out_rounds(), 2);
+  commit.outer.left_out.clear();
+  progress.SetCommit(commit);
+  EXPECT_EQ(progress.LeftOutFragments("a"), 0);
+}
+
 TEST(JobProgressTest, SavingChangesNothingAndSavesTheSameTwice) {
   JobProgress progress(1);
   progress.Report("a", "1", 3, Told(20, 200));

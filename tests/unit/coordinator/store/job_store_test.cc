@@ -96,6 +96,58 @@ TEST_F(JobStoreTest, WeightsCount) {
   EXPECT_EQ(store_->LastCommit(0)->evaluator, "evaluator");
 }
 
+TEST_F(JobStoreTest, MeasuresContributionsWithoutAChange) {
+  Create(OneElement());
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{1.0f}}).ok());
+  PartInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}, "1"};
+  RoundInput round = {0, 1, RoundKind::kOuter, {}};
+  for (const auto& [pool, value, weight] : {std::tuple("a", 3.0f, 1.0), {"b", -4.0f, 2.0}}) {
+    info.pool = pool;
+    round.contributions.push_back(*Push(*store_, info, {value}, weight));
+  }
+  const auto two = store_->Measure(round);
+  ASSERT_TRUE(two.ok()) << two.status();
+  ASSERT_EQ(two->size(), 2u);
+  EXPECT_DOUBLE_EQ((*two)[0].norm, 3);
+  EXPECT_DOUBLE_EQ((*two)[1].norm, 4);
+  EXPECT_EQ((*two)[1].cosine, 0) << "of two none says which one is wrong";
+  info.pool = "c";
+  round.contributions.push_back(*Push(*store_, info, {5.0f}));
+  const auto three = store_->Measure(round);
+  ASSERT_TRUE(three.ok()) << three.status();
+  EXPECT_NEAR((*three)[1].norm, 4, 1e-6);
+  EXPECT_NEAR((*three)[1].cosine, -1, 1e-6);
+  EXPECT_NEAR((*three)[1].others, 1, 1e-6);
+  EXPECT_EQ(*store_->Version(0), 0);
+  round.version = 2;
+  EXPECT_TRUE(absl::IsFailedPrecondition(store_->Measure(round).status()));
+}
+
+// What guard.outer goes by, and what it left out, is in the log: replay needs no second verdict.
+TEST_F(JobStoreTest, ACommitKeepsWhatWasLeftOut) {
+  Create(OneElement());
+  ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{0.0f}}).ok());
+  PartInfo info = {0, 1, RoundKind::kOuter, "bad", CodecKind::kFp32, {}, "1"};
+  ASSERT_TRUE(Push(*store_, info, {4000.0f}).ok());
+  info.pool = "good";
+  RoundInput round = {0, 1, RoundKind::kOuter, {*Push(*store_, info, {4.0f})}};
+  round.outer = {.left_out = {{"bad", "1", "its norm"}},
+                 .usual = {.norms = {4, 5}, .cosines = {0.5}}};
+  ASSERT_TRUE(store_->Apply(round).ok());
+  store_.reset();
+  auto opened = JobStore::Recover(&fs_, "jobs/j");
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  store_ = *std::move(opened);
+  EXPECT_THAT(Outer(0), testing::ElementsAre(-8.0f));
+  const OuterNote outer = store_->LastCommit(0)->outer;
+  ASSERT_EQ(outer.left_out.size(), 1u);
+  EXPECT_EQ(outer.left_out[0].pool, "bad");
+  EXPECT_EQ(outer.left_out[0].incarnation, "1");
+  EXPECT_EQ(outer.left_out[0].why, "its norm");
+  EXPECT_THAT(outer.usual.norms, testing::ElementsAre(4, 5));
+  EXPECT_THAT(outer.usual.cosines, testing::ElementsAre(0.5));
+}
+
 TEST_F(JobStoreTest, ASkippedRoundAdvancesTheVersionAlone) {
   Create(OneElement());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{3.0f}}).ok());
