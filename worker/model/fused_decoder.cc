@@ -253,12 +253,22 @@ void FusedDecoder::HeadForward(absl::Span<const at::Tensor> weights) {
     loss_sum_ += Logits(first, std::min(logit_rows_, rows() - first));
 }
 
+bool FusedDecoder::HasTarget(int64_t first, int64_t count) const {
+  return std::any_of(targets_.begin() + first, targets_.begin() + first + count,
+                     [](int64_t target) { return target != kernels::kNoTarget; });
+}
+
 double FusedDecoder::Logits(int64_t first, int64_t count) {
   const int64_t blocks = (count + kRowBlock - 1) / kRowBlock;
   const int64_t dim = shape_.dim, vocab = shape_.vocab;
   ForTasks(blocks, [&](int64_t block, int thread) {
     const int64_t at = block * kRowBlock, here = std::min(kRowBlock, count - at);
     float* const logits = logits_ + at * vocab;
+    if (!HasTarget(first + at, here)) {
+      std::fill_n(logits, here * vocab, 0.0f);
+      losses_[block] = 0;
+      return;
+    }
     products_.Multiply(
         normed_ + (first + at) * dim, head_panels_, {here, dim, vocab}, logits,
         converted_ + thread * products_.ConvertedFloats(kRowBlock, std::max(dim, vocab)));
@@ -287,9 +297,13 @@ void FusedDecoder::HeadBackward(int unit, absl::Span<const at::Tensor> weights,
       float* const dnormed = dnormed_ + at * dim;
       float* const norms = head_norms_ + (first / kRowBlock + block) * dim;
       std::fill_n(norms, dim, 0.0f);
-      products_.Multiply(
-          logits_ + at * vocab, head_panels_back_, {here, vocab, dim}, dnormed,
-          converted_ + thread * products_.ConvertedFloats(kRowBlock, std::max(dim, vocab)));
+      if (HasTarget(first + at, here)) {
+        products_.Multiply(
+            logits_ + at * vocab, head_panels_back_, {here, vocab, dim}, dnormed,
+            converted_ + thread * products_.ConvertedFloats(kRowBlock, std::max(dim, vocab)));
+      } else {
+        std::fill_n(dnormed, here * dim, 0.0f);
+      }
       kernels::RmsNormBackward(dnormed, x + (first + at) * dim, weights[0].const_data_ptr<float>(),
                                inverse_ + first + at, here, dim,
                                {.dx = gradient_ + (first + at) * dim, .dweight = norms});

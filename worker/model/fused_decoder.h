@@ -36,6 +36,9 @@ class FusedDecoder : public FusedPass {
   void Embed(const at::Tensor& table);
   void EmbedBackward(const GradientSlot& slot) const;
   WeightMatrix Matrix(const at::Tensor& first, int64_t rows, int64_t columns) const;
+  // Whether one of these rows has a loss. Blocks of rows without one, as what fills up a short
+  // conversation, need no logits.
+  bool HasTarget(int64_t first, int64_t count) const;
   // Computes the logits of these rows, and replaces them by the gradient of the loss. Returns the
   // sum of the loss.
   double Logits(int64_t first, int64_t count);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "tests/testing/cuda_streams.h"
+#include "tests/testing/fake_chat_renderer.h"
 #include "tests/testing/stream_communicator.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/testing/thread_communicator.h"
@@ -131,6 +132,39 @@ TEST_F(TorchReplicaCudaTest, Float32FollowsTheCpu) {
 
 TEST_F(TorchReplicaCudaTest, Bfloat16StaysNearTheCpu) {
   ExpectSameLosses(ComputePrecision::kBfloat16, 0.05);
+}
+
+// By autograd, by our kernels and by graphs; micro-batches count different numbers of targets.
+TEST_F(TorchReplicaCudaTest, TheLossMaskIsThatOfTheCpu) {
+  const FakeChatRenderer renderer;
+  const std::string path = WrittenOnce("torch_replica_cuda_chat", [](std::ostream& file) {
+    for (int i = 0; i < 400; ++i)
+      file << "the question " << i % 7 << (i % 3 == 0 ? " A" : " THE QUICK ANSWER") << "\n";
+  });
+  const auto options_of = [&](DeviceKind device, ComputePrecision precision) {
+    TorchReplica::Options options = TinyOptions(device, precision);
+    options.sources = {
+        {.source = {.kind = SourceKind::kChat, .path = path, .tokenizer = renderer.model()}}};
+    options.token_work.folder = testing::TempDir() + "/torch_replica_cuda_chat_tokens";
+    options.accumulation = 2;
+    return options;
+  };
+  const auto host = LossesOf(options_of(DeviceKind::kCpu, ComputePrecision::kFloat32));
+  for (const ComputePrecision precision :
+       {ComputePrecision::kFloat32, ComputePrecision::kBfloat16}) {
+    const double relative = precision == ComputePrecision::kFloat32 ? 0.01 : 0.05;
+    for (const bool graphs : {false, true}) {
+      for (const BlockKind blocks : {BlockKind::kAuto, BlockKind::kAutograd}) {
+        TorchReplica::Options options = options_of(DeviceKind::kCuda, precision);
+        options.cuda_graphs = graphs;
+        options.blocks = blocks;
+        const auto device = LossesOf(options);
+        ASSERT_EQ(device.size(), host.size());
+        for (size_t step = 0; step < host.size(); ++step)
+          EXPECT_NEAR(device[step], host[step], relative * host[step]) << "step " << step;
+      }
+    }
+  }
 }
 
 TEST_F(TorchReplicaCudaTest, DocumentsAreThoseOfTheCpu) {
