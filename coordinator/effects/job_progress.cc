@@ -217,6 +217,8 @@ bool JobProgress::MayEvaluate(const std::string& pool, int64_t version) const {
 }
 
 void JobProgress::Answered(const std::string& pool, int64_t version) {
+  // Also if its loss was not a number, which is no point of the curve: nobody else is asked.
+  evaluated_.insert(version);
   std::erase_if(asked_,
                 [&](const auto& asked) { return asked.first <= version && asked.second == pool; });
 }

@@ -100,7 +100,7 @@ class JobProgress {
   // Sets the newest published commit of its fragment.
   void SetCommit(CommitRecord commit);
   // A pool's report on the outer parameters of this version was taken: it is asked for no version
-  // until this one any more.
+  // until this one any more, and the version is evaluated.
   void Answered(const std::string& pool, int64_t version);
   const std::optional<CommitRecord>& commit(int fragment) const { return commits_[fragment]; }
 

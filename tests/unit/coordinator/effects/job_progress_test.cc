@@ -262,6 +262,19 @@ TEST(JobProgressTest, OnlyThePoolThatWasAskedEvaluatesAVersion) {
   EXPECT_TRUE(progress.MayEvaluate("b", 3));
 }
 
+// It is not stored. Another pool, which still owes a report on an earlier version, must not take
+// its place.
+TEST(JobProgressTest, AVersionIsEvaluatedAlsoIfItsLossIsNotANumber) {
+  JobProgress progress(1);
+  for (const int64_t version : {0, 1, 2})
+    progress.SetCommit({.version = version, .evaluator = version == 1 ? "b" : "c"});
+  EXPECT_FALSE(progress.WasEvaluated("", 2));
+  progress.Answered("c", 2);
+  EXPECT_TRUE(progress.MayEvaluate("b", 2));
+  EXPECT_TRUE(progress.WasEvaluated("", 2)) << "so its report changes nothing";
+  EXPECT_FALSE(progress.WasEvaluated("", 1));
+}
+
 TEST(JobProgressTest, WhoWasAskedBeforeARestartIsNotKnown) {
   JobProgress progress(2);
   progress.SetCommit({.fragment = 0, .version = 4});
