@@ -32,8 +32,8 @@ std::vector<std::string> SourcesWithTokenizer(const v1::DataSpec& data,
 // Text and JSONL that name no tokenizer get the model's.
 void NameModelTokenizer(v1::DataSpec& data);
 
-// Whether sources read by the tokenizer of the folder of `init`, which the coordinator keeps for
-// the pools.
+// Whether sources read by the tokenizer of what the job begins with (`init`), which the coordinator
+// keeps for the pools.
 bool HasKeptTokenizer(const v1::JobSpec& spec);
 
 // With model.hf, text and JSONL that name no tokenizer get the model's. Only for a spec that is
