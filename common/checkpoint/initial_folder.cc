@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/tokenizer_name.h"
+#include "common/checkpoint/checkpoint_folder.h"
 #include "common/checkpoint/reader.h"
 #include "common/config/data_sources.h"
 #include "common/config/hugging_face_spec.h"
@@ -141,12 +142,17 @@ Violations TakeDataDigests(const std::string& folder, v1::JobSpec& spec) {
   return violations.empty() ? TakeChatTemplateDigest(folder, spec) : violations;
 }
 
+std::string TokenizerSourceOf(const std::string& folder) {
+  return IsHfFolder(folder) ? folder : CheckpointFolder::TokenizerOf(folder);
+}
+
 Violations TakeTokenizerOf(const std::string& folder, v1::JobSpec& spec) {
-  if (spec.model().has_hf() || !spec.has_data() || !IsHfFolder(folder)) return {};
+  const std::string source = TokenizerSourceOf(folder);
+  if (spec.model().has_hf() || !spec.has_data() || source.empty()) return {};
   // CheckInitialFolder says what is missing.
-  if (absl::IsNotFound(TokenizerFile(folder).status())) return {};
+  if (absl::IsNotFound(TokenizerFile(source).status())) return {};
   NameModelTokenizer(*spec.mutable_data());
-  return TakeDataDigests(folder, spec);
+  return TakeDataDigests(source, spec);
 }
 
 Violations CheckInitialFolder(FileSystem& fs, const std::string& folder, const std::string& field,
@@ -162,8 +168,9 @@ Violations CheckInitialFolder(FileSystem& fs, const std::string& folder, const s
   const std::string differences = TensorDifferences(*manifest, TensorsOf(resolved));
   if (differences.empty()) {
     const absl::Status sizes = CheckFileSizes(fs, folder, *manifest);
-    if (sizes.ok())
-      return CheckNoModelTokenizer(resolved.spec, "the folder of a checkpoint has no tokenizer");
+    if (sizes.ok() && TokenizerSourceOf(folder).empty())
+      return CheckNoModelTokenizer(resolved.spec, "this checkpoint comes without a tokenizer");
+    if (sizes.ok()) return {};
     return {{field, std::string(sizes.message()),
              "the copy of the folder is incomplete: copy or download it again"}};
   }

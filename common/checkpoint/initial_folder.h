@@ -27,9 +27,13 @@ std::vector<SpecViolation> TakeShapeOf(const std::string& folder, const std::str
 // of the spec. Blocks.
 std::vector<SpecViolation> TakeDataDigests(const std::string& folder, v1::JobSpec& spec);
 
-// Before the spec is resolved: text, JSONL and chat that name no tokenizer get that of `folder`, if
-// it is a Hugging Face model's that has one, and the spec has no model.hf; as TakeDataDigests.
+// Where the tokenizer of a folder's model is: in it, if it is a Hugging Face model's; of a
+// checkpoint the one that its job keeps (CheckpointFolder::TokenizerOf). Empty: there is none.
 // Blocks.
+std::string TokenizerSourceOf(const std::string& folder);
+
+// Before the spec is resolved: text, JSONL and chat that name no tokenizer get that of `folder`, if
+// it has one, and the spec has no model.hf; as TakeDataDigests. Blocks.
 std::vector<SpecViolation> TakeTokenizerOf(const std::string& folder, v1::JobSpec& spec);
 
 // Whether the folder has the parameters of the job's model; reads manifests, headers and sizes of

@@ -138,7 +138,7 @@ void FillTokenizers(v1::JobSpec& spec) {
 }
 
 bool HasKeptTokenizer(const v1::JobSpec& spec) {
-  return !spec.model().has_hf() && (spec.init().has_folder() || spec.init().has_upload()) &&
+  return !spec.model().has_hf() && spec.init().source_case() != v1::InitSpec::SOURCE_NOT_SET &&
          !SourcesWithTokenizer(spec.data(), kModelTokenizer).empty();
 }
 

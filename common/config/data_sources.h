@@ -38,8 +38,8 @@ bool ReadsModelTemplate(const v1::WeightedSource& source);
 // Text, JSONL and chat that name no tokenizer get the model's.
 void NameModelTokenizer(v1::DataSpec& data);
 
-// Whether sources read by the tokenizer of the folder of `init`, which the coordinator keeps for
-// the pools.
+// Whether sources read by the tokenizer of what the job begins with (`init`), which the coordinator
+// keeps for the pools.
 bool HasKeptTokenizer(const v1::JobSpec& spec);
 
 // With model.hf, text, JSONL and chat that name no tokenizer get the model's. Only for a spec that

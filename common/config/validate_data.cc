@@ -257,7 +257,7 @@ void ValidateModelTokenizer(const v1::JobSpec& spec, ViolationList& violations) 
   }
   if (fields.empty() || spec.model().has_hf() || HasKeptTokenizer(spec)) return;
   violations.Invalid(fields.front(),
-                     "found 'model', but the job has neither model.hf nor a folder to start from "
+                     "found 'model', but the job has neither model.hf nor a model to start from "
                      "(init, --from)",
                      "set the path that the tokenizer has at each site, or 'bytes'");
 }

@@ -2,6 +2,8 @@
 // NAME.key. P-256 keys; keys are mode 0600; no file is ever overwritten. By OpenSSL.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 

@@ -26,8 +26,8 @@ DataCheckOptions OptionsOf(const Arguments& arguments) {
   DataCheckOptions options{
       .field = arguments.data.field,
       .line_bytes_max = int64_t{arguments.data.line_mib_max} << 20,
-      .null_rows = arguments.data.null_rows == "skip" ? NullRows::kSkip : NullRows::kRefuse,
       .chat_template = arguments.data.chat_template,
+      .null_rows = arguments.data.null_rows == "skip" ? NullRows::kSkip : NullRows::kRefuse,
       .tokenizer = arguments.data.tokenizer,
       .eos = arguments.data.eos,
       .bos = arguments.data.bos,

@@ -7,8 +7,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/base/tokenizer_name.h"
 #include "common/checkpoint/initial_folder.h"
 #include "common/config/checkpoint_name.h"
+#include "common/config/data_sources.h"
 #include "common/config/job_spec.h"
 #include "common/hf/hf_model.h"
 
@@ -62,11 +64,30 @@ absl::StatusOr<v1::FindFolderResponse> AskForFolder(const std::string& path,
   return there;
 }
 
+// The model's tokens are not bytes.
+std::vector<SpecViolation> CheckTokenizersNamed(const std::string& tokenizer,
+                                                const v1::JobSpec& spec) {
+  for (const char* name : {"", kModelTokenizer}) {
+    const std::vector<std::string> fields = SourcesWithTokenizer(spec.data(), name);
+    if (fields.empty()) continue;
+    return {{fields.front(),
+             absl::StrCat("is required: the model of this checkpoint has a tokenizer (", tokenizer,
+                          "), which is not uploaded with it"),
+             "set the path that the tokenizer has at each site; or start from the job's own "
+             "checkpoint (--from JOB), or from an export of this one"}};
+  }
+  return {};
+}
+
 // What can be found here before anything is read and sent.
 std::vector<SpecViolation> CompareWithSpec(FileSystem& fs, const std::string& folder,
                                            v1::JobSpec& spec) {
   std::vector<SpecViolation> violations = TakeShapeOf(folder, kUploadField, spec);
-  if (violations.empty()) violations = TakeTokenizerOf(folder, spec);
+  // The tokenizer of a downloaded checkpoint is not sent along.
+  const std::string kept = IsHfFolder(folder) ? "" : TokenizerSourceOf(folder);
+  if (violations.empty()) {
+    violations = kept.empty() ? TakeTokenizerOf(folder, spec) : CheckTokenizersNamed(kept, spec);
+  }
   if (!violations.empty()) return violations;
   const absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec);
   // Else the server says what is wrong, before anything is sent.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/initial_folder.h"
 #include "common/hf/hf_model.h"
 #include "coordinator/fragments/fragments.h"
 #include "coordinator/fragments/kept_tokenizer.h"
@@ -105,7 +106,7 @@ absl::StatusOr<v1::GetTokenizerResponse> Fragments::FindTokenizer(
   std::string folder = TokenizerFolder(JobDir(job->id()));
   const absl::Status kept = parts_.fs->List(folder).status();
   // It is copied when the job is seeded.
-  if (absl::IsNotFound(kept)) folder = InitialFolder(*job->initial());
+  if (absl::IsNotFound(kept)) folder = TokenizerSourceOf(InitialFolder(*job->initial()));
   if (!kept.ok() && !absl::IsNotFound(kept)) return kept;
   v1::GetTokenizerResponse response;
   if (!request.file().empty()) {
@@ -149,7 +150,8 @@ absl::Status Fragments::LogSeed(const std::shared_ptr<JobFragments>& job,
   if (const std::string& tokenizer = job->initial()->tokenizer;
       !tokenizer.empty() && fragment == 0) {
     // The folder may be removed once the job has begun.
-    const absl::Status kept = KeepTokenizer(*parts_.fs, folder, tokenizer, JobDir(job->id()));
+    const absl::Status kept =
+        KeepTokenizer(*parts_.fs, TokenizerSourceOf(folder), tokenizer, JobDir(job->id()));
     if (!kept.ok()) return SeedError(kept);
   }
   const Workspace::Turn turn((*store)->workspace());

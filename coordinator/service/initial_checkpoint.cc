@@ -155,7 +155,33 @@ absl::StatusOr<std::string> FindImport(const ServiceContext& service, v1::InitSp
   return folder.string();
 }
 
+namespace {
+
+// As TakeTokenizerOf, for a job that was submitted before.
+void TakeTokenizerAgain(const v1::JobSpec& before, v1::JobSpec& spec) {
+  if (!HasKeptTokenizer(before) || !spec.has_data()) return;
+  NameModelTokenizer(*spec.mutable_data());
+  spec.mutable_data()->set_model_tokenizer(before.data().model_tokenizer());
+}
+
+// The tokenizer that the job of the checkpoint keeps. ResolveInitial says what is wrong with it.
+absl::Status FillTokenizerOfCheckpoint(const ServiceContext& service, v1::JobSpec& spec) {
+  if (BeganWith(service, spec).has_value()) {
+    const absl::StatusOr<JobRecord> job = service.control->meta().GetJob(spec.name());
+    v1::JobSpec before;
+    if (job.ok() && before.ParseFromString(job->spec)) TakeTokenizerAgain(before, spec);
+    return absl::OkStatus();
+  }
+  if (!ParseCheckpointName(spec.init().checkpoint()).has_value()) return absl::OkStatus();
+  v1::InitSpec init = spec.init();
+  const absl::StatusOr<std::string> folder = FindCheckpointOf(service, init);
+  return folder.ok() ? ErrorOf(TakeTokenizerOf(*folder, spec)) : absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status FillModel(const ServiceContext& service, v1::JobSpec& spec) {
+  if (spec.init().has_checkpoint()) return FillTokenizerOfCheckpoint(service, spec);
   v1::InitSpec init = spec.init();
   const bool lacks_upload = init.has_upload() && !service.uploads->Find(init.upload());
   if (!init.has_folder() && !init.has_upload()) return absl::OkStatus();
@@ -169,11 +195,7 @@ absl::Status FillModel(const ServiceContext& service, v1::JobSpec& spec) {
       *spec.mutable_model()->mutable_transformer() = std::move(shape);
     }
     *spec.mutable_init() = before->init();
-    if (HasKeptTokenizer(*before) && spec.has_data()) {
-      // As TakeTokenizerOf.
-      NameModelTokenizer(*spec.mutable_data());
-      spec.mutable_data()->set_model_tokenizer(before->data().model_tokenizer());
-    }
+    TakeTokenizerAgain(*before, spec);
     return absl::OkStatus();
   }
   if (lacks_upload) return absl::OkStatus();

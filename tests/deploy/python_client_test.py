@@ -467,6 +467,29 @@ class PythonClientTest(ClusterTest):
                                         "Failed to parse h field", "data.mixture.sources[0].tokns: unknown field (did you mean 'tokens'?)")):
             self.assertIn(words, fault[2])
 
+    def test_a_checkpoint_with_a_tokenizer_needs_its_name(self):
+        folder = self.cluster.folder / "copy"
+        (folder / "tokenizer").mkdir(parents=True)
+        (folder / "manifest.json").write_text('{"fragments": []}')
+        (folder / "tokenizer/.files").touch()
+        sources = ({"text": {"path": "x"}}, {"jsonl": {"path": "x", "tokenizer": "model"}}, {"megatron": {"prefix": "x"}, "pools": [{"pool": "a", "text": {"path": "x"}}]},
+                   {"mixture": {"sources": [{"tokens": {"path": "x"}}, {"jsonl": {"path": "x"}}]}}, {"text": {"path": "x", "tokenizer": "bytes"}})
+        script = """
+import json, sys
+import longhaul
+client, found = longhaul.Client("127.0.0.1:1"), []
+for data in json.loads(sys.argv[2]):
+    try:
+        client.submit({"name": "a", "data": data}, begin_from=sys.argv[1])
+    except longhaul.LonghaulError as error:
+        found.append(str(error))
+print(json.dumps(found))
+"""
+        found = json.loads(self.run_script("-c", script, folder, json.dumps(sources)))
+        for said, field in zip(found, ("data.text", "data.jsonl", "data.pools[0].text", "data.mixture.sources[1].jsonl")):
+            self.assertIn(f"{field}.tokenizer: is required: the model of this checkpoint has a tokenizer", said)
+        self.assertNotIn("tokenizer", found[4])
+
     def test_curves_checkpoints_and_asyncio(self):
         self.cluster.start_worker("site-a")
         self.assertEqual(self.cluster.submit("tiny", steps=60, pools=1, wait=True).returncode, 0)

@@ -174,7 +174,20 @@ class TokenizerTest(ModelTest):
             self.assertEqual(exported.returncode, 0, exported.stderr)
             for name in ("tokenizer.json", "tokenizer_config.json"):
                 self.assertEqual((self.folder / out / name).read_bytes(), (base / name).read_bytes())
+        # Who continues from its checkpoint reads by it, too; by a copy, which has no way to the pools, nobody reads bytes unasked.
+        shape = {field: value for field, value in job_done["spec"]["model"]["transformer"].items() if value}
+        sets = ["name=next", f"model.transformer={json.dumps(shape)}"]
+        told = self.submit(*sets, job=job, flags=["--from", "own", "--wait"])
+        self.assertEqual(told.returncode, 0, told.stderr + self.cluster.tail("site-a"))
+        self.assertEqual(self.tokens_of_pool("next"), [len(self.tokens())])
+        self.assertEqual(self.cluster.job("next")["spec"]["data"]["model_tokenizer"], digest)
+        told = self.submit("name=copied", sets[1], job=job, flags=["--from", self.folder / "copy"])
+        self.assertEqual(told.returncode, 4, told.stderr)
+        self.assertIn("data.jsonl.tokenizer: is required: the model of this checkpoint has a tokenizer", told.stderr)
         self.assertEqual(self.cluster.cli("delete", "own").returncode, 0)
+        again = self.submit(*sets, job=job, flags=["--from", "own"])
+        self.assertIn("already exists with this spec", again.stderr)
+        self.assertEqual(self.cluster.cli("delete", "next").returncode, 0)
         cluster.wait_until(lambda: not any((self.cluster.data_dir / "jobs").iterdir()), 60, "the job's files to be removed")
 
     def test_a_folder_of_the_user_without_a_tokenizer_is_refused(self):

@@ -17,7 +17,7 @@ from longhaul.access import Access, is_here
 from longhaul.download import Downloading
 from longhaul.errors import LonghaulError, error_of
 from longhaul.reports import Job, JobEvent, JobState, Pool
-from longhaul.spec import job_spec
+from longhaul.spec import job_spec, require_tokenizers
 from longhaul.tables import curve_rows, history_rows
 from longhaul.upload import Sending, read_folder
 from longhaul.v1 import checkpoint_pb2, curves_pb2, curves_pb2_grpc, job_pb2, job_pb2_grpc, logs_pb2, logs_pb2_grpc, pool_pb2, pool_pb2_grpc, server_pb2, server_pb2_grpc, upload_pb2_grpc
@@ -148,6 +148,9 @@ class Client:
             if name.startswith("coordinator:"):
                 message.init.folder = name.removeprefix("coordinator:")
             elif os.path.isdir(name):
+                tokenizer = os.path.join(name, "tokenizer")
+                if os.path.exists(os.path.join(tokenizer, ".files")):
+                    require_tokenizers(message, tokenizer)
                 folder = read_folder(name)
                 message.init.upload = folder.upload
             elif "/" in name:

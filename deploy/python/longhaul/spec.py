@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
@@ -55,3 +55,22 @@ def job_spec(spec: Mapping[str, Any] | job_pb2.JobSpec) -> job_pb2.JobSpec:
     except json_format.ParseError as error:
         raise SpecError((Field("spec", str(error)),)) from error
     return message
+
+
+def _texts(field: str, holder: Any) -> Iterator[tuple[str, Any]]:
+    """The sources of text and JSONL of a holder of sources, with the names of their fields."""
+    for kind in ("text", "jsonl"):
+        if holder.HasField(kind):
+            yield f"{field}.{kind}", getattr(holder, kind)
+    if "mixture" in holder.DESCRIPTOR.fields_by_name and holder.HasField("mixture"):
+        for i, source in enumerate(holder.mixture.sources):
+            yield from _texts(f"{field}.mixture.sources[{i}]", source)
+
+
+def require_tokenizers(spec: job_pb2.JobSpec, tokenizer: str) -> None:
+    """SpecError unless each source of text names a tokenizer: for a checkpoint with one, in this folder, which is not uploaded with it."""
+    holders = [("data", spec.data), *((f"data.pools[{i}]", pool) for i, pool in enumerate(spec.data.pools))]
+    for field, source in (found for name, holder in holders for found in _texts(name, holder)):
+        if source.tokenizer in ("", "model"):
+            raise SpecError((Field(f"{field}.tokenizer", f"is required: the model of this checkpoint has a tokenizer ({tokenizer}), which is not uploaded "
+                                   "with it; set the path that it has at each site, or start from the job's own checkpoint or an export of this one"),))
