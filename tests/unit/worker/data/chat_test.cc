@@ -37,8 +37,9 @@ class ChatTest : public testing::Test {
   absl::StatusOr<std::unique_ptr<Dataset>> Open(const SourceOptions& source, int64_t vocab = 128) {
     warnings_.clear();
     return OpenSource(source, vocab,
-                      {.folder = dir_.Join("work"),
-                       .on_warning = [&](const std::string& what) { warnings_.push_back(what); }});
+                      {.folder = dir_.Join("work"), .on_warning = [&](const DataWarning& warning) {
+                         warnings_.push_back(warning.message);
+                       }});
   }
   // The rows as text, with "." as filling, each with its mask below.
   static std::vector<std::string> Rows(const Dataset& data) {
