@@ -65,10 +65,13 @@ constexpr Row kRows[] = {
      "The same text each time"},
     {"data check", "longhaul data check /usr/share/common-licenses",
      "Check data before training on it"},
-    {"plan", "longhaul plan -f deploy/examples/two_regions.yaml --sites deploy/examples/sites.yaml",
+    {"plan",
+     "longhaul plan -f deploy/examples/two_regions.yaml --sites "
+     "deploy/examples/sites/two_regions.yaml",
      "Memory, time, utilization, and what to change"},
     {"plan",
-     "longhaul plan -f deploy/examples/two_regions.yaml --sites deploy/examples/sites.yaml "
+     "longhaul plan -f deploy/examples/two_regions.yaml --sites "
+     "deploy/examples/sites/two_regions.yaml "
      "--set sync.h=100 --utilization 0.95 -o json",
      "With another setting; for scripts"},
     {"plan", "longhaul plan -f job.yaml --link-mbps 100",

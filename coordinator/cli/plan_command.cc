@@ -215,9 +215,10 @@ void AddPlan(CLI::App& app, Arguments& arguments) {
       ->type_name("FILE")
       ->required();
   command
-      ->add_option("--sites", arguments.sites,
-                   "The pools, their machines and links, as YAML: deploy/examples/sites.yaml "
-                   "(default: the pools of the coordinator, as fast as in their newest job)")
+      ->add_option(
+          "--sites", arguments.sites,
+          "The pools, their machines and links, as YAML: deploy/examples/sites/two_regions.yaml "
+          "(default: the pools of the coordinator, as fast as in their newest job)")
       ->type_name("FILE");
   command->add_option("--set", arguments.overrides, "Change one value of the spec, as for submit")
       ->type_name("PATH=VALUE")
@@ -309,7 +310,9 @@ Outcome Plan(const Arguments& arguments, Client& client, const Environment& envi
   if (!pools.ok()) {
     CliError error = ErrorOfCall(pools.status(), client.address());
     if (!WasAnswered(pools.status()))
-      error.hint = "without a coordinator describe the sites: --sites deploy/examples/sites.yaml";
+      error.hint =
+          "without a coordinator describe the sites: --sites "
+          "deploy/examples/sites/two_regions.yaml";
     return error;
   }
   const auto jobs = client.ListJobs(kJobsLookedAt);

@@ -112,7 +112,7 @@ class ContractTest(ClusterTest):
         model = ("--params", "1e9", "--layers", "24", "--step-time", "0.1", "--method", "overlap")
         self.ask("simulate_utilization", "simulate", "utilization", *model, "--bandwidth", "5")
         self.ask("simulate_utilization", "simulate", "utilization", *model, "--targets", "0.5,0.9")
-        self.ask("plan", "plan", "-f", ROOT / "deploy/examples/two_regions.yaml", "--sites", ROOT / "deploy/examples/sites.yaml")
+        self.ask("plan", "plan", "-f", ROOT / "deploy/examples/two_regions.yaml", "--sites", ROOT / "deploy/examples/sites/two_regions.yaml")
         self.ask("simulate_partition", "simulate", "partition", "--params", "1e6", "--layers", "4", "--ranks", "8")
         self.ask("simulate_offload", "simulate", "offload", "--point", "2=1.3", "--point", "6=1.5")
         self.ask("simulate_gather_requests", "simulate", "gather-requests", "--dim", "129")

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -93,6 +95,22 @@ TEST(JobForecastTest, SaysWhatWouldReachAUtilization) {
     reaches = change.reaches();
   }
   EXPECT_TRUE(ChangesFor(job, sites, forecast, 0.01).empty());
+}
+
+TEST(JobForecastTest, TheExampleOfSitesIsThatOfItsJob) {
+  const auto read = [](const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  };
+  const ResolvedJob job =
+      ResolveJobSpec(ParseJobSpec(read("deploy/examples/two_regions.yaml")).value()).value();
+  const v1::JobForecast forecast =
+      ForecastJob(job, SitesOf(job, read("deploy/examples/sites/two_regions.yaml")));
+  EXPECT_TRUE(forecast.coordinator_memory_fits());
+  for (const v1::PoolForecast& pool : forecast.pools())
+    EXPECT_TRUE(pool.device_fits() && pool.host_fits()) << pool.name();
 }
 
 TEST(JobForecastTest, MoreBandwidthIsNeverWorse) {
