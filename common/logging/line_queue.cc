@@ -164,7 +164,7 @@ bool LineQueue::failing() const {
   return state_->failing;
 }
 
-absl::Duration LineQueue::standing() const {
+absl::Duration LineQueue::stalled_for() const {
   absl::MutexLock lock(&state_->mutex);
   if (state_->writing_since == absl::InfinitePast()) return absl::ZeroDuration();
   return SteadyTime() - state_->writing_since;

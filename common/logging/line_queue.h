@@ -50,7 +50,7 @@ class LineQueue {
   // Whether the last line that the sink got was not written.
   bool failing() const;
   // How long the write that runs now has lasted. Zero if none runs.
-  absl::Duration standing() const;
+  absl::Duration stalled_for() const;
 
  private:
   struct State;

@@ -234,10 +234,10 @@ AuditLog::AuditLog(std::string path, LineQueue::Write write)
 }
 
 absl::Status AuditLog::Health() const {
-  if (const absl::Duration standing = lines_.standing(); standing >= kStands) {
+  if (const absl::Duration stalled = lines_.stalled_for(); stalled >= kStands) {
     return absl::UnavailableError(
         absl::StrCat("a write of the audit log ", path_, " has not returned for ",
-                     absl::FormatDuration(absl::Trunc(standing, absl::Seconds(1)))));
+                     absl::FormatDuration(absl::Trunc(stalled, absl::Seconds(1)))));
   }
   if (!lines_.failing()) return absl::OkStatus();
   return absl::UnavailableError(absl::StrCat(

@@ -71,7 +71,7 @@ class AuditLog {
   // disk hangs. Does not block.
   absl::Status Health() const;
   // How long the write that runs now has lasted.
-  absl::Duration standing() const { return lines_.standing(); }
+  absl::Duration stalled_for() const { return lines_.stalled_for(); }
   // How many lines are missing.
   int64_t dropped() const { return lines_.dropped(); }
 

@@ -104,7 +104,7 @@ Decision Coordinator::Step(const Event& event, absl::Time now) {
   if (placement_at_ <= now_) placement_due_ = true;
   if (std::exchange(placement_due_, false)) PlacePools();
   if (const auto granting = std::exchange(granting_, std::nullopt); granting.has_value())
-    Answer(Grant(granting->first, granting->second));
+    AnswerWith(Grant(granting->first, granting->second));
   return std::exchange(out_, {});
 }
 

@@ -216,7 +216,7 @@ class Coordinator {
   void Release(Job& job, Participant& participant, absl::Status why);
   void ReleaseAll(Job& job, const absl::Status& why);
   void Report(const Heartbeat& event, Job& job, Participant& participant);
-  void SetAside(Job& job, Participant& participant, const JobFault& fault);
+  void SetPoolAside(Job& job, Participant& participant, const JobFault& fault);
   void FailIfEveryPoolFails(Job& job);
   void Persist(const Job& job, const Participant& participant);
   // The pool's place, and its job. Null if it has none.
@@ -262,7 +262,7 @@ class Coordinator {
 
   // coordinator_views.cc.
   std::optional<Waiting> WaitingFor(const Job& job) const;
-  PoolStanding StandingOf(const Member& member) const;
+  PoolState PoolStateOf(const Member& member) const;
   PoolView ViewOf(const Member& member) const;
   // Of a pool that has a place.
   bool IsAway(const std::string& pool) const;
@@ -279,7 +279,7 @@ class Coordinator {
                                             const ContributionComplete& event) const;
   // Returns the job if it has not ended. Otherwise refuses and returns null.
   Job* FindLive(std::string_view id);
-  void Answer(coordinator::Answer answer) { out_.answer = std::move(answer); }
+  void AnswerWith(coordinator::Answer answer) { out_.answer = std::move(answer); }
 
   Job* Find(std::string_view id);
   const Job* Find(std::string_view id) const;

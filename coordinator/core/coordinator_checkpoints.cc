@@ -77,11 +77,11 @@ bool Coordinator::PauseCheckpoint(const Job& job) {
 }
 
 void Coordinator::On(const AskCheckpoint& event) {
-  if (auto refusal = JobRefusal(event.job)) return Answer(*std::move(refusal));
+  if (auto refusal = JobRefusal(event.job)) return AnswerWith(*std::move(refusal));
   Job& job = *Find(event.job);
   const RoundPlan& plan = job.exchange->plan();
   if (IsPaused(job.pause)) {
-    return Answer(Refuse{
+    return AnswerWith(Refuse{
         .status = absl::FailedPreconditionError(
             absl::StrFormat("job %s is %s: it commits nothing until it is resumed",
                             job.options.name, JobStateName(ShownState(job.state(), job.pause)))),
@@ -90,16 +90,16 @@ void Coordinator::On(const AskCheckpoint& event) {
             "its newest checkpoint contains its last commits, if every fragment was synchronised"});
   }
   // Until the store is open, the committed versions are not known.
-  if (auto refusal = OpeningRefusal(job)) return Answer(*std::move(refusal));
+  if (auto refusal = OpeningRefusal(job)) return AnswerWith(*std::move(refusal));
   // One is under way, or will be. A second request must not take its place: a failure or a restart
   // would forget the first.
   if (job.checkpoint_asked > 0)
-    return Answer(PromiseCheckpoint{job.id, plan.CycleStep(job.checkpoint_asked)});
+    return AnswerWith(PromiseCheckpoint{job.id, plan.CycleStep(job.checkpoint_asked)});
   const int64_t next = std::max<int64_t>(job.exchange->WholeVersion(), 0) + 1;
-  if (next > plan.cycles()) return Answer(PromiseCheckpoint{job.id, plan.steps()});
+  if (next > plan.cycles()) return AnswerWith(PromiseCheckpoint{job.id, plan.steps()});
   job.checkpoint_asked = next;
   out_.records.push_back(StoreCheckpointRequest{job.id, next});
-  Answer(PromiseCheckpoint{job.id, plan.CycleStep(next)});
+  AnswerWith(PromiseCheckpoint{job.id, plan.CycleStep(next)});
 }
 
 void Coordinator::ClearRequest(Job& job) {
@@ -162,13 +162,14 @@ void Coordinator::On(const CheckpointFailed& event) {
 
 void Coordinator::On(const DeleteJob& event) {
   if (const Job* job = Find(event.job); job != nullptr) {
-    return Answer(Refuse{absl::FailedPreconditionError(absl::StrFormat(
-                             "job %s has not ended: it is %s; cancel it first", job->options.name,
-                             JobStateName(ShownState(job->state(), job->pause)))),
-                         "JOB_LIVE"});
+    return AnswerWith(
+        Refuse{absl::FailedPreconditionError(absl::StrFormat(
+                   "job %s has not ended: it is %s; cancel it first", job->options.name,
+                   JobStateName(ShownState(job->state(), job->pause)))),
+               "JOB_LIVE"});
   }
   if (const Job* job = BeginsWith(event.job); job != nullptr) {
-    return Answer(
+    return AnswerWith(
         Refuse{absl::FailedPreconditionError(absl::StrFormat(
                    "job %s has not started yet and will start from a checkpoint of this job",
                    job->options.name)),

@@ -48,10 +48,10 @@ std::optional<Refuse> Coordinator::RoomRefusal(const std::string& owner) const {
 void Coordinator::On(const SubmitJob& event) {
   if (Find(event.job) != nullptr || ended_.Find(event.job) != nullptr ||
       endings_.contains(event.job)) {
-    return Answer(Refuse{absl::AlreadyExistsError(absl::StrFormat("job %s exists", event.job)),
-                         "JOB_EXISTS"});
+    return AnswerWith(Refuse{absl::AlreadyExistsError(absl::StrFormat("job %s exists", event.job)),
+                             "JOB_EXISTS"});
   }
-  if (auto refusal = RoomRefusal(event.owner)) return Answer(*std::move(refusal));
+  if (auto refusal = RoomRefusal(event.owner)) return AnswerWith(*std::move(refusal));
   const JobOptions& options = event.options;
   Job& job = AddJob(event.job, options, JobState::kPending);
   job.owner = event.owner;

@@ -23,7 +23,7 @@ void Coordinator::JoinNode(const JoinPool& event) {
   const Member* member = membership_.Find(event.pool);
   const bool live = member != nullptr && member->live;
   if (live && member->joined && !nodes_.Has(event.pool)) {
-    return Answer(Refuse{
+    return AnswerWith(Refuse{
         absl::AlreadyExistsError(absl::StrFormat("pool %s is live, and has one node", event.pool)),
         "POOL_LIVE", std::nullopt, member->lease_end - now_});
   }
@@ -42,7 +42,7 @@ void Coordinator::JoinNode(const JoinPool& event) {
   if (!joined.ok()) {
     Refuse refusal{joined, ReasonOfNode(joined)};
     if (absl::IsAlreadyExists(joined)) refusal.retry_after = options_.lease;
-    return Answer(std::move(refusal));
+    return AnswerWith(std::move(refusal));
   }
   granting_ = {event.pool, event.incarnation};
   FollowGroup(event.pool);

@@ -37,11 +37,11 @@ void Coordinator::SetPause(Job& job, PauseStage stage, const std::string& by,
 }
 
 void Coordinator::On(const PauseJob& event) {
-  if (auto refusal = JobRefusal(event.job)) return Answer(*std::move(refusal));
+  if (auto refusal = JobRefusal(event.job)) return AnswerWith(*std::move(refusal));
   Job& job = *Find(event.job);
   if (IsPaused(job.pause)) return;
   if (job.state() == JobState::kFinishing) {
-    return Answer(
+    return AnswerWith(
         Refuse{.status = absl::FailedPreconditionError(absl::StrFormat(
                    "job %s is about to end: its last rounds are committed", job.options.name)),
                .reason = "JOB_FINISHING",
@@ -68,16 +68,16 @@ void Coordinator::BeginPause(Job& job, const std::string& by, const std::string&
 }
 
 void Coordinator::On(const ResumeJob& event) {
-  if (auto refusal = JobRefusal(event.job)) return Answer(*std::move(refusal));
+  if (auto refusal = JobRefusal(event.job)) return AnswerWith(*std::move(refusal));
   Job& job = *Find(event.job);
   if (!IsPaused(job.pause)) return;
   // A job that has begun opens its store at once.
   if (job.state() != JobState::kPending) {
     if (const auto lack = MemoryLack(job, MemoryLeft(TakesMemory)); lack.has_value()) {
-      return Answer(Refuse{.status = absl::ResourceExhaustedError(
-                               absl::StrFormat("job %s needs %s", job.options.name, *lack)),
-                           .reason = "MEMORY_FULL",
-                           .hint = "resume it when other jobs have ended or are paused"});
+      return AnswerWith(Refuse{.status = absl::ResourceExhaustedError(
+                                   absl::StrFormat("job %s needs %s", job.options.name, *lack)),
+                               .reason = "MEMORY_FULL",
+                               .hint = "resume it when other jobs have ended or are paused"});
     }
   }
   job.divergence = {};

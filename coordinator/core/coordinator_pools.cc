@@ -46,7 +46,7 @@ bool Coordinator::Enter(const std::string& pool, const std::string& incarnation,
     Refuse refusal{joined, ReasonOf(joined)};
     if (absl::IsAlreadyExists(joined))
       refusal.retry_after = membership_.Find(pool)->lease_end - now_;
-    Answer(std::move(refusal));
+    AnswerWith(std::move(refusal));
     return false;
   }
   // Whoever holds the lease is not outdated.
@@ -62,7 +62,7 @@ bool Coordinator::Enter(const std::string& pool, const std::string& incarnation,
 
 void Coordinator::On(const Heartbeat& event) {
   if (const absl::Status renewed = Renew(event.pool, event.incarnation); !renewed.ok())
-    return Answer(Refuse{renewed, ReasonOf(renewed)});
+    return AnswerWith(Refuse{renewed, ReasonOf(renewed)});
   granting_ = {event.pool, event.incarnation};
   // An agent may report draining for a group that has ended. It does not hold for the next group.
   const std::string& running = event.running.empty() ? event.incarnation : event.running;
@@ -75,7 +75,7 @@ void Coordinator::On(const Heartbeat& event) {
   // itself.
   if (participant->spent) {
     granting_.reset();
-    return Answer(MustBeginAgain(job->options.name, event.pool));
+    return AnswerWith(MustBeginAgain(job->options.name, event.pool));
   }
   Report(event, *job, *participant);
 }
@@ -105,10 +105,10 @@ void Coordinator::Report(const Heartbeat& event, Job& job, Participant& particip
   }
   for (const Evaluation& evaluation : event.evaluations)
     Evaluated(job, evaluation, participant.pool);
-  if (event.fault.has_value()) SetAside(job, participant, *event.fault);
+  if (event.fault.has_value()) SetPoolAside(job, participant, *event.fault);
 }
 
-void Coordinator::SetAside(Job& job, Participant& participant, const JobFault& fault) {
+void Coordinator::SetPoolAside(Job& job, Participant& participant, const JobFault& fault) {
   const std::string& pool = participant.pool;
   job.set_asides.Add(pool, fault, now_);
   out_.notices.push_back(
@@ -199,9 +199,9 @@ bool Coordinator::RefuseReturn(const std::string& pool, const std::string& incar
     Drop(*job, *place, Presence::kMissed);
   const auto outdated = outdated_.find(pool);
   if (outdated == outdated_.end() || outdated->second != incarnation) return false;
-  Answer(Refuse{absl::AbortedError(absl::StrFormat(
-                    "a job continued without pool %s; its ranks must restart", pool)),
-                "POOL_LOST"});
+  AnswerWith(Refuse{absl::AbortedError(absl::StrFormat(
+                        "a job continued without pool %s; its ranks must restart", pool)),
+                    "POOL_LOST"});
   return true;
 }
 

@@ -20,25 +20,25 @@ void Coordinator::On(const RankReady& event) {
   Job* job = FindLive(event.job);
   if (job == nullptr) return;
   // The job was quarantined before its places were known.
-  if (!job->exchange.has_value()) return Answer(*JobRefusal(event.job));
+  if (!job->exchange.has_value()) return AnswerWith(*JobRefusal(event.job));
   if (auto refusal = LeaseRefusal(event.pool, event.incarnation))
-    return Answer(*std::move(refusal));
+    return AnswerWith(*std::move(refusal));
   const Participant* participant = Admit(event, *job);
   if (participant == nullptr) return;
   const bool seed =
       job->state() == JobState::kSeeding && job->exchange->seeder() == participant->ordinal;
-  Answer(AdmitRank{event.job, event.pool, event.incarnation, event.rank, *participant->start_step,
-                   participant->ordinal, seed});
+  AnswerWith(AdmitRank{event.job, event.pool, event.incarnation, event.rank,
+                       *participant->start_step, participant->ordinal, seed});
 }
 
 // Returns the pool's place with a start step, which its first ready rank fixes. Null: refused.
 Participant* Coordinator::Admit(const RankReady& event, Job& job) {
   if (auto refusal = PlaceRefusal(job, event.pool, event.incarnation)) {
-    Answer(*std::move(refusal));
+    AnswerWith(*std::move(refusal));
     return nullptr;
   }
   if (auto refusal = OpeningRefusal(job)) {
-    Answer(*std::move(refusal));
+    AnswerWith(*std::move(refusal));
     return nullptr;
   }
   Participant* participant = job.exchange->participants().Find(event.pool);
@@ -50,7 +50,7 @@ Participant* Coordinator::Admit(const RankReady& event, Job& job) {
     const absl::Status late =
         absl::FailedPreconditionError(absl::StrFormat("job %s is about to end", job.options.name));
     Release(job, *participant, late);
-    Answer(Refuse{late, "JOB_FINISHING"});
+    AnswerWith(Refuse{late, "JOB_FINISHING"});
     return nullptr;
   }
   participant->start_step = start;
@@ -83,7 +83,7 @@ std::optional<Refuse> Coordinator::CheckReader(std::string_view id, std::string_
 }
 
 void Coordinator::On(const ContributionComplete& event) {
-  if (auto refusal = Judge(event)) return Answer(*std::move(refusal));
+  if (auto refusal = Judge(event)) return AnswerWith(*std::move(refusal));
   Job& job = *Find(event.job);
   Exchange& rounds = *job.exchange;
   const Participant& pool = *rounds.participants().Find(event.pool);

@@ -166,15 +166,15 @@ std::optional<ParticipantView> Coordinator::place(std::string_view id,
   return p == nullptr ? std::nullopt : std::optional(ParticipantViewOf(*p));
 }
 
-PoolStanding Coordinator::StandingOf(const Member& member) const {
-  if (member.live && member.draining) return PoolStanding::kDraining;
+PoolState Coordinator::PoolStateOf(const Member& member) const {
+  if (member.live && member.draining) return PoolState::kDraining;
   const Participant* p = PlaceOf(member.pool);
-  if (p != nullptr && p->live() && p->stopping) return PoolStanding::kDraining;
+  if (p != nullptr && p->live() && p->stopping) return PoolState::kDraining;
   if (p != nullptr && p->live())
-    return p->ready() ? PoolStanding::kParticipating : PoolStanding::kAssigned;
-  if (member.live) return PoolStanding::kIdle;
+    return p->ready() ? PoolState::kParticipating : PoolState::kAssigned;
+  if (member.live) return PoolState::kIdle;
   const bool away = p != nullptr && p->presence == Presence::kAway;
-  return away ? PoolStanding::kAway : PoolStanding::kLost;
+  return away ? PoolState::kAway : PoolState::kLost;
 }
 
 PoolView Coordinator::ViewOf(const Member& member) const {
@@ -182,7 +182,7 @@ PoolView Coordinator::ViewOf(const Member& member) const {
                 .incarnation = member.incarnation,
                 .ranks = member.traits.ranks,
                 .lease_end = member.lease_end,
-                .standing = StandingOf(member),
+                .state = PoolStateOf(member),
                 .nodes = nodes_.NodesOf(member.pool)};
   if (const auto place = places_.find(member.pool); place != places_.end())
     view.assignment = Assignment{place->second.job, place->second.ordinal};
@@ -204,7 +204,7 @@ std::vector<PoolView> Coordinator::pools(std::string_view after, size_t count) c
     views[pool] = {.pool = pool,
                    .incarnation = PlaceOf(pool)->incarnation,
                    .lease_end = now_,
-                   .standing = PoolStanding::kAway,
+                   .state = PoolState::kAway,
                    .assignment = Assignment{place.job, place.ordinal}};
   }
   // Pools whose group of nodes is not complete are not members yet, or are lost ones.
@@ -212,7 +212,7 @@ std::vector<PoolView> Coordinator::pools(std::string_view after, size_t count) c
     if (forming.pool <= after) continue;
     PoolView& view = views[forming.pool];
     view.pool = forming.pool;
-    view.standing = PoolStanding::kForming;
+    view.state = PoolState::kForming;
     view.lease_end = now_ + options_.lease;
     view.nodes = nodes_.NodesOf(forming.pool);
     view.missing = Waiting{std::move(forming.missing), forming.since, absl::InfiniteFuture()};
@@ -233,14 +233,14 @@ PoolCounts Coordinator::CountPools() const {
   PoolCounts counts;
   std::set<std::string, std::less<>> forming;
   for (NodeGroups::Forming& pool : nodes_.forming()) forming.insert(std::move(pool.pool));
-  counts.by_standing[PoolStanding::kForming] = counts.live = static_cast<int>(forming.size());
+  counts.by_state[PoolState::kForming] = counts.live = static_cast<int>(forming.size());
   for (const auto& [pool, member] : membership_.members()) {
     if (forming.contains(pool)) continue;
-    ++counts.by_standing[StandingOf(member)];
+    ++counts.by_state[PoolStateOf(member)];
     counts.live += member.lease_end > now_;
   }
   for (const auto& [pool, place] : places_) {
-    if (IsAway(pool) && !forming.contains(pool)) ++counts.by_standing[PoolStanding::kAway];
+    if (IsAway(pool) && !forming.contains(pool)) ++counts.by_state[PoolState::kAway];
   }
   return counts;
 }

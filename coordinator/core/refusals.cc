@@ -32,7 +32,7 @@ std::optional<Refuse> Coordinator::JobRefusal(std::string_view id) const {
 // A quarantined job can still be cancelled.
 Job* Coordinator::FindLive(std::string_view id) {
   if (Job* job = Find(id); job != nullptr) return job;
-  Answer(*JobRefusal(id));
+  AnswerWith(*JobRefusal(id));
   return nullptr;
 }
 

@@ -78,7 +78,7 @@ struct JobView {
 };
 
 // The numbers are those of v1::PoolState.
-enum class PoolStanding {
+enum class PoolState {
   kIdle = 1,
   kAssigned = 2,
   kParticipating = 3,
@@ -93,7 +93,7 @@ struct PoolView {
   int ranks = 0;
   // In the past if the pool is lost.
   absl::Time lease_end;
-  PoolStanding standing = PoolStanding::kIdle;
+  PoolState state = PoolState::kIdle;
   std::optional<Assignment> assignment;
   std::vector<SetAsideView> set_aside;
   // The nodes of a pool of several. `missing` names those that are not here, and since when.
@@ -102,7 +102,7 @@ struct PoolView {
 };
 
 struct PoolCounts {
-  std::map<PoolStanding, int> by_standing;
+  std::map<PoolState, int> by_state;
   // How many have a lease.
   int live = 0;
 };

@@ -134,7 +134,7 @@ void JobHealth::LookAtPools(const HealthFacts& facts, absl::Time now) {
     Found("POOL_SET_ASIDE", pool,
           {.level = none && failures > 1 && !facts.finishing ? kFailing : kWarning,
            .message = absl::StrCat("it is set aside: ", reason),
-           .hint = "`longhaul pools` has its hint; it tries again by itself"},
+           .hint = "`longhaul pools` has its hint; while the job is live the pool retries"},
           absl::ZeroDuration(), now);
   }
 }

@@ -46,7 +46,7 @@ OwnerThread::Queue& OwnerThread::Next() {
   return read ? reads_ : tasks_;
 }
 
-absl::Duration OwnerThread::standing() const {
+absl::Duration OwnerThread::stalled_for() const {
   absl::MutexLock lock(&mutex_);
   if (running_since_ == absl::InfinitePast()) return absl::ZeroDuration();
   return SteadyTime() - running_since_;

@@ -60,7 +60,7 @@ class OwnerThread : public TaskRunner {
   // --- For who watches the thread. A task that waits for a disk may not return.
 
   // How long the task that runs now has run. Zero if none runs. Any thread.
-  absl::Duration standing() const;
+  absl::Duration stalled_for() const;
   // Takes away the tasks that have a refusal and have not begun, and calls their refusals. Any
   // thread.
   void RefuseWaiting(const absl::Status& status);

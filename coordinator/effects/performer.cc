@@ -525,7 +525,7 @@ void Performer::ShowGauges() {
   for (int number = v1::IDLE; v1::PoolState_IsValid(number); ++number) {
     const std::string state = absl::AsciiStrToLower(v1::PoolState_Name(number));
     parts_.metrics->pools.With({{"state", state}})
-        .Set(pools.by_standing[static_cast<PoolStanding>(number)]);
+        .Set(pools.by_state[static_cast<PoolState>(number)]);
   }
   std::map<JobState, int64_t> states = jobs_by_state_;
   for (const auto& [id, job] : jobs_) {

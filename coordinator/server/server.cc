@@ -157,14 +157,15 @@ class CoordinatorServer::Impl {
 
   std::string Stands(absl::Duration at_least) const {
     const std::string disk = operations_->OldestBelow(data_dir_, at_least);
-    if (const absl::Duration turn = watched_owner_ ? owner_->standing() : absl::ZeroDuration();
+    if (const absl::Duration turn = watched_owner_ ? owner_->stalled_for() : absl::ZeroDuration();
         turn >= at_least) {
       return absl::StrCat("nothing has been decided for ",
                           absl::FormatDuration(absl::Trunc(turn, absl::Seconds(1))),
                           disk.empty() ? "" : ": ", disk);
     }
     if (!disk.empty()) return absl::StrCat("the coordinator's disk: ", disk);
-    return audit_ && audit_->standing() >= at_least ? std::string(audit_->Health().message()) : "";
+    return audit_ && audit_->stalled_for() >= at_least ? std::string(audit_->Health().message())
+                                                       : "";
   }
 
  private:
@@ -246,7 +247,7 @@ class CoordinatorServer::Impl {
     const auto stopped = [&stop] { return stop.stop_requested(); };
     absl::MutexLock lock(&mutex);
     while (!mutex.AwaitWithTimeout(absl::Condition(&stopped), kWatchEach)) {
-      if (owner_->standing() < slow_) continue;
+      if (owner_->stalled_for() < slow_) continue;
       owner_->RefuseWaiting(
           WithRetryDelay(absl::UnavailableError(Stands(slow_)), absl::Seconds(5)));
     }

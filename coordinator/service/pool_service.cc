@@ -283,7 +283,7 @@ v1::Pool PoolService::Describe(const PoolView& view, absl::Time now) const {
   if (const auto found = descriptions_.find(view.pool); found != descriptions_.end())
     pool = found->second.pool;
   pool.set_name(view.pool);
-  pool.set_state(static_cast<v1::PoolState>(view.standing));
+  pool.set_state(static_cast<v1::PoolState>(view.state));
   pool.set_ranks(view.ranks);
   for (const NodeView& node : view.nodes) {
     v1::Node* message = pool.add_nodes();

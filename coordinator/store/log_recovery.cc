@@ -238,7 +238,7 @@ class LogScanner {
     uint64_t durable_upto = std::max(options_.durable_upto, rest.durable_upto);
     result_.start.last_bytes = offset;
     if (rest.used) result_.torn_bytes += last.size - offset;
-    LH_ASSIGN_OR_RETURN(const uint64_t claimed, SetAside(index + 1));
+    LH_ASSIGN_OR_RETURN(const uint64_t claimed, MoveAside(index + 1));
     durable_upto = std::max(durable_upto, claimed);
     if (durable_upto <= next_sequence_) return absl::OkStatus();
     if (!rest.used && index + 1 < files_.size()) {
@@ -249,7 +249,7 @@ class LogScanner {
 
   // Handles the files from `index` on, which have no frame that counts: one may be the spare file,
   // others are left over. Returns up to where their frames claim that the log was durable.
-  absl::StatusOr<uint64_t> SetAside(size_t index) {
+  absl::StatusOr<uint64_t> MoveAside(size_t index) {
     uint64_t durable_upto = 0;
     result_.start.next_file = files_[index - 1].number + 1;
     for (size_t i = files_.size(); i-- > index;) {

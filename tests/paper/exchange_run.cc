@@ -136,7 +136,7 @@ class Pool {
                                   .coordinator = coordinator,
                                   .join = join,
                                   .heartbeat = absl::Milliseconds(100)},
-        [this](const MembershipClient::Standing& standing) { OnStanding(standing); });
+        [this](const MembershipClient::State& state) { OnState(state); });
   }
   ~Pool() {
     // Its thread assigns thread_.
@@ -162,12 +162,12 @@ class Pool {
   bool said_merged = true;
 
  private:
-  void OnStanding(const MembershipClient::Standing& standing) {
-    if (standing.assignment.job_id().empty() || thread_.joinable()) return;
-    thread_ = std::thread([this, standing] {
-      const absl::Status status = Train(standing.incarnation, standing.assignment);
+  void OnState(const MembershipClient::State& state) {
+    if (state.assignment.job_id().empty() || thread_.joinable()) return;
+    thread_ = std::thread([this, state] {
+      const absl::Status status = Train(state.incarnation, state.assignment);
       absl::MutexLock lock(&mutex_);
-      subject_ = standing.subject();
+      subject_ = state.subject();
       status_ = status;
       ended_ = true;
     });

@@ -385,10 +385,9 @@ Lines CoordinatorScenario::Show(const Command& c) {
 Lines CoordinatorScenario::Pools(const Command&) {
   Lines lines;
   for (const coordinator::PoolView& pool : core_.pools()) {
-    static const char* const kStandings[] = {"idle",     "assigned", "participating", "lost",
-                                             "draining", "away",     "forming"};
-    std::string line =
-        absl::StrCat(pool.pool, " ", kStandings[static_cast<int>(pool.standing) - 1]);
+    static const char* const kStates[] = {"idle",     "assigned", "participating", "lost",
+                                          "draining", "away",     "forming"};
+    std::string line = absl::StrCat(pool.pool, " ", kStates[static_cast<int>(pool.state) - 1]);
     if (pool.assignment.has_value()) absl::StrAppend(&line, " job=", pool.assignment->job);
     for (const coordinator::SetAsideView& s : pool.set_aside)
       absl::StrAppend(&line, " set aside for ", s.job, " after ", s.failures, " failures");

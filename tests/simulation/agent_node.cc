@@ -64,7 +64,7 @@ void AgentNode::Start() {
                                                 : absl::StrCat(incarnations_);
                                     return record_;
                                   }},
-      [this](const MembershipNode::Standing& standing) { Assigned(standing); });
+      [this](const MembershipNode::State& state) { Assigned(state); });
   world_->Trace(name_, absl::StrCat("starts as ", membership_->incarnation()));
   membership_->Start();
   Tick();
@@ -156,13 +156,13 @@ void AgentNode::Tick() {
   if (up()) process_->After(kTick, [this] { Tick(); });
 }
 
-void AgentNode::Assigned(const MembershipNode::Standing& standing) {
-  if (standing.place.ranks > 0) place_ = standing.place;
-  Supervisor::Work work{.incarnation = standing.incarnation, .first_rank = place_.first_rank};
-  if (standing.assignment.has_value() && !standing.incarnation.empty()) {
-    work.job = standing.assignment->job;
-    work.ordinal = standing.assignment->ordinal;
-    work.stop = standing.assignment->stop;
+void AgentNode::Assigned(const MembershipNode::State& state) {
+  if (state.place.ranks > 0) place_ = state.place;
+  Supervisor::Work work{.incarnation = state.incarnation, .first_rank = place_.first_rank};
+  if (state.assignment.has_value() && !state.incarnation.empty()) {
+    work.job = state.assignment->job;
+    work.ordinal = state.assignment->ordinal;
+    work.stop = state.assignment->stop;
   }
   Perform(supervisor_->Assigned(work, world_->loop.now()));
 }

@@ -69,7 +69,7 @@ class AgentNode {
   using Supervisor = PoolSupervisor;
 
   void Tick();
-  void Assigned(const MembershipNode::Standing& standing);
+  void Assigned(const MembershipNode::State& state);
   void On(const RankGroup::Status& event);
   void On(const RankGroup::AllMerged& event);
   void On(const RankGroup::Evaluation& event);

@@ -529,9 +529,9 @@ void CoordinatorNode::JobEnded(const coordinator::LiveJob& job, const coordinato
 
 bool CoordinatorNode::CouldBeDone() const {
   for (const coordinator::PoolView& pool : life_->performer->Pools()) {
-    const bool here = pool.standing != coordinator::PoolStanding::kLost &&
-                      pool.standing != coordinator::PoolStanding::kAway &&
-                      pool.standing != coordinator::PoolStanding::kDraining;
+    const bool here = pool.state != coordinator::PoolState::kLost &&
+                      pool.state != coordinator::PoolState::kAway &&
+                      pool.state != coordinator::PoolState::kDraining;
     if (here && !world_->misconfigured.contains(pool.pool)) return true;
   }
   return false;

@@ -13,13 +13,12 @@ constexpr int64_t kControlBytes = 100;
 }  // namespace
 
 MembershipNode::MembershipNode(World* world, CoordinatorNode* coordinator,
-                               std::shared_ptr<Process> process, Options options,
-                               OnStanding on_standing)
+                               std::shared_ptr<Process> process, Options options, OnState on_state)
     : world_(world),
       coordinator_(coordinator),
       process_(std::move(process)),
       options_(std::move(options)),
-      on_standing_(std::move(on_standing)),
+      on_state_(std::move(on_state)),
       membership_(options_.join.nodes > 1, options_.new_incarnation(), options_.before) {}
 
 MembershipNode::~MembershipNode() {
@@ -180,13 +179,13 @@ absl::Duration MembershipNode::Refused(const coordinator::Refuse& refuse) {
 void MembershipNode::Apply(bool changed, const std::optional<coordinator::Assignment>& assignment,
                            const NodePlace& place) {
   place_ = place;
-  const Standing standing{membership_.of_ranks(), assignment, place};
+  const State state{membership_.of_ranks(), assignment, place};
   if (changed) {
     next_ = {.job = assignment ? assignment->job : ""};
-    if (several()) next_.running = standing.incarnation;
+    if (several()) next_.running = state.incarnation;
   }
   if (!assignment.has_value() || !assignment->stop) next_.stopped = false;
-  on_standing_(standing);
+  on_state_(state);
 }
 
 void MembershipNode::SetProgress(const Subject& of, int64_t inner_step) {

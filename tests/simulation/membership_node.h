@@ -27,7 +27,7 @@ class MembershipNode {
     std::function<std::string()> new_incarnation;
   };
   using Subject = AgentMembership::Subject;
-  struct Standing {
+  struct State {
     // The incarnation of the ranks: the agent's, or that of the group of nodes.
     std::string incarnation;
     std::optional<coordinator::Assignment> assignment;
@@ -39,11 +39,11 @@ class MembershipNode {
     }
   };
   // Called with every answer of the coordinator, also if the answer is the same as the one before.
-  using OnStanding = std::function<void(const Standing& standing)>;
+  using OnState = std::function<void(const State& state)>;
 
   // It runs in the agent's process.
   MembershipNode(World* world, CoordinatorNode* coordinator, std::shared_ptr<Process> process,
-                 Options options, OnStanding on_standing);
+                 Options options, OnState on_state);
   // Messages that were sent before may still arrive.
   ~MembershipNode();
 
@@ -101,7 +101,7 @@ class MembershipNode {
   CoordinatorNode* const coordinator_;
   const std::shared_ptr<Process> process_;
   const Options options_;
-  const OnStanding on_standing_;
+  const OnState on_state_;
   AgentMembership membership_;
   NodePlace place_;
   sim::ConnectionPtr connection_;

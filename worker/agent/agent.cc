@@ -154,7 +154,7 @@ void Agent::Join() {
                                        .tls_files = options_.tls_files,
                                        .join = MakeJoinRequest(options_, *ranks_),
                                        .heartbeat = options_.heartbeat,
-                                       .standing = [this] { return standing(); }};
+                                       .stalled_for = [this] { return stalled_for(); }};
   if (record_.has_value()) {
     membership.before = record_->before();
     membership.on_incarnation = [this](const std::string& incarnation) {
@@ -185,7 +185,7 @@ void Agent::Join() {
   }
   membership_ = std::make_unique<MembershipClient>(
       std::move(membership),
-      [this](const MembershipClient::Standing& standing) { Post(Assigned{standing}); },
+      [this](const MembershipClient::State& state) { Post(Assigned{state}); },
       [this](const absl::Status& status) { Post(Refused{status}); });
   if (options_.log_ring == nullptr) return;
   log_server_ =
@@ -215,7 +215,7 @@ std::optional<Agent::Event> Agent::Next() {
 
 void Agent::Drain() { Post(DrainAsked{}); }
 
-absl::Duration Agent::standing() const {
+absl::Duration Agent::stalled_for() const {
   absl::MutexLock lock(&mutex_);
   return std::max(SteadyTime() - turned_, absl::ZeroDuration());
 }
@@ -227,7 +227,7 @@ void Agent::Turned(absl::Time turned) {
 
 std::string Agent::Stands(absl::Duration at_least) const {
   const std::string disk = operations_->Oldest(at_least, [](absl::string_view) { return true; });
-  if (const absl::Duration turn = standing(); turn >= at_least) {
+  if (const absl::Duration turn = stalled_for(); turn >= at_least) {
     return absl::StrCat("this agent has been inactive for ",
                         absl::FormatDuration(absl::Trunc(turn, absl::Seconds(1))),
                         disk.empty() ? "" : ": ", disk);
@@ -259,14 +259,13 @@ absl::Status Agent::Run() {
 }
 
 void Agent::On(const Assigned& event) {
-  const MembershipClient::Standing& standing = event.standing;
-  metrics_.CoordinatorAnswered(SteadyTime(), standing.lease);
-  incarnation_ = standing.incarnation;
-  assignment_ = incarnation_.empty() ? v1::Assignment() : standing.assignment;
-  if (standing.node.nodes() > 1 && log_server_ != nullptr)
-    log_server_->SetNode(standing.node.node());
-  if (standing.node.ranks() > 0) place_ = standing.node;
-  Perform(supervisor_.Assigned({standing.incarnation, assignment_.job_id(), assignment_.ordinal(),
+  const MembershipClient::State& state = event.state;
+  metrics_.CoordinatorAnswered(SteadyTime(), state.lease);
+  incarnation_ = state.incarnation;
+  assignment_ = incarnation_.empty() ? v1::Assignment() : state.assignment;
+  if (state.node.nodes() > 1 && log_server_ != nullptr) log_server_->SetNode(state.node.node());
+  if (state.node.ranks() > 0) place_ = state.node;
+  Perform(supervisor_.Assigned({state.incarnation, assignment_.job_id(), assignment_.ordinal(),
                                 place_.first_rank(), assignment_.stop()},
                                SteadyTime()));
 }

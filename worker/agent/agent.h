@@ -65,7 +65,7 @@ class Agent {
   void Join();
 
   struct Assigned {
-    MembershipClient::Standing standing;
+    MembershipClient::State state;
   };
   struct Reported {
     uint64_t group;
@@ -94,7 +94,7 @@ class Agent {
 
   void Post(Event event) ABSL_LOCKS_EXCLUDED(mutex_);
   // How long Run has not turned. Zero before and after it.
-  absl::Duration standing() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Duration stalled_for() const ABSL_LOCKS_EXCLUDED(mutex_);
   // `turned`: InfiniteFuture, Run has ended.
   void Turned(absl::Time turned) ABSL_LOCKS_EXCLUDED(mutex_);
   // Empty: it is time for a tick.

@@ -53,9 +53,9 @@ std::string WordsOf(const absl::Status& failure) {
 
 }  // namespace
 
-MembershipClient::MembershipClient(Options options, OnStanding on_standing, OnRefused on_refused)
+MembershipClient::MembershipClient(Options options, OnState on_state, OnRefused on_refused)
     : options_(std::move(options)),
-      on_standing_(std::move(on_standing)),
+      on_state_(std::move(on_state)),
       on_refused_(std::move(on_refused)),
       channel_(MakeChannel({.address = options_.coordinator,
                             .tls = options_.tls,
@@ -399,7 +399,7 @@ void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePla
   const bool idle = assignment.job_id().empty() && options_.join.nodes() <= 1;
   idle_since_ = idle ? std::optional(idle_since_.value_or(SteadyTime())) : std::nullopt;
   TellMissing(node);
-  Standing standing = {"", assignment, node, lease_};
+  State state = {"", assignment, node, lease_};
   {
     absl::MutexLock lock(&mutex_);
     if (change(membership_)) {
@@ -408,20 +408,20 @@ void MembershipClient::Apply(const v1::Assignment& assignment, const v1::NodePla
       if (options_.join.nodes() > 1) next_.set_running(membership_.of_ranks());
     }
     if (!assignment.stop()) next_.clear_stopped();
-    standing.incarnation = membership_.of_ranks();
+    state.incarnation = membership_.of_ranks();
   }
-  on_standing_(standing);
+  on_state_(state);
 }
 
 bool MembershipClient::Stands() {
-  if (!options_.standing) return false;
-  const absl::Duration standing = options_.standing();
-  const bool stands = standing >= std::max(lease_, kStandsAtLeast);
+  if (!options_.stalled_for) return false;
+  const absl::Duration stalled = options_.stalled_for();
+  const bool stands = stalled >= std::max(lease_, kStandsAtLeast);
   if (std::exchange(stands_, stands) == stands) return stands;
   if (stands) {
     options_.log.Error(absl::StrCat(
         "this agent has been inactive for ",
-        absl::FormatDuration(absl::Trunc(standing, absl::Seconds(1))),
+        absl::FormatDuration(absl::Trunc(stalled, absl::Seconds(1))),
         ": it does not renew its lease until it resumes, so that other pools do not wait for it"));
   } else {
     options_.log.Warning("this agent resumes and renews its lease");

@@ -63,12 +63,12 @@ class MembershipClient {
     // How long the agent has stood still. While that is at least the lease, and kStandsAtLeast, the
     // lease is not renewed: else the job's other pools would wait for an agent that does nothing.
     // Null: it never does.
-    std::function<absl::Duration()> standing;
+    std::function<absl::Duration()> stalled_for;
     // The time between two log lines about a name that is taken.
     absl::Duration complaints = absl::Seconds(10);
   };
   using Subject = AgentMembership::Subject;
-  struct Standing {
+  struct State {
     // The incarnation under which ranks work: the agent's, or that of the group of nodes.
     std::string incarnation;
     // If job_id is empty there is nothing to do.
@@ -81,13 +81,13 @@ class MembershipClient {
     Subject subject() const { return {incarnation, assignment.job_id(), assignment.ordinal()}; }
   };
   // Called on the client's thread with every answer of the coordinator, even if nothing changed.
-  using OnStanding = std::function<void(const Standing& standing)>;
+  using OnState = std::function<void(const State& state)>;
   // Called on the client's thread, once, as the last call. The coordinator refused this pool for
   // good (INVALID_ARGUMENT, UNAUTHENTICATED, PERMISSION_DENIED), or the server is not a coordinator
   // (UNIMPLEMENTED), or only one of the two speaks TLS (FAILED_PRECONDITION).
   using OnRefused = std::function<void(const absl::Status& status)>;
 
-  MembershipClient(Options options, OnStanding on_standing, OnRefused on_refused = nullptr);
+  MembershipClient(Options options, OnState on_state, OnRefused on_refused = nullptr);
   // Gives the lease back (waits at most 2 s for it) and joins the thread.
   ~MembershipClient();
 
@@ -177,7 +177,7 @@ class MembershipClient {
   bool Stands();
 
   const Options options_;
-  const OnStanding on_standing_;
+  const OnState on_state_;
   const OnRefused on_refused_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::PoolService::Stub> stub_;

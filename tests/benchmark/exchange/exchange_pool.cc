@@ -131,12 +131,11 @@ int Main(const std::string& coordinator, const std::string& pool) {
   join.set_ranks(1);
   for (const std::string& capability : CapabilitiesOn(v1::CPU)) join.add_capabilities(capability);
   const MembershipClient membership({.log = log, .coordinator = coordinator, .join = join},
-                                    [&](const MembershipClient::Standing& standing) {
+                                    [&](const MembershipClient::State& state) {
                                       absl::MutexLock lock(&mutex);
-                                      if (assignment || standing.assignment.job_id().empty())
-                                        return;
-                                      incarnation = standing.incarnation;
-                                      assignment = standing.assignment;
+                                      if (assignment || state.assignment.job_id().empty()) return;
+                                      incarnation = state.incarnation;
+                                      assignment = state.assignment;
                                     });
   {
     absl::MutexLock lock(&mutex);

@@ -93,11 +93,11 @@ TEST_F(LineQueueTest, ALongLineIsWrittenIfNoneWaits) {
 TEST_F(LineQueueTest, ASinkThatStandsStillHoldsUpNobodyAndIsToldHowManyLinesItLacks) {
   const int64_t dropped = Overflow();
   EXPECT_GT(dropped, 900);
-  EXPECT_GT(queue_.standing(), absl::ZeroDuration());
+  EXPECT_GT(queue_.stalled_for(), absl::ZeroDuration());
   EXPECT_FALSE(queue_.Flush(absl::ZeroDuration()));
   sink_->Set(true);
   EXPECT_TRUE(queue_.Flush(kLong));
-  EXPECT_EQ(queue_.standing(), absl::ZeroDuration());
+  EXPECT_EQ(queue_.stalled_for(), absl::ZeroDuration());
   // No further line is needed to tell it.
   std::vector<std::string> lines = sink_->lines();
   EXPECT_EQ(lines.front(), "first");
@@ -150,7 +150,7 @@ TEST_F(LineQueueTest, WhoWantsALineWrittenWaitsForASinkThatStandsStillOnce) {
   sink_->Set(false);
   queue_.AddAndWait("slow", absl::Milliseconds(1));
   sink_->AwaitWrite(1);
-  while (queue_.standing() < absl::Milliseconds(2)) absl::SleepFor(absl::Milliseconds(1));
+  while (queue_.stalled_for() < absl::Milliseconds(2)) absl::SleepFor(absl::Milliseconds(1));
   // It would wait for half a minute otherwise, and fail the test by its time.
   for (int i = 0; i < 10000; ++i) queue_.AddAndWait("more", absl::Milliseconds(2));
   sink_->Set(true);

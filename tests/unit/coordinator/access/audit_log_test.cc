@@ -171,12 +171,12 @@ TEST(AuditLogTest, ADiskThatHangsHoldsUpNoCall) {
     if ((*log)->dropped() > 0) break;
   }
   EXPECT_GT((*log)->dropped(), 0);
-  EXPECT_GT((*log)->standing(), absl::ZeroDuration());
+  EXPECT_GT((*log)->stalled_for(), absl::ZeroDuration());
   // Its thread ends.
   const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
   ASSERT_GE(reader, 0);
   char buffer[65536];
-  while ((*log)->standing() > absl::ZeroDuration()) (void)!read(reader, buffer, sizeof(buffer));
+  while ((*log)->stalled_for() > absl::ZeroDuration()) (void)!read(reader, buffer, sizeof(buffer));
   close(reader);
 }
 

@@ -373,10 +373,10 @@ TEST_F(CoordinatorTest, TheOnlyPoolOfAJobDrainsAndTheJobWaitsForTheNext) {
   Heartbeat draining{"a", "1", "j", 2};
   draining.draining = true;
   EXPECT_TRUE(Do(draining).works.empty()) << "round 1 is pushed at step 3";
-  EXPECT_EQ(core_.pools()[0].standing, PoolStanding::kDraining);
+  EXPECT_EQ(core_.pools()[0].state, PoolState::kDraining);
   EXPECT_EQ(View().participants[0].last_step, 2);
   EXPECT_TRUE(Do(LeavePool{"a", "1", absl::Minutes(1)}).works.empty());
-  EXPECT_EQ(core_.pools()[0].standing, PoolStanding::kAway);
+  EXPECT_EQ(core_.pools()[0].state, PoolState::kAway);
   EXPECT_EQ(Answered<GrantLease>(JoinPool{"a", "2", 1}).assignment->ordinal, 0);
   EXPECT_EQ(Answered<AdmitRank>(RankReady{"j", "a", "2", 0}).start_step, 2);
   EXPECT_EQ(View().fragments[0].version, 0);
@@ -388,9 +388,9 @@ TEST_F(CoordinatorTest, ShowsPoolsWithTheirPlaceAndProgress) {
   Do(Heartbeat{"a", "1", "j", 5});
   const auto pools = core_.pools();
   ASSERT_EQ(pools.size(), 2u);
-  EXPECT_EQ(pools[0].standing, PoolStanding::kParticipating);
+  EXPECT_EQ(pools[0].state, PoolState::kParticipating);
   EXPECT_EQ(pools[0].assignment->job, "j");
-  EXPECT_EQ(pools[1].standing, PoolStanding::kAssigned);
+  EXPECT_EQ(pools[1].state, PoolState::kAssigned);
   EXPECT_EQ(pools[1].assignment->ordinal, 1);
   EXPECT_EQ(pools[1].ranks, 3);
   EXPECT_EQ(View().participants[0].inner_step, 5);
@@ -420,13 +420,13 @@ TEST_F(CoordinatorTest, ShowsPoolsInPagesAndCountsThem) {
   EXPECT_EQ(names("bb", 100), (Names{"c", "d"}));
   EXPECT_EQ(names("d", 100), Names{});
   const PoolCounts counts = core_.CountPools();
-  std::map<PoolStanding, int> shown;
+  std::map<PoolState, int> shown;
   int live = 0;
   for (const PoolView& view : core_.pools()) {
-    ++shown[view.standing];
+    ++shown[view.state];
     live += view.lease_end > now_;
   }
-  EXPECT_EQ(counts.by_standing, shown);
+  EXPECT_EQ(counts.by_state, shown);
   EXPECT_EQ(counts.live, live);
 }
 

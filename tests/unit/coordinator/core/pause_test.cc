@@ -19,7 +19,7 @@ TEST_F(PauseTest, APoolThatDoesNotStopIsReleasedAfterAWhile) {
   Do(JoinPool{"a", "1", 2, false, {"assignment:stop"}});
   EXPECT_EQ(One<StorePause>(Do(PauseJob{"j", "ann", "night"}).records).by, "ann");
   EXPECT_TRUE(Answered<GrantLease>(Heartbeat{"a", "1", "j", 2}).assignment->stop);
-  EXPECT_EQ(core_.pools()[0].standing, PoolStanding::kDraining);
+  EXPECT_EQ(core_.pools()[0].state, PoolState::kDraining);
   EXPECT_EQ(View().waiting->until, absl::UnixEpoch() + absl::Minutes(10));
   int seconds = 0;
   for (; View().state == JobState::kPausing && seconds < 1000; seconds += 5) {
@@ -29,7 +29,7 @@ TEST_F(PauseTest, APoolThatDoesNotStopIsReleasedAfterAWhile) {
   EXPECT_EQ(seconds, 605);
   EXPECT_EQ(View().state, JobState::kPaused);
   EXPECT_FALSE(View().waiting.has_value());
-  EXPECT_EQ(core_.pools()[0].standing, PoolStanding::kIdle);
+  EXPECT_EQ(core_.pools()[0].state, PoolState::kIdle);
 }
 
 TEST_F(PauseTest, APoolOfSeveralNodesHasStoppedWhenAllItsNodesHave) {
@@ -53,7 +53,7 @@ TEST_F(PauseTest, APoolOfSeveralNodesHasStoppedWhenAllItsNodesHave) {
     Do(stopped);
   }
   EXPECT_EQ(View().state, JobState::kPaused);
-  EXPECT_EQ(core_.pools()[0].standing, PoolStanding::kIdle);
+  EXPECT_EQ(core_.pools()[0].state, PoolState::kIdle);
 }
 
 TEST_F(PauseTest, ARoundThatWaitsForTheDiskIsCommittedBeforeTheJobIsPaused) {

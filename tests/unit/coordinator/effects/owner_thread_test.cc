@@ -92,7 +92,7 @@ TEST(OwnerThreadTest, WhatOnlyReadsWaitsForOtherTasks) {
 TEST(OwnerThreadTest, WhoWatchesItSeesThatATaskDoesNotReturnAndRefusesThoseThatWait) {
   ManualClock clock;
   OwnerThread owner({.tick_period = kLong}, &clock, [] {});
-  EXPECT_EQ(owner.standing(), absl::ZeroDuration());
+  EXPECT_EQ(owner.stalled_for(), absl::ZeroDuration());
   absl::Notification running, go;
   ASSERT_TRUE(owner.Post(
       [&] {
@@ -101,7 +101,7 @@ TEST(OwnerThreadTest, WhoWatchesItSeesThatATaskDoesNotReturnAndRefusesThoseThatW
       },
       [](const absl::Status&) { ADD_FAILURE() << "it has begun"; }));
   running.WaitForNotification();
-  while (owner.standing() == absl::ZeroDuration()) absl::SleepFor(absl::Milliseconds(1));
+  while (owner.stalled_for() == absl::ZeroDuration()) absl::SleepFor(absl::Milliseconds(1));
   std::string order;
   const auto refused = [&](const char* who) {
     return [&order, who](const absl::Status& status) {
@@ -119,7 +119,7 @@ TEST(OwnerThreadTest, WhoWatchesItSeesThatATaskDoesNotReturnAndRefusesThoseThatW
   go.Notify();
   owner.Stop();
   EXPECT_EQ(order, "call read kept fact ");
-  EXPECT_EQ(owner.standing(), absl::ZeroDuration());
+  EXPECT_EQ(owner.stalled_for(), absl::ZeroDuration());
 }
 
 TEST(OwnerThreadTest, TicksWhileNothingElseHappensAndTheClockStandsStill) {

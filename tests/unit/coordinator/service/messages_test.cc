@@ -21,14 +21,14 @@ TEST(MessagesTest, NumbersAreThoseOfTheContract) {
         JobState::kCompleted, JobState::kFailed, JobState::kCancelled, JobState::kQuarantined}) {
     EXPECT_EQ(v1::JobState_Name(static_cast<v1::JobState>(state)), JobStateName(state));
   }
-  EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kIdle), v1::IDLE);
-  EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kAssigned), v1::ASSIGNED);
-  EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kParticipating), v1::PARTICIPATING);
-  EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kAway), v1::AWAY);
-  EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kLost), v1::LOST);
-  EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kDraining), v1::DRAINING);
-  EXPECT_EQ(static_cast<v1::PoolState>(PoolStanding::kForming), v1::FORMING);
-  EXPECT_FALSE(v1::PoolState_IsValid(static_cast<int>(PoolStanding::kForming) + 1));
+  EXPECT_EQ(static_cast<v1::PoolState>(PoolState::kIdle), v1::IDLE);
+  EXPECT_EQ(static_cast<v1::PoolState>(PoolState::kAssigned), v1::ASSIGNED);
+  EXPECT_EQ(static_cast<v1::PoolState>(PoolState::kParticipating), v1::PARTICIPATING);
+  EXPECT_EQ(static_cast<v1::PoolState>(PoolState::kAway), v1::AWAY);
+  EXPECT_EQ(static_cast<v1::PoolState>(PoolState::kLost), v1::LOST);
+  EXPECT_EQ(static_cast<v1::PoolState>(PoolState::kDraining), v1::DRAINING);
+  EXPECT_EQ(static_cast<v1::PoolState>(PoolState::kForming), v1::FORMING);
+  EXPECT_FALSE(v1::PoolState_IsValid(static_cast<int>(PoolState::kForming) + 1));
   EXPECT_EQ(static_cast<v1::Codec>(CodecKind::kFp32), v1::FP32);
   EXPECT_EQ(static_cast<v1::Codec>(CodecKind::kE3m0), v1::E3M0);
   EXPECT_EQ(static_cast<v1::Codec>(CodecKind::kTopk2), v1::TOPK2);

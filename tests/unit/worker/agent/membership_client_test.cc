@@ -49,17 +49,17 @@ class MembershipClientTest : public testing::Test {
                                         absl::MutexLock lock(&mutex_);
                                         kept_ended_ = jobs;
                                       },
-                                  .standing =
+                                  .stalled_for =
                                       [this] {
                                         absl::MutexLock lock(&mutex_);
                                         return standing_;
                                       },
                                   .complaints = absl::Milliseconds(100)},
-        [this](const MembershipClient::Standing& standing) {
+        [this](const MembershipClient::State& state) {
           absl::MutexLock lock(&mutex_);
-          told_.emplace_back(standing.incarnation, standing.assignment.job_id());
-          specs_.push_back(standing.assignment.spec().name());
-          subject_ = standing.subject();
+          told_.emplace_back(state.incarnation, state.assignment.job_id());
+          specs_.push_back(state.assignment.spec().name());
+          subject_ = state.subject();
         },
         [this](const absl::Status& status) {
           refused_ = status;
