@@ -12,8 +12,6 @@ namespace {
 // Periods that are simulated before those that are measured, and those. Where a link is almost fast
 // enough, the queue before it grows for many periods until no overlap hides it.
 constexpr int64_t kWarmUpPeriods = 64, kMeasuredPeriods = 8;
-// An fp32 element.
-constexpr double kExactBytes = 4;
 
 struct Event {
   int64_t step = 0;
@@ -37,6 +35,7 @@ class Simulation {
     uplink_free_.resize(count_);
     downlink_free_.resize(count_);
     shares_.resize(count_);
+    before_.resize(count_);
     skipped_.resize(count_);
   }
 
@@ -73,8 +72,13 @@ class Simulation {
     forecast.period_seconds = per_step * static_cast<double>(period);
     forecast.seconds = *std::max_element(now_.begin(), now_.end()) +
                        per_step * static_cast<double>(setting_.steps - end);
-    if (setting_.final_round) forecast.seconds += FinalRound();
-    forecast.pools = shares_;
+    const double rest =
+        measured_steps > 0 ? static_cast<double>(setting_.steps - end) / measured_steps : 0;
+    for (size_t i = 0; i < count_; ++i) {
+      TimeShares& whole = forecast.pools.emplace_back(before_[i]);
+      Add(shares_[i], 1 + rest, whole);
+    }
+    if (setting_.final_round) FinalRound(forecast);
     for (size_t i = 0; i < count_; ++i)
       forecast.left_out.push_back(measured_steps > 0 ? skipped_[i] / measured_steps : 0);
     return forecast;
@@ -101,7 +105,7 @@ class Simulation {
 
   void StartMeasuring() {
     begun_ = *std::max_element(now_.begin(), now_.end());
-    shares_.assign(count_, {});
+    before_ = std::exchange(shares_, std::vector<TimeShares>(count_));
     skipped_.assign(count_, 0);
   }
 
@@ -211,20 +215,43 @@ class Simulation {
     now_[pool] = ready;
   }
 
-  // All fragments, exact, one after another in both directions.
-  double FinalRound() const {
-    double bytes = 0, elements = 0;
-    for (const ExchangedFragment& fragment : setting_.fragments)
+  static void Add(const TimeShares& shares, double times, TimeShares& sum) {
+    sum.compute += times * shares.compute;
+    sum.copying += times * shares.copying;
+    sum.uplink += times * shares.uplink;
+    sum.others += times * shares.others;
+    sum.coordinator += times * shares.coordinator;
+    sum.downlink += times * shares.downlink;
+  }
+
+  // All fragments, one after another in both directions.
+  void FinalRound(ExchangeForecast& forecast) const {
+    double up_bytes = 0, down_bytes = 0, elements = 0;
+    for (const ExchangedFragment& fragment : setting_.fragments) {
       elements += static_cast<double>(fragment.elements);
-    bytes = kExactBytes * elements;
-    double slowest = 0;
-    for (size_t i = 0; i < count_; ++i) {
-      slowest =
-          std::max(slowest, bytes / UpRate(i) + bytes / DownRate(i) +
-                                2 * pools_[i].link.round_trip + 2 * elements / pools_[i].copy);
+      up_bytes += fragment.up_bytes;
+      down_bytes += fragment.down_bytes;
     }
-    return slowest + elements * static_cast<double>(count_) / setting_.apply +
-           setting_.apply_seconds * static_cast<double>(setting_.fragments.size());
+    const double applying = elements * static_cast<double>(count_) / setting_.apply +
+                            setting_.apply_seconds * static_cast<double>(setting_.fragments.size());
+    double slowest_up = 0, slowest = 0;
+    for (size_t i = 0; i < count_; ++i) {
+      const double up = up_bytes / UpRate(i) + pools_[i].link.round_trip / 2;
+      slowest_up = std::max(slowest_up, up);
+    }
+    for (size_t i = 0; i < count_; ++i) {
+      TimeShares& shares = forecast.pools[i];
+      const double up = up_bytes / UpRate(i) + pools_[i].link.round_trip / 2;
+      const double down = down_bytes / DownRate(i) + 1.5 * pools_[i].link.round_trip;
+      const double copying = 2 * elements / pools_[i].copy;
+      shares.uplink += up;
+      shares.others += slowest_up - up;
+      shares.coordinator += applying;
+      shares.downlink += down;
+      shares.copying += copying;
+      slowest = std::max(slowest, slowest_up + applying + down + copying);
+    }
+    forecast.seconds += slowest;
   }
 
   const ExchangeSetting& setting_;
@@ -234,7 +261,8 @@ class Simulation {
   double begun_ = 0, coordinator_free_ = 0;
   // By pool.
   std::vector<double> now_, uplink_free_, downlink_free_, skipped_;
-  std::vector<TimeShares> shares_;
+  // Before the measured part, and in it.
+  std::vector<TimeShares> before_, shares_;
   // By fragment and round, under way.
   std::map<std::pair<int, int64_t>, std::vector<Round>> rounds_;
 };

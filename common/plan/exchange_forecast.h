@@ -40,7 +40,7 @@ struct ExchangedFragment {
 struct ExchangeSetting {
   std::vector<ExchangedFragment> fragments;
   int64_t steps = 0;
-  // One more round of each fragment after the last step, uncoded, for which all pools wait.
+  // One more round of each fragment after the last step, for which all pools wait.
   bool final_round = true;
   // 0: a round waits for all pools. Otherwise it is called when so many have contributed, and the
   // others end the step that they are in and contribute what they have.
@@ -51,7 +51,7 @@ struct ExchangeSetting {
   double apply = 0, apply_seconds = 0;
 };
 
-// What a pool does with its time, in the part of the job that was simulated after the first period.
+// What a pool does with its time.
 struct TimeShares {
   double compute = 0;
   // Copies and merges on the training thread.
@@ -67,7 +67,7 @@ struct TimeShares {
 };
 
 struct ExchangeForecast {
-  // By pool.
+  // By pool: of the whole job, with its first rounds and the final one.
   std::vector<TimeShares> pools;
   // By pool: the share of its inner steps that it leaves out (quorum).
   std::vector<double> left_out;

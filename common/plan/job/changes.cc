@@ -186,6 +186,12 @@ std::vector<v1::PlannedChange> ChangesFor(const ResolvedJob& job, const v1::Site
         },
         "a quorum of 1; slower pools leave steps out, and results depend on timing");
   }
+  if (sync.final_round()) {
+    search.Value(
+        "sync.final_round", "true", "false",
+        [](v1::JobSpec& changed) { changed.mutable_sync()->set_final_round(false); },
+        "the exchange at the end; without it the last steps of each pool are lost");
+  }
   search.Link();
   return search.Take();
 }

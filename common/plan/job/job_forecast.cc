@@ -28,7 +28,10 @@ constexpr double kHour = 3600;
 // messages.
 constexpr double kAppliedPerSecond = 5e8, kRoundSeconds = 0.003;
 
-double BytesPerSecond(double mbps) { return mbps * 1e6 / 8; }
+// Of what a link carries: the rest are headers of Ethernet, IP, TCP and HTTP/2.
+constexpr double kPayload = 0.95;
+
+double BytesPerSecond(double mbps) { return kPayload * mbps * 1e6 / 8; }
 
 std::unique_ptr<Codec> CodecOf(const v1::CodecSpec& spec) {
   absl::StatusOr<std::unique_ptr<Codec>> codec = MakeCodec(CodecOptionsOf(spec));

@@ -68,10 +68,10 @@ TEST(ExchangeForecastTest, CountsRoundTripsAndTheHub) {
 
 TEST(ExchangeForecastTest, FasterPoolsWaitForSlowerOnesInLockstep) {
   const ExchangeForecast forecast =
-      ForecastExchange(SettingOf({.tau = 4}), {Pool(1, 1e9), Pool(2, 1e9)});
-  EXPECT_NEAR(forecast.pools[0].utilization(), 0.5, 1e-6);
-  EXPECT_NEAR(forecast.pools[0].others, forecast.pools[0].wait(), 1e-3);
-  EXPECT_NEAR(forecast.pools[1].utilization(), 1, 1e-6);
+      ForecastExchange(SettingOf({.tau = 4, .steps = 100000}), {Pool(1, 1e9), Pool(2, 1e9)});
+  EXPECT_NEAR(forecast.pools[0].utilization(), 0.5, 1e-4);
+  EXPECT_NEAR(forecast.pools[0].others, forecast.pools[0].wait(), 0.1);
+  EXPECT_NEAR(forecast.pools[1].utilization(), 1, 1e-4);
 }
 
 TEST(ExchangeForecastTest, AQuorumLetsTheSlowerPoolLeaveStepsOut) {
@@ -86,7 +86,7 @@ TEST(ExchangeForecastTest, AQuorumLetsTheSlowerPoolLeaveStepsOut) {
 TEST(ExchangeForecastTest, MoreBandwidthIsNeverWorseAndTheSteadyStateFitsTheLink) {
   for (const int64_t tau : {0, 2, 9}) {
     for (const int fragments : {1, 3, 8}) {
-      const Case c{.fragments = fragments, .tau = tau};
+      const Case c{.fragments = fragments, .tau = tau, .steps = 100000};
       double before = 0;
       for (double rate = 1; rate < 1e6; rate *= 1.3) {
         const double utilization =
@@ -105,8 +105,8 @@ TEST(ExchangeForecastTest, AJobShorterThanAPeriodComputesAllItsSteps) {
   ExchangeSetting setting = SettingOf({.h = 100, .steps = 7});
   EXPECT_NEAR(ForecastExchange(setting, {Pool(2, 100)}).seconds, 14, 1e-9);
   setting.final_round = true;
-  // 4,000 bytes each way.
-  EXPECT_NEAR(ForecastExchange(setting, {Pool(2, 100)}).seconds, 14 + 80, 1e-9);
+  // 500 bytes each way.
+  EXPECT_NEAR(ForecastExchange(setting, {Pool(2, 100)}).seconds, 14 + 10, 1e-9);
 }
 
 TEST(ExchangeForecastTest, CopiesAndTheCoordinatorTakeTheirTime) {

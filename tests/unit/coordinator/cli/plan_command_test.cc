@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 
 constexpr char kJob[] =
     "{name: planned, model: {transformer: {layers: 4, dim: 256, heads: 4, ff_dim: 768, context: "
-    "256}}, data: {text: {path: corpus}}, train: {steps: 1000, batch: 8}, sync: {h: 20}}";
+    "256}}, data: {text: {path: corpus}}, train: {steps: 50000, batch: 8}, sync: {h: 20}}";
 constexpr char kSites[] =
     "pools: [{name: home, copies: 2, tokens_per_second: 5000, host_gib: 16, link: {up_mbps: 4}, "
     "price_per_hour: 0.5}]";

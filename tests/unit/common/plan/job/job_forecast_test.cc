@@ -21,7 +21,7 @@ using ::testing::Property;
 
 constexpr char kJob[] =
     "{name: job, model: {transformer: {layers: 8, dim: 1024, heads: 16, ff_dim: 2816, context: "
-    "1024, vocab: 32000}}, data: {text: {path: corpus}}, train: {steps: 5000, batch: 16, device: "
+    "1024, vocab: 32000}}, data: {text: {path: corpus}}, train: {steps: 50000, batch: 16, device: "
     "cuda}, sync: {h: 50, tau: 2}, pools: {min: 2}}";
 constexpr char kSites[] =
     "pools: [{name: a, tokens_per_second: 20000, link: {up_mbps: 20}, machine: h100, ranks: 2}, "
