@@ -67,7 +67,17 @@ Violations CheckHfFolder(const std::string& folder, const std::string& field,
            "omit those fields of model.transformer: the folder defines them"}};
 }
 
-// Which tokenizer the folder has: each pool compares it with its own.
+// Each pool compares the digest with that of its own folder. `field`: where the spec has it.
+Violations TakeDigest(const std::string& field, const std::string& what, const std::string& digest,
+                      std::string& known) {
+  if (!known.empty() && known != digest) {
+    return {{field, absl::StrCat("the ", what, " is another one: ", digest),
+             "omit it: `longhaul submit` fills it in"}};
+  }
+  known = digest;
+  return {};
+}
+
 Violations TakeTokenizerDigest(const std::string& folder, v1::JobSpec& spec) {
   const std::vector<std::string> fields = SourcesWithTokenizer(spec.data(), kModelTokenizer);
   if (fields.empty()) return {};
@@ -78,17 +88,10 @@ Violations TakeTokenizerDigest(const std::string& folder, v1::JobSpec& spec) {
          "text, JSONL and chat are read by the model's tokenizer: add it to the folder, or name "
          "another one here, or for text 'bytes', if the model's tokens are bytes"}};
   }
-  std::string& known = *spec.mutable_data()->mutable_model_tokenizer();
-  if (!known.empty() && known != *digest) {
-    return {{"data.model_tokenizer",
-             absl::StrCat("the tokenizer in ", folder, " is another one: ", *digest),
-             "omit it: `longhaul submit` fills it in"}};
-  }
-  known = *digest;
-  return {};
+  return TakeDigest("data.model_tokenizer", absl::StrCat("tokenizer in ", folder), *digest,
+                    *spec.mutable_data()->mutable_model_tokenizer());
 }
 
-// Which chat template the folder has: each pool compares it with its own.
 Violations TakeChatTemplateDigest(const std::string& folder, v1::JobSpec& spec) {
   for (const DataSource& of : AllDataSources(spec.data())) {
     if (!ReadsModelTemplate(of.source)) continue;
@@ -98,14 +101,8 @@ Violations TakeChatTemplateDigest(const std::string& folder, v1::JobSpec& spec) 
                absl::StrCat("name a chat template that each site has (", of.field,
                             ".chat_template), or train on text (data.jsonl)")}};
     }
-    std::string& known = *spec.mutable_data()->mutable_model_chat_template();
-    if (!known.empty() && known != *digest) {
-      return {{"data.model_chat_template",
-               absl::StrCat("the chat template in ", folder, " is another one: ", *digest),
-               "omit it: `longhaul submit` fills it in"}};
-    }
-    known = *digest;
-    return {};
+    return TakeDigest("data.model_chat_template", absl::StrCat("chat template in ", folder),
+                      *digest, *spec.mutable_data()->mutable_model_chat_template());
   }
   return {};
 }

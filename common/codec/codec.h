@@ -172,6 +172,9 @@ class Codec {
   const ExponentRange exponents_;
 };
 
+// The kind that codes an element in so many bits, with a scale for each block: 4, 6 or 8.
+CodecKind IntegerCodec(int bits);
+
 // INVALID_ARGUMENT: the number is not a kind, or the kind does not have an option.
 absl::StatusOr<std::unique_ptr<Codec>> MakeCodec(const CodecOptions& options);
 

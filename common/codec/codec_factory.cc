@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "absl/strings/str_format.h"
+#include "common/base/check.h"
 #include "common/codec/codec.h"
 #include "common/codec/dense_codec.h"
 #include "common/codec/dense_format.h"
@@ -33,6 +34,11 @@ absl::Status CheckOptions(const CodecOptions& options) {
 }
 
 }  // namespace
+
+CodecKind IntegerCodec(int bits) {
+  LH_CHECK(bits == 4 || bits == 6 || bits == 8, "no integer codec has so many bits");
+  return bits == 8 ? CodecKind::kInt8 : bits == 6 ? CodecKind::kInt6 : CodecKind::kInt4;
+}
 
 absl::StatusOr<std::unique_ptr<Codec>> MakeCodec(const CodecOptions& options) {
   if (absl::Status status = CheckOptions(options); !status.ok()) return status;

@@ -242,19 +242,15 @@ bool EachPoolHasData(const v1::JobSpec& spec) {
 
 // What sources with the model's tokenizer need.
 void ValidateModelTokenizer(const v1::JobSpec& spec, ViolationList& violations) {
-  const std::string& digest = spec.data().model_tokenizer();
-  const std::vector<std::string> fields = SourcesWithTokenizer(spec.data(), kModelTokenizer);
-  if (!digest.empty() && !IsSha256Hex(digest)) {
-    violations.Invalid("data.model_tokenizer",
-                       "expected a SHA-256 in 64 lower-case hexadecimal digits",
+  const v1::DataSpec& data = spec.data();
+  for (const auto& [field, digest] :
+       {std::pair{"data.model_tokenizer", &data.model_tokenizer()},
+        std::pair{"data.model_chat_template", &data.model_chat_template()}}) {
+    if (digest->empty() || IsSha256Hex(*digest)) continue;
+    violations.Invalid(field, "expected a SHA-256 in 64 lower-case hexadecimal digits",
                        "omit it: `longhaul submit` fills it in");
   }
-  if (const std::string& found = spec.data().model_chat_template();
-      !found.empty() && !IsSha256Hex(found)) {
-    violations.Invalid("data.model_chat_template",
-                       "expected a SHA-256 in 64 lower-case hexadecimal digits",
-                       "omit it: `longhaul submit` fills it in");
-  }
+  const std::vector<std::string> fields = SourcesWithTokenizer(data, kModelTokenizer);
   if (fields.empty() || spec.model().has_hf() || HasKeptTokenizer(spec)) return;
   violations.Invalid(fields.front(),
                      "found 'model', but the job has neither model.hf nor a model to start from "

@@ -71,6 +71,13 @@ std::vector<size_t> Share(const std::vector<Atom>& atoms, std::vector<double>& l
 
 }  // namespace
 
+int64_t VectorElements(const UnitLayout& unit) {
+  int64_t elements = 0;
+  for (const TensorLayout& tensor : unit.tensors)
+    elements += tensor.shape.size() < 2 ? tensor.elements : 0;
+  return elements;
+}
+
 bool IsHiddenMatrix(const UnitLayout& unit, const TensorLayout& tensor) {
   return unit.kind == UnitKind::kBlock && tensor.shape.size() == 2;
 }

@@ -20,6 +20,9 @@ enum class CutRule {
 // matrices inside a block of the decoder, and not for embeddings and output projections.
 bool IsHiddenMatrix(const UnitLayout& unit, const TensorLayout& tensor);
 
+// In tensors of one dimension, which are always sent exactly.
+int64_t VectorElements(const UnitLayout& unit);
+
 struct MatrixCount {
   // Of hidden matrices.
   int64_t matrices = 0, elements = 0;

@@ -22,11 +22,6 @@ struct Event {
   int64_t round = 0;
 };
 
-// When the parts of a pool's round end.
-struct Round {
-  double ready = 0, arrived = 0;
-};
-
 class Simulation {
  public:
   Simulation(const ExchangeSetting& setting, const std::vector<PoolRates>& pools)
@@ -47,27 +42,19 @@ class Simulation {
     const int64_t warm = std::min(setting_.steps, first + kWarmUpPeriods * period);
     const int64_t end = std::min(setting_.steps, warm + kMeasuredPeriods * period);
     // A short job is measured whole.
-    const int64_t measured_from = end > warm ? warm : 0;
+    measured_from_ = end > warm ? warm : 0;
     for (const Event& event : EventsUntil(end)) {
-      if (step_ <= measured_from && event.step > measured_from) {
-        Compute(measured_from - step_);
-        StartMeasuring();
-      }
-      Compute(event.step - step_);
+      ComputeUntil(event.step);
       if (event.kind == Event::Kind::kPush) {
         Push(event);
       } else {
         Merge(event);
       }
     }
-    if (step_ <= measured_from && measured_from > 0) {
-      Compute(measured_from - step_);
-      StartMeasuring();
-    }
-    Compute(end - step_);
+    ComputeUntil(end);
     ExchangeForecast forecast;
     const double measured = *std::max_element(now_.begin(), now_.end()) - begun_;
-    const double measured_steps = static_cast<double>(end - measured_from);
+    const double measured_steps = static_cast<double>(end - measured_from_);
     const double per_step = measured_steps > 0 ? measured / measured_steps : 0;
     forecast.period_seconds = per_step * static_cast<double>(period);
     forecast.seconds = *std::max_element(now_.begin(), now_.end()) +
@@ -109,15 +96,21 @@ class Simulation {
     skipped_.assign(count_, 0);
   }
 
-  void Compute(int64_t steps) {
-    if (steps <= 0) return;
-    step_ += steps;
-    for (size_t i = 0; i < count_; ++i)
-      Spend(i, static_cast<double>(steps) * pools_[i].step_seconds);
+  // Of what comes, events of the step `measured_from_` are not measured.
+  void ComputeUntil(int64_t step) {
+    if (step_ <= measured_from_ && step > measured_from_) {
+      Compute(measured_from_ - step_);
+      StartMeasuring();
+    }
+    Compute(step - step_);
   }
-  void Spend(size_t pool, double seconds) {
-    now_[pool] += seconds;
-    shares_[pool].compute += seconds;
+  void Compute(int64_t steps) {
+    step_ += steps;
+    for (size_t i = 0; i < count_; ++i) {
+      const double seconds = static_cast<double>(steps) * pools_[i].step_seconds;
+      now_[i] += seconds;
+      shares_[i].compute += seconds;
+    }
   }
   void Copy(size_t pool, double elements) {
     const double seconds = elements / pools_[pool].copy;
@@ -131,25 +124,22 @@ class Simulation {
     return std::min(pools_[pool].link.down, setting_.hub_up / static_cast<double>(count_));
   }
 
-  // When the contribution has arrived if the pool pushes now.
-  double Arrival(size_t pool, const ExchangedFragment& fragment) const {
+  // When the whole contribution is sent if the pool pushes now.
+  double Sent(size_t pool, const ExchangedFragment& fragment) const {
     const double elements = static_cast<double>(fragment.elements);
     const double begin = std::max(now_[pool], uplink_free_[pool]);
-    const double sent = std::max(fragment.up_bytes / UpRate(pool), elements / pools_[pool].code);
-    return begin + sent;
+    return begin + std::max(fragment.up_bytes / UpRate(pool), elements / pools_[pool].code);
   }
 
   void Push(const Event& event) {
     const ExchangedFragment& fragment = setting_.fragments[event.fragment];
     const double elements = static_cast<double>(fragment.elements);
-    std::vector<Round>& rounds = rounds_[{event.fragment, event.round}];
-    rounds.resize(count_);
+    std::vector<double>& arrived = arrived_[{event.fragment, event.round}];
     if (setting_.quorum > 0) LeaveOutUntilCalled(fragment);
     for (size_t i = 0; i < count_; ++i) {
       Copy(i, elements);
-      rounds[i].ready = now_[i];
-      uplink_free_[i] = Arrival(i, fragment);
-      rounds[i].arrived = uplink_free_[i] + pools_[i].link.round_trip / 2;
+      uplink_free_[i] = Sent(i, fragment);
+      arrived.push_back(uplink_free_[i] + pools_[i].link.round_trip / 2);
     }
   }
 
@@ -158,7 +148,7 @@ class Simulation {
   void LeaveOutUntilCalled(const ExchangedFragment& fragment) {
     std::vector<double> arrivals;
     for (size_t i = 0; i < count_; ++i)
-      arrivals.push_back(Arrival(i, fragment) + pools_[i].link.round_trip / 2);
+      arrivals.push_back(Sent(i, fragment) + pools_[i].link.round_trip / 2);
     const size_t last = std::min<size_t>(setting_.quorum, count_) - 1;
     std::nth_element(arrivals.begin(), arrivals.begin() + static_cast<int64_t>(last),
                      arrivals.end());
@@ -176,10 +166,9 @@ class Simulation {
   void Merge(const Event& event) {
     const ExchangedFragment& fragment = setting_.fragments[event.fragment];
     const double elements = static_cast<double>(fragment.elements);
-    const auto found = rounds_.find({event.fragment, event.round});
-    const std::vector<Round>& rounds = found->second;
-    double all_arrived = 0;
-    for (const Round& round : rounds) all_arrived = std::max(all_arrived, round.arrived);
+    const auto found = arrived_.find({event.fragment, event.round});
+    const std::vector<double>& arrived = found->second;
+    const double all_arrived = *std::max_element(arrived.begin(), arrived.end());
     // The coordinator applies one round at a time.
     const double applied = std::max(all_arrived, coordinator_free_) + setting_.apply_seconds +
                            elements * static_cast<double>(count_) / setting_.apply;
@@ -191,19 +180,19 @@ class Simulation {
       const double ready =
           begin + std::max(fragment.down_bytes / DownRate(i), elements / pools_[i].decode);
       downlink_free_[i] = ready;
-      Wait(i, ready, rounds[i], all_arrived, applied);
+      Wait(i, ready, arrived[i], all_arrived, applied);
       Copy(i, elements);
     }
-    rounds_.erase(found);
+    arrived_.erase(found);
   }
 
   // The pool waits until `ready`. What it waits for at a time is the part of the round that is
   // under way then.
-  void Wait(size_t pool, double ready, const Round& round, double all_arrived, double applied) {
+  void Wait(size_t pool, double ready, double arrived, double all_arrived, double applied) {
     double from = now_[pool];
     if (ready <= from) return;
     TimeShares& shares = shares_[pool];
-    const std::pair<double, double*> parts[] = {{round.arrived, &shares.uplink},
+    const std::pair<double, double*> parts[] = {{arrived, &shares.uplink},
                                                 {all_arrived, &shares.others},
                                                 {applied, &shares.coordinator},
                                                 {ready, &shares.downlink}};
@@ -234,22 +223,21 @@ class Simulation {
     }
     const double applying = elements * static_cast<double>(count_) / setting_.apply +
                             setting_.apply_seconds * static_cast<double>(setting_.fragments.size());
-    double slowest_up = 0, slowest = 0;
-    for (size_t i = 0; i < count_; ++i) {
-      const double up = up_bytes / UpRate(i) + pools_[i].link.round_trip / 2;
-      slowest_up = std::max(slowest_up, up);
-    }
+    std::vector<double> arrived;
+    for (size_t i = 0; i < count_; ++i)
+      arrived.push_back(up_bytes / UpRate(i) + pools_[i].link.round_trip / 2);
+    const double all_arrived = *std::max_element(arrived.begin(), arrived.end());
+    double slowest = 0;
     for (size_t i = 0; i < count_; ++i) {
       TimeShares& shares = forecast.pools[i];
-      const double up = up_bytes / UpRate(i) + pools_[i].link.round_trip / 2;
       const double down = down_bytes / DownRate(i) + 1.5 * pools_[i].link.round_trip;
       const double copying = 2 * elements / pools_[i].copy;
-      shares.uplink += up;
-      shares.others += slowest_up - up;
+      shares.uplink += arrived[i];
+      shares.others += all_arrived - arrived[i];
       shares.coordinator += applying;
       shares.downlink += down;
       shares.copying += copying;
-      slowest = std::max(slowest, slowest_up + applying + down + copying);
+      slowest = std::max(slowest, all_arrived + applying + down + copying);
     }
     forecast.seconds += slowest;
   }
@@ -257,14 +245,14 @@ class Simulation {
   const ExchangeSetting& setting_;
   const std::vector<PoolRates>& pools_;
   const size_t count_;
-  int64_t step_ = 0;
+  int64_t step_ = 0, measured_from_ = 0;
   double begun_ = 0, coordinator_free_ = 0;
   // By pool.
   std::vector<double> now_, uplink_free_, downlink_free_, skipped_;
   // Before the measured part, and in it.
   std::vector<TimeShares> before_, shares_;
-  // By fragment and round, under way.
-  std::map<std::pair<int, int64_t>, std::vector<Round>> rounds_;
+  // By fragment and round, of those under way: when the contribution of each pool arrives.
+  std::map<std::pair<int, int64_t>, std::vector<double>> arrived_;
 };
 
 }  // namespace

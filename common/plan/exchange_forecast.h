@@ -47,7 +47,8 @@ struct ExchangeSetting {
   int quorum = 0;
   // The coordinator's own link, which all pools share. Bytes per second.
   double hub_up = 0, hub_down = 0;
-  // Elements per second of the outer step for one contribution, and the seconds of a round besides.
+  // Elements per second of the outer step for one contribution, and the seconds that a round takes
+  // in addition.
   double apply = 0, apply_seconds = 0;
 };
 

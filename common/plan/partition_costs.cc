@@ -24,42 +24,21 @@ struct Bytes {
   int64_t payload = 0, scales = 0;
 };
 
-int64_t VectorElements(const UnitLayout& unit) {
-  int64_t elements = 0;
-  for (const TensorLayout& tensor : unit.tensors)
-    elements += tensor.shape.size() < 2 ? tensor.elements : 0;
-  return elements;
-}
-
-std::unique_ptr<Codec> CodecOf(int bits) {
-  const CodecKind kind = bits == 8   ? CodecKind::kInt8
-                         : bits == 6 ? CodecKind::kInt6
-                                     : CodecKind::kInt4;
-  absl::StatusOr<std::unique_ptr<Codec>> codec = MakeCodec({.kind = kind});
-  LH_CHECK(codec.ok(), "a codec without options exists");
-  return *std::move(codec);
-}
-
 // The coded sizes of the pieces of a unit: vectors in float32, matrices in `bits`. Neighbouring
 // matrices are one run, which is coded as one.
 std::vector<Bytes> CodedPieces(const UnitLayout& unit, const std::vector<BlockRange>& pieces,
                                int bits) {
-  const std::unique_ptr<Codec> codec = bits < 16 ? CodecOf(bits) : nullptr;
+  const std::unique_ptr<Codec> codec =
+      bits < 16 ? MakeCodec({.kind = IntegerCodec(bits)}).value() : nullptr;
   std::vector<Bytes> coded;
   for (const BlockRange& blocks : pieces) {
     const int64_t first = std::min(blocks.first * kBlockElements, unit.elements);
     const int64_t end = std::min(blocks.end() * kBlockElements, unit.elements);
     int64_t payload = 0, size = 0, run = 0;
     const auto end_run = [&] {
-      if (run == 0) return;
-      if (codec == nullptr) {
-        payload += run * bits / 8;
-        size += run * bits / 8;
-      } else {
-        const int64_t whole = run / kTileElements, rest = run % kTileElements;
-        payload += whole * CeilDiv(kTileElements * bits, 8) + CeilDiv(rest * bits, 8);
-        size += codec->FragmentBytes(run);
-      }
+      const int64_t code = CeilDiv(run * bits, 8);
+      payload += code;
+      size += codec == nullptr || run == 0 ? code : codec->FragmentBytes(run);
       run = 0;
     };
     for (const TensorLayout& tensor : unit.tensors) {

@@ -15,7 +15,6 @@
 #include "common/base/bytes_text.h"
 #include "common/command_line/value_checks.h"
 #include "common/config/job_spec.h"
-#include "common/config/load.h"
 #include "common/plan/job/job_forecast.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/connected_sites.h"
@@ -67,12 +66,13 @@ struct Chart {
   std::vector<std::vector<double>> utilization;
 };
 
-Chart ChartOf(const ResolvedJob& job, const v1::Sites& sites) {
+Chart ChartOf(const ResolvedJob& job, v1::Sites sites) {
   Chart chart{.variants = VariantsOf(job)};
   for (const double mbps : kMbps) {
+    plan::SetLinks(mbps, sites);
     std::vector<double>& row = chart.utilization.emplace_back();
     for (const Variant& variant : chart.variants)
-      row.push_back(plan::UtilizationAt(variant.job, sites, mbps));
+      row.push_back(plan::PaceOf(variant.job, sites).utilization);
   }
   return chart;
 }
@@ -206,6 +206,43 @@ std::string ForecastText(const std::string& name, const v1::JobForecast& forecas
   return text;
 }
 
+// The job that `arguments` name, resolved, or why there is none.
+std::variant<ResolvedJob, CliError> JobOf(const Arguments& arguments,
+                                          const Environment& environment) {
+  auto read = ReadJobSpec(arguments, environment);
+  if (auto* error = std::get_if<CliError>(&read)) return std::move(*error);
+  v1::JobSpec spec = std::get<v1::JobSpec>(std::move(read));
+  std::vector<SpecViolation> violations = ResolveHuggingFaceModel(spec);
+  if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
+  absl::StatusOr<ResolvedJob> job = ResolveJobSpec(spec, &violations);
+  if (!job.ok()) return ErrorOfSpec(job.status(), violations);
+  return *std::move(job);
+}
+
+// `whose`: for people, if they are refused.
+Outcome Forecast(const Arguments& arguments, const ResolvedJob& job, v1::Sites sites,
+                 const std::string& whose, const Environment& environment) {
+  if (arguments.link_mbps > 0) plan::SetLinks(arguments.link_mbps, sites);
+  if (arguments.rtt_ms > 0) {
+    for (v1::PoolSite& site : *sites.mutable_pools())
+      site.mutable_link()->set_rtt_ms(arguments.rtt_ms);
+  }
+  std::vector<SpecViolation> violations;
+  const absl::StatusOr<v1::Sites> complete = plan::CompleteSites(job, sites, &violations);
+  if (!complete.ok())
+    return ErrorOfSpec(complete.status(), violations, absl::StrCat(whose, " are refused"));
+  v1::JobForecast forecast = plan::ForecastJob(job, *complete);
+  for (v1::PlannedChange& change :
+       plan::ChangesFor(job, *complete, forecast, arguments.utilization)) {
+    *forecast.add_changes() = std::move(change);
+  }
+  const Chart chart = ChartOf(job, *complete);
+  Json json = MessageToJson(forecast, JsonFields::kAll);
+  json["at_other_bandwidths"] = ChartJson(chart);
+  return {std::move(json), ForecastText(job.spec.name(), forecast, arguments.utilization, chart,
+                                        {environment.table_columns()})};
+}
+
 }  // namespace
 
 void AddPlan(CLI::App& app, Arguments& arguments) {
@@ -242,53 +279,6 @@ void AddPlan(CLI::App& app, Arguments& arguments) {
       ->type_name("MS")
       ->check(Number(0, 60000));
 }
-
-namespace {
-
-// The spec that `arguments` name, or why there is none.
-std::variant<ResolvedJob, CliError> JobOf(const Arguments& arguments,
-                                          const Environment& environment) {
-  const absl::StatusOr<std::string> text = arguments.file == "-"
-                                               ? ReadText(environment.in, "standard input")
-                                               : ReadTextFile(arguments.file);
-  if (!text.ok()) return UsageError(std::string(text.status().message()));
-  std::vector<SpecViolation> violations;
-  absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(*text, arguments.overrides, &violations);
-  if (!spec.ok()) return ErrorOfSpec(spec.status(), violations);
-  violations = ResolveHuggingFaceModel(*spec);
-  if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
-  absl::StatusOr<ResolvedJob> job = ResolveJobSpec(*spec, &violations);
-  if (!job.ok()) return ErrorOfSpec(job.status(), violations);
-  return *std::move(job);
-}
-
-// `whose`: for people, if they are refused.
-Outcome Forecast(const Arguments& arguments, const ResolvedJob& job, v1::Sites sites,
-                 const std::string& whose, const Environment& environment) {
-  for (v1::PoolSite& site : *sites.mutable_pools()) {
-    if (arguments.link_mbps > 0) {
-      site.mutable_link()->set_up_mbps(arguments.link_mbps);
-      site.mutable_link()->set_down_mbps(arguments.link_mbps);
-    }
-    if (arguments.rtt_ms > 0) site.mutable_link()->set_rtt_ms(arguments.rtt_ms);
-  }
-  std::vector<SpecViolation> violations;
-  const absl::StatusOr<v1::Sites> complete = plan::CompleteSites(job, sites, &violations);
-  if (!complete.ok())
-    return ErrorOfSpec(complete.status(), violations, absl::StrCat(whose, " are refused"));
-  v1::JobForecast forecast = plan::ForecastJob(job, *complete);
-  for (v1::PlannedChange& change :
-       plan::ChangesFor(job, *complete, forecast, arguments.utilization)) {
-    *forecast.add_changes() = std::move(change);
-  }
-  const Chart chart = ChartOf(job, *complete);
-  Json json = MessageToJson(forecast, JsonFields::kAll);
-  json["at_other_bandwidths"] = ChartJson(chart);
-  return {std::move(json), ForecastText(job.spec.name(), forecast, arguments.utilization, chart,
-                                        {environment.table_columns()})};
-}
-
-}  // namespace
 
 Outcome PlanForSites(const Arguments& arguments, const Environment& environment) {
   const absl::StatusOr<std::string> text = ReadTextFile(arguments.sites);

@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/config/load.h"
 #include "common/config/yaml_json.h"
 
 namespace longhaul::cli {
@@ -31,6 +33,18 @@ absl::StatusOr<std::string> ReadText(std::istream& stream, const std::string& na
     return absl::InvalidArgumentError(absl::StrCat(name, ": larger than 1 MiB"));
   }
   return text;
+}
+
+std::variant<v1::JobSpec, CliError> ReadJobSpec(const Arguments& arguments,
+                                                const Environment& environment) {
+  const absl::StatusOr<std::string> text = arguments.file == "-"
+                                               ? ReadText(environment.in, "standard input")
+                                               : ReadTextFile(arguments.file);
+  if (!text.ok()) return UsageError(std::string(text.status().message()));
+  std::vector<SpecViolation> violations;
+  absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(*text, arguments.overrides, &violations);
+  if (!spec.ok()) return ErrorOfSpec(spec.status(), violations);
+  return *std::move(spec);
 }
 
 }  // namespace longhaul::cli

@@ -3,8 +3,13 @@
 
 #include <istream>
 #include <string>
+#include <variant>
 
 #include "absl/status/statusor.h"
+#include "coordinator/cli/arguments.h"
+#include "coordinator/cli/cli_error.h"
+#include "coordinator/cli/environment.h"
+#include "longhaul/v1/job.pb.h"
 
 namespace longhaul::cli {
 
@@ -13,5 +18,10 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path);
 
 // The same for a stream, until its end; `name` is for the messages.
 absl::StatusOr<std::string> ReadText(std::istream& stream, const std::string& name);
+
+// The spec of `arguments.file` (-: standard input) with `arguments.overrides`, or why there is
+// none. Only its types are checked.
+std::variant<v1::JobSpec, CliError> ReadJobSpec(const Arguments& arguments,
+                                                const Environment& environment);
 
 }  // namespace longhaul::cli

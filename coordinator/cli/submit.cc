@@ -157,31 +157,27 @@ CliError Refusal(const absl::Status& status, const v1::JobSpec& spec, const std:
 }  // namespace
 
 Outcome Submit(const Arguments& arguments, Client& client, const Environment& environment) {
-  const absl::StatusOr<std::string> text = arguments.file == "-"
-                                               ? ReadText(environment.in, "standard input")
-                                               : ReadTextFile(arguments.file);
-  if (!text.ok()) return UsageError(std::string(text.status().message()));
-  std::vector<SpecViolation> violations;
-  absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(*text, arguments.overrides, &violations);
-  if (!spec.ok()) return ErrorOfSpec(spec.status(), violations);
+  auto read = ReadJobSpec(arguments, environment);
+  if (auto* error = std::get_if<CliError>(&read)) return std::move(*error);
+  v1::JobSpec spec = std::get<v1::JobSpec>(std::move(read));
   if (!arguments.alone.empty()) {
     const bool named =
         std::any_of(arguments.overrides.begin(), arguments.overrides.end(),
                     [](const std::string& set) { return absl::StartsWith(set, "name="); });
-    TrainAlone(arguments.alone, named, *spec);
+    TrainAlone(arguments.alone, named, spec);
   }
-  violations = ResolveHuggingFaceModel(*spec);
+  const std::vector<SpecViolation> violations = ResolveHuggingFaceModel(spec);
   if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
 
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   InitialSource source;
   if (!arguments.from.empty()) {
-    auto found = FindInitialSource(arguments, *fs, client, environment, *spec);
+    auto found = FindInitialSource(arguments, *fs, client, environment, spec);
     if (auto* error = std::get_if<CliError>(&found)) return std::move(*error);
     source = std::get<InitialSource>(std::move(found));
   }
   v1::SubmitJobRequest request;
-  *request.mutable_spec() = *std::move(spec);
+  *request.mutable_spec() = std::move(spec);
   request.set_validate_only(arguments.dry_run);
   request.set_idempotency_token(arguments.token);
   const absl::StatusOr<v1::SubmitJobResponse> response =

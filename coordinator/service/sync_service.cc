@@ -1,5 +1,6 @@
 #include "coordinator/service/sync_service.h"
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -65,6 +66,27 @@ void TakeData(const ServiceContext& service, LiveJob& job, const std::string& po
   }
 }
 
+// Answers a pool's call, in the pool's turn, with what `find`, a method of Fragments, reads in the
+// folders of jobs.
+template <typename Request, typename Response, typename Find>
+grpc::ServerUnaryReactor* AnswerPool(const ServiceContext& service,
+                                     grpc::CallbackServerContext* context, const Request* request,
+                                     Response* response, Find find) {
+  const absl::Status valid =
+      CheckPool(service.CallerOf(*context), request->pool(), request->incarnation());
+  if (!valid.ok()) return Answered(context, valid);
+  return AnswerElsewhere(
+      context,
+      [&](auto task, auto*) {
+        return service.bulk.executor->Submit(request->pool(), std::move(task));
+      },
+      FinishWith([&service, request, response, find] {
+        absl::StatusOr<Response> found = std::invoke(find, service.control->fragments(), *request);
+        if (found.ok()) *response = *std::move(found);
+        return found.status();
+      }));
+}
+
 }  // namespace
 
 SyncService::SyncService(const ServiceContext& service) : service_(service) {}
@@ -113,40 +135,14 @@ grpc::ServerUnaryReactor* SyncService::GetContribution(grpc::CallbackServerConte
                                                        const v1::GetContributionRequest* request,
                                                        v1::GetContributionResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  const absl::Status valid =
-      CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
-  if (!valid.ok()) return Answered(context, valid);
-  return AnswerElsewhere(
-      context,
-      [&](auto task, auto*) {
-        return service_.bulk.executor->Submit(request->pool(), std::move(task));
-      },
-      FinishWith([=, this] {
-        absl::StatusOr<v1::GetContributionResponse> found =
-            service_.control->fragments().FindContribution(*request);
-        if (found.ok()) *response = *std::move(found);
-        return found.status();
-      }));
+  return AnswerPool(service_, context, request, response, &Fragments::FindContribution);
 }
 
 grpc::ServerUnaryReactor* SyncService::GetTokenizer(grpc::CallbackServerContext* context,
                                                     const v1::GetTokenizerRequest* request,
                                                     v1::GetTokenizerResponse* response) {
   LH_RETURN_IF_REFUSED(service_.door, context);
-  const absl::Status valid =
-      CheckPool(service_.CallerOf(*context), request->pool(), request->incarnation());
-  if (!valid.ok()) return Answered(context, valid);
-  return AnswerElsewhere(
-      context,
-      [&](auto task, auto*) {
-        return service_.bulk.executor->Submit(request->pool(), std::move(task));
-      },
-      FinishWith([=, this] {
-        absl::StatusOr<v1::GetTokenizerResponse> found =
-            service_.control->fragments().FindTokenizer(*request);
-        if (found.ok()) *response = *std::move(found);
-        return found.status();
-      }));
+  return AnswerPool(service_, context, request, response, &Fragments::FindTokenizer);
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* SyncService::PushFragment(

@@ -37,14 +37,6 @@ void ForTiles(const Codec& codec, int64_t elements, Visit&& visit) {
   }
 }
 
-std::unique_ptr<const Codec> MakeTileCodec(int bits) {
-  LH_CHECK(bits == 4 || bits == 6 || bits == 8, "no tiles of so many bits");
-  const CodecKind kind = bits == 8   ? CodecKind::kInt8
-                         : bits == 6 ? CodecKind::kInt6
-                                     : CodecKind::kInt4;
-  return MakeCodec({.kind = kind}).value();
-}
-
 SegmentView ViewOf(const Tile& tile, const at::Tensor& coded) {
   return {.elements = tile.count,
           .payload = SpanOf<const uint8_t>(coded).subspan(tile.byte, tile.bytes)};
@@ -114,7 +106,7 @@ at::Tensor CodingLoss::TakeOn(at::Device device) {
 }
 
 TileCoder::TileCoder(int bits, const SegmentKernels* kernels)
-    : codec_(MakeTileCodec(bits)), bits_(bits), kernels_(kernels) {}
+    : codec_(MakeCodec({.kind = IntegerCodec(bits)}).value()), bits_(bits), kernels_(kernels) {}
 
 int64_t TileCoder::Bytes(int64_t elements) const { return codec_->FragmentBytes(elements); }
 

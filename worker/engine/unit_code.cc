@@ -56,12 +56,6 @@ std::vector<KindRun> RunsOf(const UnitLayout& layout) {
   return runs;
 }
 
-int64_t VectorElements(const UnitLayout& layout) {
-  int64_t elements = 0;
-  for (const KindRun& run : RunsOf(layout)) elements += run.vector ? run.range.count : 0;
-  return elements;
-}
-
 UnitCode::UnitCode(const UnitLayout& layout, absl::Span<const ElementRange> pieces, int bits,
                    const SegmentKernels* kernels, double error_beta)
     : bits_(bits), error_beta_(error_beta) {

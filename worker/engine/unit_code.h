@@ -43,7 +43,6 @@ struct KindRun {
 };
 // The runs of a unit: neighbours of one kind are joined.
 std::vector<KindRun> RunsOf(const UnitLayout& layout);
-int64_t VectorElements(const UnitLayout& layout);
 
 class UnitCode {
  public:

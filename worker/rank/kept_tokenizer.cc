@@ -22,6 +22,7 @@
 #include "common/rpc/retry.h"
 #include "common/rpc/status_conversion.h"
 #include "longhaul/v1/sync.grpc.pb.h"
+#include "worker/data/token_cache.h"
 
 namespace longhaul {
 namespace {
@@ -29,11 +30,6 @@ namespace {
 constexpr int kTokenizerFilesMax = 32;
 constexpr absl::Duration kLook = absl::Milliseconds(200), kUnusedMax = absl::Hours(7 * 24);
 constexpr char kWaits[] = "the job's tokenizer, from the coordinator";
-
-absl::Status OfWorkFolder(const absl::Status& status) {
-  if (status.ok()) return status;
-  return absl::InternalError(absl::StrCat("the worker's --work-dir: ", status.message()));
-}
 
 class Download {
  public:
@@ -86,7 +82,7 @@ class Download {
     if (!IsPlainFileName(file.name()) || file.bytes() < 0 || file.bytes() > kTokenizerFileBytesMax)
       return absl::DataLossError("a file with an impossible name or size");
     absl::StatusOr<NewFile> out = NewFile::Create(&fs_, JoinPath(folder, file.name()));
-    if (!out.ok()) return OfWorkFolder(out.status());
+    if (!out.ok()) return OfWorkDir(out.status());
     Sha256 sha;
     while (out->bytes() < file.bytes()) {
       LH_ASSIGN_OR_RETURN(const v1::GetTokenizerResponse piece, Ask(file.name(), out->bytes()));
@@ -94,11 +90,11 @@ class Download {
       if (size == 0 || size > file.bytes() - out->bytes())
         return absl::DataLossError(absl::StrCat(file.name(), " has another size than was said"));
       sha.Update(piece.data());
-      LH_RETURN_IF_ERROR(OfWorkFolder(out->Append(piece.data())));
+      LH_RETURN_IF_ERROR(OfWorkDir(out->Append(piece.data())));
     }
     if (sha.Hex() != file.sha256())
       return absl::DataLossError(absl::StrCat(file.name(), " has another digest than was said"));
-    return OfWorkFolder(out->Publish());
+    return OfWorkDir(out->Publish());
   }
 
   const KeptTokenizerOptions& options_;
@@ -131,7 +127,7 @@ absl::Status AwaitTurn(FileLock& lock, const KeptTokenizerOptions& options) {
   const absl::Time deadline = SteadyTime() + options.patience;
   for (;;) {
     const absl::StatusOr<bool> ours = lock.Try();
-    if (!ours.ok()) return OfWorkFolder(ours.status());
+    if (!ours.ok()) return OfWorkDir(ours.status());
     if (*ours) return absl::OkStatus();
     if (SteadyTime() > deadline) {
       return MarkPeerFault(absl::DeadlineExceededError(
@@ -147,18 +143,18 @@ absl::StatusOr<std::string> BringNow(const KeptTokenizerOptions& options) {
   const std::string folder = JoinPath(above, options.digest), temporary = folder + ".tmp";
   if (!IsSha256Hex(options.digest))
     return absl::InvalidArgumentError("the digest of the job's tokenizer is malformed");
-  LH_RETURN_IF_ERROR(OfWorkFolder(CreateDirs(*fs, above)));
+  LH_RETURN_IF_ERROR(OfWorkDir(CreateDirs(*fs, above)));
   FileLock lock;
-  LH_RETURN_IF_ERROR(OfWorkFolder(lock.Open(folder + ".lock")));
+  LH_RETURN_IF_ERROR(OfWorkDir(lock.Open(folder + ".lock")));
   LH_RETURN_IF_ERROR(AwaitTurn(lock, options));
   if (!IsWhole(folder, options.digest)) {
     for (const std::string& old : {temporary, folder})
-      LH_RETURN_IF_ERROR(OfWorkFolder(RemoveFolder(*fs, old)));
-    LH_RETURN_IF_ERROR(OfWorkFolder(fs->CreateDir(temporary)));
+      LH_RETURN_IF_ERROR(OfWorkDir(RemoveFolder(*fs, old)));
+    LH_RETURN_IF_ERROR(OfWorkDir(fs->CreateDir(temporary)));
     LH_RETURN_IF_ERROR(Download(options, *fs).Into(temporary));
-    LH_RETURN_IF_ERROR(OfWorkFolder(fs->SyncDir(temporary)));
-    LH_RETURN_IF_ERROR(OfWorkFolder(fs->Rename(temporary, folder)));
-    LH_RETURN_IF_ERROR(OfWorkFolder(fs->SyncDir(above)));
+    LH_RETURN_IF_ERROR(OfWorkDir(fs->SyncDir(temporary)));
+    LH_RETURN_IF_ERROR(OfWorkDir(fs->Rename(temporary, folder)));
+    LH_RETURN_IF_ERROR(OfWorkDir(fs->SyncDir(above)));
     RemoveUnused(above, options.digest);
   }
   std::error_code ignored;

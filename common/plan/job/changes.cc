@@ -19,10 +19,6 @@ namespace {
 constexpr int64_t kFactorMax = 64;
 constexpr double kLinkFactorMax = 256, kLinkGrain = 1.05;
 
-struct Outcome {
-  double utilization = 0, seconds = 0;
-};
-
 class Search {
  public:
   Search(const ResolvedJob& job, const v1::Sites& sites, double wanted)
@@ -36,16 +32,16 @@ class Search {
   void Number(const std::string& field, int64_t from, int64_t high, Set set,
               const std::string& note) {
     if (high <= from) return;
-    const auto outcome = [&](int64_t value) { return With(value, set); };
-    const std::optional<Outcome> most = outcome(high);
+    const auto pace = [&](int64_t value) { return With(value, set); };
+    const std::optional<Pace> most = pace(high);
     if (!most.has_value()) return;
     if (most->utilization < wanted_)
       return Add(field, absl::StrCat(from), absl::StrCat(high), *most, "");
     int64_t low = from, reaching = high;
-    Outcome best = *most;
+    Pace best = *most;
     while (reaching - low > 1) {
       const int64_t middle = low + (reaching - low) / 2;
-      const std::optional<Outcome> tried = outcome(middle);
+      const std::optional<Pace> tried = pace(middle);
       if (tried.has_value() && tried->utilization >= wanted_) {
         reaching = middle;
         best = *tried;
@@ -59,7 +55,7 @@ class Search {
   // Tries one value.
   void Value(const std::string& field, const std::string& from, const std::string& to,
              absl::FunctionRef<void(v1::JobSpec&)> set, const std::string& note) {
-    const std::optional<Outcome> outcome = With(0, [&](v1::JobSpec& spec, int64_t) { set(spec); });
+    const std::optional<Pace> outcome = With(0, [&](v1::JobSpec& spec, int64_t) { set(spec); });
     if (outcome.has_value()) Add(field, from, to, *outcome, note);
   }
 
@@ -71,8 +67,7 @@ class Search {
         site.mutable_link()->set_up_mbps(factor * site.link().up_mbps());
         site.mutable_link()->set_down_mbps(factor * site.link().down_mbps());
       }
-      const v1::JobForecast forecast = ForecastJob(job_, faster);
-      return Outcome{forecast.pace_utilization(), forecast.seconds()};
+      return PaceOf(job_, faster);
     };
     const auto text = [&](double factor) {
       double least = 0;
@@ -83,12 +78,12 @@ class Search {
       return absl::StrFormat("%.0f Mbit/s", factor * least);
     };
     double low = 1, high = kLinkFactorMax;
-    Outcome best = at(high);
+    Pace best = at(high);
     if (best.utilization < wanted_)
       return Add("link", text(1), text(high), best, "bandwidth is not what it waits for");
     while (high / low > kLinkGrain) {
       const double middle = std::sqrt(low * high);
-      const Outcome tried = at(middle);
+      const Pace tried = at(middle);
       if (tried.utilization >= wanted_) {
         high = middle;
         best = tried;
@@ -110,16 +105,15 @@ class Search {
 
  private:
   // Nothing: the spec would be refused.
-  std::optional<Outcome> With(int64_t value, Set set) const {
+  std::optional<Pace> With(int64_t value, Set set) const {
     v1::JobSpec spec = job_.spec;
     set(spec, value);
     const absl::StatusOr<ResolvedJob> changed = ResolveJobSpec(spec);
     if (!changed.ok() || !CompleteSites(*changed, sites_).ok()) return std::nullopt;
-    const v1::JobForecast forecast = ForecastJob(*changed, sites_);
-    return Outcome{forecast.pace_utilization(), forecast.seconds()};
+    return PaceOf(*changed, sites_);
   }
   void Add(const std::string& field, const std::string& from, const std::string& to,
-           const Outcome& outcome, const std::string& note) {
+           const Pace& outcome, const std::string& note) {
     v1::PlannedChange& change = changes_.emplace_back();
     change.set_field(field);
     change.set_from(from);

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,8 +25,8 @@ namespace {
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr double kHour = 3600;
 // Of the coordinator, nominal: elements per second of one contribution (tests/benchmark: a round
-// runs at 0.7 to 0.9 of a memcpy of the state), and seconds of a round besides: its log and its
-// messages.
+// runs at 0.7 to 0.9 of a memcpy of the state), and the seconds that a round takes in addition: its
+// log and its messages.
 constexpr double kAppliedPerSecond = 5e8, kRoundSeconds = 0.003;
 
 // Of what a link carries: the rest are headers of Ethernet, IP, TCP and HTTP/2.
@@ -62,22 +63,35 @@ ExchangeSetting ExchangeSettingOf(const ResolvedJob& job, const v1::Sites& sites
   return setting;
 }
 
-PoolRates RatesOf(const ResolvedJob& job, const v1::PoolSite& site) {
-  const CodingRates coding = NominalCoding(site);
-  return {.step_seconds = StepCostsOf(job, site).step,
-          .link = {BytesPerSecond(site.link().up_mbps()), BytesPerSecond(site.link().down_mbps()),
-                   site.link().rtt_ms() / 1e3},
-          .code = coding.code,
-          .decode = coding.decode,
-          .copy = coding.copy};
+// By site.
+std::vector<StepCosts> CostsOf(const ResolvedJob& job, const v1::Sites& sites) {
+  std::vector<StepCosts> costs;
+  for (const v1::PoolSite& site : sites.pools()) costs.push_back(StepCostsOf(job, site));
+  return costs;
 }
 
 // By pool, copies one after another.
-ExchangeForecast ExchangeOf(const ResolvedJob& job, const v1::Sites& sites) {
+std::vector<PoolRates> RatesOf(const v1::Sites& sites, const std::vector<StepCosts>& costs) {
   std::vector<PoolRates> pools;
-  for (const v1::PoolSite& site : sites.pools())
-    pools.insert(pools.end(), site.copies(), RatesOf(job, site));
-  return ForecastExchange(ExchangeSettingOf(job, sites), pools);
+  for (int i = 0; i < sites.pools_size(); ++i) {
+    const v1::SiteLink& link = sites.pools(i).link();
+    const CodingRates coding = NominalCoding(sites.pools(i));
+    const PoolRates rates{.step_seconds = costs[i].step,
+                          .link = {BytesPerSecond(link.up_mbps()), BytesPerSecond(link.down_mbps()),
+                                   link.rtt_ms() / 1e3},
+                          .code = coding.code,
+                          .decode = coding.decode,
+                          .copy = coding.copy};
+    pools.insert(pools.end(), sites.pools(i).copies(), rates);
+  }
+  return pools;
+}
+
+// The utilization of the pool that sets the pace.
+double PaceOf(const ExchangeForecast& exchange) {
+  double pace = 0;
+  for (const TimeShares& shares : exchange.pools) pace = std::max(pace, shares.utilization());
+  return pace;
 }
 
 void SetFits(const PoolMemory& memory, v1::PoolForecast& pool) {
@@ -103,6 +117,10 @@ void SetCycle(const TimeShares& shares, double cycle_seconds, v1::CycleSeconds& 
 void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForecast& forecast) {
   std::set<std::string> assumed;
   for (const v1::PoolSite& site : sites.pools()) {
+    if (site.link().assumed()) {
+      assumed.insert(
+          absl::StrFormat("%s: a link of %g Mbit/s", site.name(), site.link().up_mbps()));
+    }
     if (site.tokens_per_second() > 0) continue;
     assumed.insert(absl::StrFormat(
         "%s: %.3g TFLOP/s of each rank%s; give tokens_per_second of a "
@@ -113,12 +131,6 @@ void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForec
       assumed.insert(site.name() + ": device_gib is not known, so whether it fits is not");
     if (site.host_gib() == 0)
       assumed.insert(site.name() + ": host_gib is not known, so whether it fits is not");
-  }
-  for (const v1::PoolSite& site : sites.pools()) {
-    if (site.link().assumed()) {
-      assumed.insert(
-          absl::StrFormat("%s: a link of %g Mbit/s", site.name(), site.link().up_mbps()));
-    }
   }
   if (!sites.coordinator().has_link()) assumed.insert("the coordinator's own link is not a limit");
   if (sites.coordinator().memory_gib() == 0)
@@ -132,7 +144,8 @@ void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForec
 v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
   const v1::TrainSpec& train = job.spec.train();
   const ExchangeSetting setting = ExchangeSettingOf(job, sites);
-  const ExchangeForecast exchange = ExchangeOf(job, sites);
+  const std::vector<StepCosts> costs_of = CostsOf(job, sites);
+  const ExchangeForecast exchange = ForecastExchange(setting, RatesOf(sites, costs_of));
   v1::JobForecast forecast;
   forecast.set_parameters(job.model.elements());
   forecast.set_steps(train.steps());
@@ -148,7 +161,7 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
                                 static_cast<double>(job.spec.model().transformer().context());
   size_t index = 0;
   int64_t count = 0;
-  double utilization = 0, pace = 0, tokens = 0, prices = 0;
+  double utilization = 0, tokens = 0, prices = 0;
   bool priced = true;
   for (const v1::PoolSite& site : sites.pools()) {
     const TimeShares& shares = exchange.pools[index];
@@ -156,7 +169,7 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
     pool.set_name(site.name());
     pool.set_copies(site.copies());
     pool.set_ranks(site.nodes() * site.ranks());
-    const StepCosts costs = StepCostsOf(job, site);
+    const StepCosts& costs = costs_of[forecast.pools_size() - 1];
     pool.set_step_seconds(costs.step);
     pool.set_compute_seconds(costs.compute);
     pool.set_exchange_seconds(costs.exchange);
@@ -169,7 +182,6 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
     pool.set_bytes_down_per_hour(cycles_per_hour * down);
     SetFits(MemoryOfPool(job, site), pool);
     utilization += site.copies() * shares.utilization();
-    pace = std::max(pace, shares.utilization());
     tokens += site.copies() * tokens_of_step * static_cast<double>(train.steps()) *
               (1 - exchange.left_out[index]);
     prices += site.copies() * site.price_per_hour();
@@ -178,7 +190,7 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
     index += site.copies();
   }
   forecast.set_utilization(utilization / static_cast<double>(count));
-  forecast.set_pace_utilization(pace);
+  forecast.set_pace_utilization(PaceOf(exchange));
   forecast.set_tokens(tokens);
   forecast.set_bytes_up_per_hour(static_cast<double>(count) * cycles_per_hour * up);
   forecast.set_bytes_down_per_hour(static_cast<double>(count) * cycles_per_hour * down);
@@ -203,16 +215,17 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
   return forecast;
 }
 
-double UtilizationAt(const ResolvedJob& job, const v1::Sites& sites, double mbps) {
-  v1::Sites changed = sites;
-  for (v1::PoolSite& site : *changed.mutable_pools()) {
+Pace PaceOf(const ResolvedJob& job, const v1::Sites& sites) {
+  const ExchangeForecast exchange =
+      ForecastExchange(ExchangeSettingOf(job, sites), RatesOf(sites, CostsOf(job, sites)));
+  return {PaceOf(exchange), exchange.seconds};
+}
+
+void SetLinks(double mbps, v1::Sites& sites) {
+  for (v1::PoolSite& site : *sites.mutable_pools()) {
     site.mutable_link()->set_up_mbps(mbps);
     site.mutable_link()->set_down_mbps(mbps);
   }
-  const ExchangeForecast exchange = ExchangeOf(job, changed);
-  double pace = 0;
-  for (const TimeShares& shares : exchange.pools) pace = std::max(pace, shares.utilization());
-  return pace;
 }
 
 }  // namespace longhaul::plan

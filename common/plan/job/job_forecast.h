@@ -33,7 +33,13 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites);
 std::vector<v1::PlannedChange> ChangesFor(const ResolvedJob& job, const v1::Sites& sites,
                                           const v1::JobForecast& forecast, double wanted);
 
-// The pace_utilization if all links between pools and coordinator had this bandwidth each way.
-double UtilizationAt(const ResolvedJob& job, const v1::Sites& sites, double mbps);
+// What ForecastJob says of the exchange alone: JobForecast.pace_utilization and seconds.
+struct Pace {
+  double utilization = 0, seconds = 0;
+};
+Pace PaceOf(const ResolvedJob& job, const v1::Sites& sites);
+
+// Gives the links of all pools this bandwidth, each way.
+void SetLinks(double mbps, v1::Sites& sites);
 
 }  // namespace longhaul::plan

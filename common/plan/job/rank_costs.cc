@@ -115,6 +115,23 @@ double OffloadedUpdate(const v1::OffloadSpec& offload, double parameters,
                         MakeUpdateSchedule(elements, {.stride = stride, .device_share = share}));
 }
 
+v1::RankMemory Times(double count, const v1::RankMemory& of) {
+  v1::RankMemory memory;
+  memory.set_weights(count * of.weights());
+  memory.set_gradients(count * of.gradients());
+  memory.set_optimizer(count * of.optimizer());
+  memory.set_activations(count * of.activations());
+  memory.set_gathered(count * of.gathered());
+  memory.set_exchange(count * of.exchange());
+  memory.set_program(count * of.program());
+  return memory;
+}
+
+void SetTotal(v1::RankMemory& m) {
+  m.set_total(m.weights() + m.gradients() + m.optimizer() + m.activations() + m.gathered() +
+              m.exchange() + m.program());
+}
+
 }  // namespace
 
 double OperationsPerToken(const ResolvedJob& job) {
@@ -145,21 +162,20 @@ StepCosts StepCostsOf(const ResolvedJob& job, const v1::PoolSite& site) {
   }
   const int ranks = RanksOf(site);
   costs.compute = tokens * OperationsPerToken(job) / (ranks * site.teraflops() * 1e12);
-  const LevelBytes bytes = TrafficOf(PartitionSettingOf(job, site)).total();
+  const PartitionSetting setting = PartitionSettingOf(job, site);
+  const LevelBytes bytes = TrafficOf(setting).total();
   costs.exchange = bytes.pair / (site.pair_gb_per_second() * 1e9) +
                    bytes.node / (site.node_gb_per_second() * 1e9) +
                    bytes.pool / (site.pool_gb_per_second() * 1e9);
-  const PartitionState state = StateOf(PartitionSettingOf(job, site));
-  const double updated = state.optimizer / 12;
-  const Machine* machine = FindMachine(site.machine());
-  const double host = updated / kHostUpdatesPerSecond;
-  if (train.device() != v1::CUDA) {
-    costs.update = host;
-  } else {
+  const double updated = StateOf(setting).optimizer / 12;
+  if (train.device() == v1::CUDA) {
+    const Machine* machine = FindMachine(site.machine());
     const double device_bytes = machine == nullptr ? 1e12 : machine->memory_gb_per_second * 1e9;
-    costs.update = updated * kDeviceUpdateBytes / device_bytes;
-    if (job.spec.offload().optimizer())
-      costs.update = OffloadedUpdate(job.spec.offload(), updated, device_bytes, site);
+    costs.update = job.spec.offload().optimizer()
+                       ? OffloadedUpdate(job.spec.offload(), updated, device_bytes, site)
+                       : updated * kDeviceUpdateBytes / device_bytes;
+  } else {
+    costs.update = updated / kHostUpdatesPerSecond;
   }
   costs.step = std::max(costs.compute, costs.exchange) + costs.update;
   return costs;
@@ -212,10 +228,6 @@ PoolMemory MemoryOfPool(const ResolvedJob& job, const v1::PoolSite& site) {
   const double offloaded = offloads ? optimizer - moments_on_device + 4 * own : 0;
   const double on_host_weights = spec.offload().parameters() ? state.weights : 0;
 
-  const auto sum = [](v1::RankMemory& m) {
-    m.set_total(m.weights() + m.gradients() + m.optimizer() + m.activations() + m.gathered() +
-                m.exchange() + m.program());
-  };
   const double per_node = site.ranks();
   if (model.cuda) {
     device.set_program(kCudaProgramBytes);
@@ -230,21 +242,10 @@ PoolMemory MemoryOfPool(const ResolvedJob& job, const v1::PoolSite& site) {
     device.set_weights(device.weights() + on_host_weights);
     device.set_exchange(exchange);
     device.set_program(kProgramBytes);
-    sum(device);
-    host = device;
-    for (const auto& [get, set] :
-         {std::pair{&v1::RankMemory::weights, &v1::RankMemory::set_weights},
-          {&v1::RankMemory::gradients, &v1::RankMemory::set_gradients},
-          {&v1::RankMemory::optimizer, &v1::RankMemory::set_optimizer},
-          {&v1::RankMemory::activations, &v1::RankMemory::set_activations},
-          {&v1::RankMemory::gathered, &v1::RankMemory::set_gathered},
-          {&v1::RankMemory::exchange, &v1::RankMemory::set_exchange},
-          {&v1::RankMemory::program, &v1::RankMemory::set_program}}) {
-      (host.*set)(per_node * (device.*get)());
-    }
+    host = Times(per_node, device);
   }
-  sum(device);
-  sum(host);
+  SetTotal(device);
+  SetTotal(host);
   host.set_available(site.host_gib() * kGiB);
   return {device, host};
 }

@@ -40,6 +40,10 @@ std::vector<SpecViolation> ViolationsOf(const std::string& sites,
   if (parsed.ok()) EXPECT_FALSE(CompleteSites(JobWith(overrides), *parsed, &violations).ok());
   return violations;
 }
+double UtilizationAt(const ResolvedJob& job, v1::Sites sites, double mbps) {
+  SetLinks(mbps, sites);
+  return PaceOf(job, sites).utilization;
+}
 const v1::PlannedChange* Find(const std::vector<v1::PlannedChange>& changes,
                               const std::string& field) {
   for (const v1::PlannedChange& change : changes) {
