@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <deque>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -53,17 +54,29 @@ struct LineQueue::State {
     }
     bytes += line.size() + sizeof(QueuedLine);
     lines.push_back({std::move(line), std::exchange(untold, 0)});
-    if (!std::exchange(started, true)) StartThread(self);
+    StartThread(self);
     return ++accepted;
   }
 
-  // It must not get the signals for which the program waits elsewhere.
-  static void StartThread(const std::shared_ptr<State>& self) {
+  // It must not get the signals for which the program waits elsewhere. The system may refuse a
+  // thread; the next line tries again.
+  void StartThread(const std::shared_ptr<State>& self) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    if (started || writing_since != absl::InfinitePast()) return;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread([self] { self->Run(); }).detach();
+    try {
+      std::thread([self] { self->Run(); }).detach();
+      started = true;
+    } catch (const std::system_error&) {
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  // Lines for which somebody waits are written by this thread if the system refuses another.
+  void WriteWithoutThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    while (!started && writing_since == absl::InfinitePast() && (!lines.empty() || TellsNow()))
+      WriteNext();
   }
 
   bool TellsNow() const ABSL_SHARED_LOCKS_REQUIRED(mutex) {
@@ -79,31 +92,36 @@ struct LineQueue::State {
       mutex.Await(absl::Condition(
           +[](State* s) ABSL_NO_THREAD_SAFETY_ANALYSIS { return s->HasWork(); }, this));
       if (lines.empty() && !TellsNow()) break;
-      const bool of_line = !lines.empty();
-      QueuedLine line{.dropped = of_line ? 0 : std::exchange(untold, 0)};
-      if (of_line) {
-        line = std::move(lines.front());
-        lines.pop_front();
-        bytes -= line.text.size() + sizeof(QueuedLine);
-      }
-      retry = false;
-      const Notice tell = line.dropped > 0 ? notice : nullptr;
-      writing_since = SteadyTime();
-      mutex.Unlock();
-      bool written = tell == nullptr || write(tell(line.dropped));
-      if (written) line.dropped = 0;
-      written = written && (!of_line || write(line.text));
-      mutex.Lock();
-      writing_since = absl::InfinitePast();
-      failing = !written;
-      if (!written) {
-        dropped += of_line;
-        (lines.empty() ? untold : lines.front().dropped) += line.dropped + of_line;
-      }
-      done += of_line;
+      WriteNext();
     }
     ended = true;
     mutex.Unlock();
+  }
+
+  // A line, or the notice alone. Others add lines meanwhile.
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const bool of_line = !lines.empty();
+    QueuedLine line{.dropped = of_line ? 0 : std::exchange(untold, 0)};
+    if (of_line) {
+      line = std::move(lines.front());
+      lines.pop_front();
+      bytes -= line.text.size() + sizeof(QueuedLine);
+    }
+    retry = false;
+    const Notice tell = line.dropped > 0 ? notice : nullptr;
+    writing_since = SteadyTime();
+    mutex.Unlock();
+    bool written = tell == nullptr || write(tell(line.dropped));
+    if (written) line.dropped = 0;
+    written = written && (!of_line || write(line.text));
+    mutex.Lock();
+    writing_since = absl::InfinitePast();
+    failing = !written;
+    if (!written) {
+      dropped += of_line;
+      (lines.empty() ? untold : lines.front().dropped) += line.dropped + of_line;
+    }
+    done += of_line;
   }
 };
 
@@ -113,6 +131,7 @@ LineQueue::LineQueue(Write write, size_t bytes_max)
 LineQueue::~LineQueue() {
   absl::MutexLock lock(&state_->mutex);
   state_->ending = true;
+  state_->WriteWithoutThread();
   const auto ended =
       +[](State* s) ABSL_NO_THREAD_SAFETY_ANALYSIS { return !s->started || s->ended; };
   (void)state_->mutex.AwaitWithTimeout(absl::Condition(ended, state_.get()), kEndPatience);
@@ -135,6 +154,7 @@ void LineQueue::AddAndWait(std::string line, absl::Duration patience) {
       s.writing_since != absl::InfinitePast() && SteadyTime() - s.writing_since >= patience;
   const uint64_t number = s.Accept(std::move(line), /*important=*/false, state_);
   if (number == 0 || stands) return;
+  s.WriteWithoutThread();
   const auto done = [&s, number]() ABSL_NO_THREAD_SAFETY_ANALYSIS { return s.done >= number; };
   (void)s.mutex.AwaitWithTimeout(absl::Condition(&done), patience);
 }
@@ -147,6 +167,7 @@ void LineQueue::Retry() {
 bool LineQueue::Flush(absl::Duration patience) {
   State& s = *state_;
   absl::MutexLock lock(&s.mutex);
+  s.WriteWithoutThread();
   const auto done = [&s]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return s.done == s.accepted && (!s.started || !s.TellsNow()) &&
            s.writing_since == absl::InfinitePast();

@@ -30,7 +30,7 @@ class LimitsTest(ClusterTest):
 
     def test_a_coordinator_serves_or_names_the_limit(self):
         codes = []
-        for threads in (2, 8, 16, 24, 32, 48, 200):
+        for threads in (1, 2, 8, 16, 24, 32, 48, 200):
             code, said = self.limited(threads, BIN / "longhaul-coordinator", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--data-dir", "data")
             codes.append(code)
             if code is not None:
@@ -40,7 +40,7 @@ class LimitsTest(ClusterTest):
         self.assertEqual((codes[0], codes[-1]), (1, None))
 
     def test_a_worker_names_the_limit_and_the_flag(self):
-        for threads in (2, 8, 16, 24, 32):
+        for threads in (1, 2, 8, 16, 24, 32):
             code, said = self.limited(threads, BIN / "longhaul-worker", "--coordinator", "127.0.0.1:9", "--pool", "a", "--rank-program", "/bin/true",
                                       "--threads", "8", "--ranks", "2")
             self.assertEqual(code, 1, said)
