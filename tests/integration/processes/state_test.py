@@ -53,8 +53,8 @@ class StateTest(ClusterTest):
         self.cluster.workers["site-b"].wait()
         wait_until(lambda: not any(alive(r) for r in ranks), 10, "the ranks to end with their agent")
 
-    def finish(self, losses=0):
-        job = self.cluster.wait_job(seconds=200)
+    def finish(self, losses=0, **state):
+        job = self.cluster.wait_job(seconds=200, **state)
         site = next(p for p in job["pools"] if p["pool"] == "site-b")
         self.assertEqual(site["inner_state_losses"], losses)
         self.assertEqual(site["inner_state_failures"], 0)
@@ -123,14 +123,15 @@ class StateTest(ClusterTest):
         self.cluster.start_worker("site-b", 1, "--state-dir", self.folder, "--state-every", "300ms", "--http-listen", "127.0.0.1:0")
         wait_until(lambda: "metrics at http" in self.text(), 20, "the worker's port")
         address = re.search(r"metrics at (http://[\d.:]+/metrics)", self.text()).group(1)
-        self.cluster.submit(steps=200)
+        self.cluster.submit(steps=100000)
 
         def shown():
             page = urllib.request.urlopen(address, timeout=10).read().decode()
             return re.search(r'longhaul_worker_pool_inner_state_step\{[^}]*what="saved"[^}]*\} [1-9]', page) is not None
 
         wait_until(shown, 60, "the metric")
-        self.finish()
+        self.cluster.cli("cancel", "tiny")
+        self.finish(state="CANCELLED")
 
     def test_a_job_that_ends_while_the_pool_is_away_leaves_nothing(self):
         self.start(steps=100000)
