@@ -46,9 +46,11 @@ class Soak:
         # Of each calm: from its last fault's end until every live job had advanced.
         self.recoveries = []
         self.fleet = Fleet()
-        self.jobs = Jobs(self.fleet, self.draw, self.journal, self.violations, steps_max)
         # By subject, "coordinator" or a node's name: the fault, and when it goes on.
         self.active = {}
+        # When a node last had a fault.
+        self.node_faulty = 0.0
+        self.jobs = Jobs(self.fleet, self.draw, self.journal, self.violations, steps_max, lambda: self.node_faulty)
         # No job is submitted any more.
         self.drains = False
 
@@ -88,6 +90,8 @@ class Soak:
     def live(self):
         """One look at everything: faults go on, processes that should run do, jobs are followed."""
         for name, (fault, at, what) in list(self.active.items()):
+            if name != "coordinator":
+                self.node_faulty = self.now()
             if self.now() < at:
                 continue
             try:
