@@ -32,6 +32,7 @@ PARTS=(
   "images: the images are built, and train"
   "compose: the compose file on an engine"
   "two-machines: every command of deploy/two-machines.md"
+  "slurm: a pool as a batch job of a real Slurm"
   "upgrade: the programs of the previous version mixed with these"
   "benchmarks: the smokes; then all measurements, none below half of its target"
 )
@@ -132,6 +133,7 @@ part_page() { deployment page; }
 part_images() { deployment images; }
 part_compose() { deployment compose; }
 part_two-machines() { deployment two-machines; }
+part_slurm() { deployment slurm; }
 part_upgrade() {
   users_build
   tests/upgrade/run.sh

@@ -51,7 +51,7 @@ struct CoordinatorOptions {
   // Workers have a shorter limit of their own (--drain-seconds).
   absl::Duration stop = absl::Minutes(10);
   // The place of a pool that drained is kept at most so long.
-  absl::Duration return_within = absl::Hours(1);
+  absl::Duration return_within = absl::Hours(7 * 24);
   // How many pools may hold a lease at one time.
   int pools_max = 4096;
   // How many jobs may be there that have not ended. The service is made for some hundreds.

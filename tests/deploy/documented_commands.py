@@ -118,6 +118,9 @@ ELSEWHERE = {
     "deploy/helm/render.sh longhaul deploy/helm/values/gpu-pool.yaml": (BY_TEST, "tests/deploy/chart_test.py", '"render.sh", "longhaul", *values'),
     "deploy/helm/render.sh --write": (CHANGES, "tests/deploy/chart_test.py", "run deploy/helm/render.sh --write"),
     "tests/deploy/run.sh two-machines": (NIGHTLY, "tests/nightly.sh", "part_two-machines() { deployment two-machines; }"),
+    "sbatch --nodes=2 --gpus-per-node=4 deploy/slurm/pool.sbatch --coordinator train.example.org:7070 --pool site-a --ranks 4 --device cuda "
+    "--state-dir /shared/longhaul/state --data-dir /shared/corpus --allow-plaintext-beyond-localhost --tls-ca ca.pem --tls-certificate site-a.pem "
+    "--tls-key site-a.key": (BY_TEST, "tests/deploy/slurm_test.py", "deploy/slurm/pool.sbatch"),
     "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
     "tests/deploy/run.sh all": (NIGHTLY, "tests/nightly.sh", 'tests/deploy/run.sh "$1"'),
     "ctest --test-dir build-asan": (NIGHTLY, "tests/nightly.sh", 'run_sanitized "$work/asan"'),

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a long test of deploy/, which CI leaves out, with the Debian packages that it needs (as root they are installed).
-#   tests/deploy/run.sh page | images | compose | two-machines | all [UNITTEST ARGUMENTS]
-# Environment: BUILD_DIR (default build). `page` and `two-machines` need the programs in BUILD_DIR/bin; `images` and `compose` build theirs.
+#   tests/deploy/run.sh page | images | compose | two-machines | slurm | all [UNITTEST ARGUMENTS]
+# Environment: BUILD_DIR (default build). `page`, `two-machines` and `slurm` need the programs in BUILD_DIR/bin; `images` and `compose` build theirs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=${BUILD_DIR:-build}/bin
@@ -23,10 +23,11 @@ compose() {
   python3 -B tests/deploy/compose_test.py -v "$@"
 }
 two-machines() { need iproute2 nftables openssl; python3 -B tests/deploy/two_machines_test.py "$bin" -v "$@"; }
+slurm() { need slurmctld slurmd slurm-client munge; python3 -B tests/deploy/slurm_test.py "$bin" -v "$@"; }
 what=${1:-}
 [ $# -eq 0 ] || shift
 case $what in
-  page|images|compose|two-machines) "$what" "$@" ;;
-  all) page "$@"; images "$@"; compose "$@"; two-machines "$@" ;;
+  page|images|compose|two-machines|slurm) "$what" "$@" ;;
+  all) page "$@"; images "$@"; compose "$@"; two-machines "$@"; slurm "$@" ;;
   *) sed -n '2,4s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 4 ;;
 esac

@@ -116,7 +116,8 @@ Agent::Agent(AgentOptions options)
       supervisor_({.ranks = options_.ranks,
                    .progress = options_.progress,
                    .drain = options_.drain,
-                   .nodes = options_.nodes},
+                   .nodes = options_.nodes,
+                   .exit_when_idle = options_.exit_when_idle},
                   SteadyTime()),
       operations_(options_.operations != nullptr
                       ? options_.operations
@@ -437,6 +438,9 @@ void Agent::Do(const PoolSupervisor::Rejoin& action) {
 
 void Agent::Do(const PoolSupervisor::Done& action) {
   if (action.had_work) membership_->SetFarewell("asked to stop", options_.return_within);
+  if (action.idle)
+    options_.log.Info(absl::StrCat("had no job for ", absl::FormatDuration(options_.exit_when_idle),
+                                   " (--exit-when-idle)"));
   done_ = true;
 }
 

@@ -93,6 +93,8 @@ struct AgentOptions {
   ProgressLimits progress;
   // After Drain: how long pushes in progress may take.
   absl::Duration drain = absl::Seconds(30);
+  // With no job for so long, the agent ends.
+  absl::Duration exit_when_idle = absl::InfiniteDuration();
   // How long the pool's place should be kept.
   absl::Duration return_within = absl::Minutes(10);
   // See JoinRequest.

@@ -28,7 +28,7 @@ struct Words {
         progress_timeout(absl::ToDoubleSeconds(defaults.progress.at_least)) {}
 
   std::string device = "cpu", log_format = "auto";
-  std::string return_within, state_every;
+  std::string return_within, state_every, exit_when_idle;
   double drain_seconds, progress_timeout;
 };
 
@@ -44,12 +44,13 @@ void AddPoolFlags(ConfigFile& config, WorkerFlags& flags, Words& words) {
   config
       .Setting("nodes", "N", flags.site.nodes,
                "number of machines of this pool, each running a worker with the same flags "
-               "(default: NNODES of the environment, else 1)")
+               "(default: NNODES of the environment, else in a step of Slurm its nodes, else 1)")
       ->check(WholeNumber(1, kRanksMax));
   config
       .Setting("node", "N", flags.site.node,
-               "number of this node, from 0 (default: NODE_RANK of the environment, else the "
-               "ordinal of a StatefulSet's pod, else the coordinator assigns one)")
+               "number of this node, from 0 (default: NODE_RANK of the environment, else in a step "
+               "of Slurm SLURM_NODEID, else the ordinal of a StatefulSet's pod, else the "
+               "coordinator assigns one)")
       ->check(WholeNumber(0, kRanksMax - 1));
   config.Setting("in-pool-address", "ADDRESS", agent.in_pool_address,
                  "with --nodes: numeric address at which the other nodes reach this machine "
@@ -143,8 +144,13 @@ void AddTimeFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
   config
       .Setting("return-within", "TIME", words.return_within,
                "time after SIGTERM for which the pool's place in its job is reserved, for example "
-               "10m or 90s; at most 1h")
+               "10m, or 48h for a node that waits in the queue of a batch system; at most 168h")
       ->check(TimeSpan(absl::ZeroDuration(), kTimeMax));
+  config
+      .Setting("exit-when-idle", "TIME", words.exit_when_idle,
+               "end with code 0 when the pool has had no job for so long, for example 10m: gives "
+               "the machine back to a batch system (default: never)")
+      ->check(TimeSpan(absl::Seconds(1), kTimeMax));
   config
       .Setting("progress-timeout", "SECONDS", words.progress_timeout,
                "seconds without progress after which the ranks are restarted; not while they wait "
@@ -183,6 +189,7 @@ void Convert(const Words& words, WorkerFlags& flags) {
   agent.progress.at_least = absl::Seconds(words.progress_timeout);
   agent.return_within = CheckedTime(words.return_within);
   agent.state_every = CheckedTime(words.state_every);
+  if (!words.exit_when_idle.empty()) agent.exit_when_idle = CheckedTime(words.exit_when_idle);
   agent.device = words.device == "cuda" ? v1::CUDA : v1::CPU;
   if (agent.rank_program.empty()) agent.rank_program = ProgramBeside("longhaul-rank");
   // Empty, which is a mistake of later: the folder was removed, or may not be read.

@@ -36,7 +36,7 @@ absl::Duration ProgressLimits::Of(double expected_seconds) const {
 }
 
 PoolSupervisor::PoolSupervisor(Options options, absl::Time now)
-    : options_(std::move(options)), ticked_(now) {}
+    : options_(std::move(options)), ticked_(now), had_job_(now) {}
 
 PoolSupervisor::Actions PoolSupervisor::Assigned(const Work& work, absl::Time now) {
   Actions out;
@@ -226,6 +226,12 @@ PoolSupervisor::Actions PoolSupervisor::Tick(absl::Time now) {
   if (state_ == State::kLeaving && now >= leave_until_) {
     Kill(out);
     state_ = State::kIdle;
+  }
+  if (state_ != State::kIdle) {
+    had_job_ = now;
+  } else if (now - had_job_ >= options_.exit_when_idle) {
+    state_ = State::kDone;
+    out.push_back(Done{.idle = true});
   }
   if (state_ != State::kRunning) return out;
   if (now - before > kOwnPause) {

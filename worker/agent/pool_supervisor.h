@@ -10,6 +10,7 @@
 //   leaving --all ranks ended, or their time is over--> idle
 //   running --its job is being paused--> stopping --all ranks ended, or their time is over--> ended
 //   any --drain--> draining --all ranks ended, or its time is over--> done
+//   idle --for too long--> done
 //
 // An incarnation whose ranks did steps of a job does not begin that job again: pushes of the ended
 // ranks may have counted, and their error feedback is lost. A group of nodes never begins a job
@@ -64,6 +65,8 @@ class PoolSupervisor {
     absl::Duration drain = absl::Seconds(30);
     // Nodes of the pool. If there are several, the incarnation is that of their group.
     int nodes = 1;
+    // With no job for so long, also while the coordinator does not answer, the agent ends.
+    absl::Duration exit_when_idle = absl::InfiniteDuration();
   };
   // What the coordinator wants. `job` is empty if there is nothing to do.
   struct Work {
@@ -93,6 +96,8 @@ class PoolSupervisor {
   // Leave and end. If there was work, the place is kept.
   struct Done {
     bool had_work = false;
+    // It had no job for exit_when_idle.
+    bool idle = false;
   };
   using Action = std::variant<StartRanks, KillRanks, DrainRanks, Rejoin, Done>;
   using Actions = std::vector<Action>;
@@ -168,6 +173,8 @@ class PoolSupervisor {
   // In kStopping and kDraining.
   absl::Time drain_until_;
   absl::Time ticked_;
+  // When it last had a job, or began.
+  absl::Time had_job_;
 };
 
 }  // namespace longhaul

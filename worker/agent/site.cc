@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -34,7 +35,10 @@
 namespace longhaul {
 namespace {
 
+// Slurm's name, since its users know that, and several of its nodes may share a machine.
 std::string HostName() {
+  if (const char* const node = std::getenv("SLURMD_NODENAME"); node != nullptr && *node != '\0')
+    return node;
   char name[256] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
@@ -146,6 +150,14 @@ void LeaveLoopback(AgentOptions& options) {
                               : absl::StrCat(" (", outer.status().message(), ")")));
 }
 
+void TellUnusedNodes(const Logger& log) {
+  const char* const nodes = std::getenv("SLURM_JOB_NUM_NODES");
+  int number = 0;
+  if (nodes == nullptr || !absl::SimpleAtoi(nodes, &number) || number < 2) return;
+  log.Warning(absl::StrCat("this pool has one node, and the allocation of Slurm has ", number,
+                           ": start the worker with srun, which starts one on each"));
+}
+
 // Determines how the pool's other nodes reach this one and verify it.
 absl::Status PrepareNode(const SiteChoice& choice, AgentOptions& options) {
   LH_ASSIGN_OR_RETURN(const NodeIdentity identity,
@@ -153,6 +165,7 @@ absl::Status PrepareNode(const SiteChoice& choice, AgentOptions& options) {
                                    [](const char* name) { return std::getenv(name); }));
   options.nodes = identity.nodes;
   options.node = identity.node;
+  if (!choice.nodes.has_value() && options.nodes == 1) TellUnusedNodes(options.log);
   const char* const flag = "--in-pool-address";
   // Nothing uses it then, but a wrong one is a mistake.
   if (options.nodes == 1) {

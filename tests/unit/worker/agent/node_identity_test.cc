@@ -36,6 +36,31 @@ TEST(NodeIdentityTest, FlagsComeFirst) {
   EXPECT_EQ(Text(Identify(1, std::nullopt, torchrun)), "1 any") << "alone, whatever is around";
 }
 
+TEST(NodeIdentityTest, AStepOfSlurmHasItsNodes) {
+  const Variables step = {
+      {"SLURM_STEP_NUM_NODES", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_NODEID", "2"}};
+  EXPECT_EQ(Text(Identify(std::nullopt, std::nullopt, step)), "4 2");
+  EXPECT_EQ(Text(Identify(8, std::nullopt, step)), "8 2") << "a pool of several allocations";
+  EXPECT_EQ(Text(Identify(std::nullopt, 3, step)), "4 3");
+  EXPECT_EQ(Text(Identify(1, std::nullopt, step)), "1 any");
+  Variables torchrun = step;
+  torchrun.merge(Variables{{"NNODES", "6"}, {"NODE_RANK", "5"}});
+  EXPECT_EQ(Text(Identify(std::nullopt, std::nullopt, torchrun)), "6 5");
+  // The script of a batch job, which runs on the first node alone.
+  const Variables script = {{"SLURM_NNODES", "4"}, {"SLURM_NODEID", "0"}};
+  EXPECT_EQ(Text(Identify(std::nullopt, std::nullopt, script)), "1 any");
+  EXPECT_EQ(Text(Identify(4, std::nullopt, script)), "4 any");
+}
+
+TEST(NodeIdentityTest, ANodeOfSlurmHasOneWorker) {
+  const Variables two_each = {
+      {"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_NODEID", "1"}};
+  EXPECT_EQ(Text(Identify(std::nullopt, std::nullopt, two_each)),
+            "srun starts 4 workers on 2 nodes: start one on each (--ntasks-per-node=1), and give "
+            "--ranks for the ranks of a node");
+  EXPECT_EQ(Text(Identify(2, 1, two_each)), "2 1") << "the user knows";
+}
+
 TEST(NodeIdentityTest, APodOfAStatefulSetHasItsOrdinal) {
   const Variables kubernetes = {{"KUBERNETES_SERVICE_HOST", "10.0.0.1"}};
   EXPECT_EQ(Text(Identify(4, std::nullopt, kubernetes, "site-a-3")), "4 3");

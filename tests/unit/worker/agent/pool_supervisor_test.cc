@@ -25,7 +25,7 @@ std::string Text(const Supervisor::Actions& actions) {
                                                   a.reason);
                             },
                             [](const Supervisor::Done& a) -> std::string {
-                              return a.had_work ? "done with work" : "done";
+                              return a.had_work ? "done with work" : a.idle ? "idle" : "done";
                             }},
                  action));
   });
@@ -33,12 +33,14 @@ std::string Text(const Supervisor::Actions& actions) {
 
 class PoolSupervisorTest : public testing::Test {
  protected:
-  explicit PoolSupervisorTest(int ranks = 2, int nodes = 1)
+  explicit PoolSupervisorTest(int ranks = 2, int nodes = 1,
+                              absl::Duration exit_when_idle = absl::InfiniteDuration())
       : ranks_(ranks),
         supervisor_({.ranks = ranks,
                      .progress = {.at_least = absl::Seconds(60), .factor = 20},
                      .drain = absl::Seconds(30),
-                     .nodes = nodes},
+                     .nodes = nodes,
+                     .exit_when_idle = exit_when_idle},
                     now_) {}
 
   std::string Assign(const std::string& job, const std::string& incarnation = "one") {
@@ -406,6 +408,28 @@ TEST_F(PoolSupervisorTest, AnIdlePoolDrainsAtOnce) {
 }
 
 // --- One of several nodes, with ranks 2 and 3 of its pool.
+
+class BatchSupervisorTest : public PoolSupervisorTest {
+ protected:
+  BatchSupervisorTest() : PoolSupervisorTest(1, 1, absl::Minutes(10)) {}
+};
+
+TEST_F(BatchSupervisorTest, EndsWhenItHasHadNoJobForLong) {
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_EQ(Pass(absl::Minutes(9)), "");
+  EXPECT_EQ(Assign("job"), "start");
+  EXPECT_EQ(Pass(absl::Minutes(20), {{0, Waiting(1)}}), "") << "it waits for its job";
+  EXPECT_EQ(Exit(0, kRankCompleted), "");
+  EXPECT_EQ(Pass(absl::Minutes(20)), "") << "the job has not ended";
+  EXPECT_EQ(Assign(""), "");
+  EXPECT_EQ(Pass(absl::Minutes(10) - absl::Seconds(2)), "");
+  EXPECT_EQ(Pass(absl::Seconds(4)), "idle");
+  EXPECT_EQ(Assign("another"), "") << "it leaves";
+}
+
+TEST_F(BatchSupervisorTest, EndsWhenItHasNoCoordinator) {
+  EXPECT_EQ(Pass(absl::Minutes(11)), "idle");
+}
 
 class NodeSupervisorTest : public PoolSupervisorTest {
  protected:
