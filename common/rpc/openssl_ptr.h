@@ -22,6 +22,7 @@ using OpensslPtr = std::unique_ptr<T, OpensslFree<kFree>>;
 
 using BioPtr = OpensslPtr<BIO, BIO_free_all>;
 using CertificatePtr = OpensslPtr<X509, X509_free>;
+using RevocationsPtr = OpensslPtr<X509_CRL, X509_CRL_free>;
 using KeyPtr = OpensslPtr<EVP_PKEY, EVP_PKEY_free>;
 using NamesPtr = OpensslPtr<GENERAL_NAMES, GENERAL_NAMES_free>;
 

@@ -32,7 +32,7 @@ class Tls {
  public:
   struct Options {
     // How often the files are looked at.
-    absl::Duration refresh = absl::Minutes(1);
+    absl::Duration refresh = absl::Seconds(10);
     // What is said of files that are replaced. Empty: nothing is.
     std::optional<Logger> log;
   };

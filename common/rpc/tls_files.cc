@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/openssl_ptr.h"
 #include "common/rpc/pem_file.h"
+#include "common/rpc/revocation_list.h"
 #include "common/rpc/secret_file.h"
 #include "openssl/crypto.h"
 #include "openssl/err.h"
@@ -106,6 +107,10 @@ absl::StatusOr<TlsContents> ReadTlsFiles(const TlsFiles& files) {
         ": give the key that belongs to this certificate (longhaul certs issue writes both)"));
   }
   LH_RETURN_IF_ERROR(CheckValidity(chain.front().get(), files.certificate));
+  if (files.crl.empty()) return contents;
+  const std::string shown = absl::StrCat("--tls-crl ", files.crl);
+  LH_ASSIGN_OR_RETURN(contents.crl, ReadPem(files.crl, shown));
+  LH_RETURN_IF_ERROR(RevocationList::Parse(contents.crl, contents.ca, shown).status());
   return contents;
 }
 

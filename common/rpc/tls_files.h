@@ -16,20 +16,22 @@ struct TlsFiles {
   std::string certificate;
   // The certificate's private key, not encrypted. Other users cannot read it (secret_file.h).
   std::string key;
+  // Of a server: lists of certificates that the authorities have revoked. Empty: there is none.
+  std::string crl;
 
-  bool empty() const { return ca.empty() && certificate.empty() && key.empty(); }
+  bool empty() const { return ca.empty() && certificate.empty() && key.empty() && crl.empty(); }
 };
 
 // What the files hold, in PEM.
 struct TlsContents {
-  std::string ca, certificate, key;
+  std::string ca, certificate, key, crl;
 
   friend bool operator==(const TlsContents&, const TlsContents&) = default;
 };
 
 // Reads all files, and checks that a peer could accept them. Blocks on the file system.
 //   INVALID_ARGUMENT     a path is not given; a file is not PEM of its kind, or damaged; the key is
-//                        encrypted, or of another certificate
+//                        encrypted, or of another certificate; a list is of another authority
 //   UNAUTHENTICATED      the certificate has expired, or is not valid yet
 //   NOT_FOUND            a file does not exist
 //   FAILED_PRECONDITION  others may read or write the key; the message has the command that

@@ -6,9 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rpc/certificate_dates.h"
+#include "common/rpc/pem_file.h"
+#include "openssl/err.h"
 
 namespace longhaul {
 namespace {
+
+constexpr size_t kKnownMax = 10'000;
 
 // The key comes first: OpenSSL passes over what is not of the kind that it looks for.
 std::string IdentityOf(const TlsContents& contents) {
@@ -53,6 +57,12 @@ absl::Status TlsReload::Take(const TlsContents& contents) {
     until_ = dates.until;
   }
   LH_RETURN_IF_ERROR(ca_->Replace(contents.ca));
+  revoked_.reset();
+  known_.clear();
+  if (!contents.crl.empty()) {
+    LH_ASSIGN_OR_RETURN(revoked_,
+                        RevocationList::Parse(contents.crl, contents.ca, options_.files.crl));
+  }
   in_use_ = contents;
   return absl::OkStatus();
 }
@@ -85,6 +95,19 @@ TlsContents TlsReload::contents() const {
 bool TlsReload::refused() const {
   absl::MutexLock lock(&mutex_);
   return !trouble_.empty();
+}
+
+bool TlsReload::IsRevoked(const std::string& certificate) const {
+  absl::MutexLock lock(&mutex_);
+  if (!revoked_.has_value()) return false;
+  const auto known = known_.find(certificate);
+  if (known != known_.end()) return known->second;
+  const CertificatePtr parsed = NextCertificate(ReaderOf(certificate).get());
+  ERR_clear_error();
+  const bool revoked = parsed != nullptr && revoked_->Contains(parsed.get());
+  if (known_.size() >= kKnownMax) known_.clear();
+  known_[certificate] = revoked;
+  return revoked;
 }
 
 std::optional<absl::Time> TlsReload::certificate_until() const {

@@ -15,12 +15,14 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/logging/logging.h"
 #include "common/rpc/memory_file.h"
+#include "common/rpc/revocation_list.h"
 #include "common/rpc/tls_files.h"
 
 namespace longhaul {
@@ -32,7 +34,7 @@ class TlsReload {
     // `files` has the authorities alone.
     bool authorities_only = false;
     // How often the files are looked at.
-    absl::Duration every = absl::Minutes(1);
+    absl::Duration every = absl::Seconds(10);
     // What is said of files that changed. Empty: nothing is.
     std::optional<Logger> log;
   };
@@ -52,6 +54,9 @@ class TlsReload {
   bool refused() const ABSL_LOCKS_EXCLUDED(mutex_);
   // What is in use now.
   TlsContents contents() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the authority has revoked a certificate, in PEM (TlsFiles::crl). Answers come from a
+  // memory, so that each call can ask.
+  bool IsRevoked(const std::string& certificate) const ABSL_LOCKS_EXCLUDED(mutex_);
   // When the certificate in use ends. Nothing with `authorities_only`.
   std::optional<absl::Time> certificate_until() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -66,6 +71,10 @@ class TlsReload {
   mutable absl::Mutex mutex_;
   TlsContents in_use_ ABSL_GUARDED_BY(mutex_);
   std::optional<absl::Time> until_ ABSL_GUARDED_BY(mutex_);
+  // Empty: no certificate is revoked.
+  std::optional<RevocationList> revoked_ ABSL_GUARDED_BY(mutex_);
+  // What it says of certificates that were asked about.
+  mutable absl::flat_hash_map<std::string, bool> known_ ABSL_GUARDED_BY(mutex_);
   // Why the files are refused, as it was logged.
   std::string trouble_ ABSL_GUARDED_BY(mutex_);
   absl::Notification stop_;

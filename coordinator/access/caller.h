@@ -16,6 +16,8 @@ struct CertificateNames {
   std::string dns;
   // The common name, to show to people.
   std::string common;
+  // Its authority has revoked it.
+  bool revoked = false;
 };
 CertificateNames NamesOf(const grpc::AuthContext& connection);
 

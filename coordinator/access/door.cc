@@ -10,6 +10,7 @@
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/status_details.h"
 #include "grpc/grpc.h"
+#include "grpc/grpc_security_constants.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -19,6 +20,13 @@ std::string OnlyValue(const grpc::AuthMetadataProcessor::InputMetadata& metadata
   const auto [begin, end] = metadata.equal_range(name);
   if (begin == end || std::next(begin) != end) return "";
   return std::string(begin->second.data(), begin->second.size());
+}
+
+absl::Status AdmitUnrevoked(const CertificateNames& certificate) {
+  if (!certificate.revoked) return absl::OkStatus();
+  return WithErrorInfo(
+      absl::UnauthenticatedError("the certificate of this caller is revoked"),
+      {"CERTIFICATE_REVOKED", {{"hint", "ask the coordinator's operator for a new certificate"}}});
 }
 
 absl::Status AdmitPool(const CertificateNames& certificate) {
@@ -49,6 +57,15 @@ std::string Door::Caller::who() const {
   if (user.has_value() && user->ok()) return absl::StrCat("token:", (*user)->name);
   const std::string& name = certificate.dns.empty() ? certificate.common : certificate.dns;
   return name.empty() ? "anonymous" : absl::StrCat("certificate:", name);
+}
+
+CertificateNames Door::CertificateOf(const grpc::AuthContext& connection) const {
+  CertificateNames names = NamesOf(connection);
+  if (options_.is_revoked == nullptr) return names;
+  for (const grpc::string_ref& pem :
+       connection.FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME))
+    names.revoked |= options_.is_revoked(std::string(pem.data(), pem.size()));
+  return names;
 }
 
 Door::Caller Door::Identify(absl::string_view method, const CertificateNames& certificate,
@@ -88,6 +105,7 @@ absl::Status Door::Admit(absl::string_view method, const CertificateNames& certi
 }
 
 absl::Status Door::Judge(absl::string_view method, const Caller& caller, absl::Time now) {
+  LH_RETURN_IF_ERROR(AdmitUnrevoked(caller.certificate));
   const MethodRule* const rule = FindMethod(method);
   switch (NeedOf(rule)) {
     case Need::kNothing:
@@ -124,11 +142,12 @@ grpc::Status Door::Process(const InputMetadata& metadata, grpc::AuthContext* con
                            OutputMetadata*, OutputMetadata*) {
   const std::string method = OnlyValue(metadata, ":path");
   if (guarded_ && IsOurs(FindMethod(method))) return grpc::Status::OK;
-  return ToGrpcStatus(Admit(method, NamesOf(*connection), AuthorizationOf(metadata), SteadyTime()));
+  return ToGrpcStatus(
+      Admit(method, CertificateOf(*connection), AuthorizationOf(metadata), SteadyTime()));
 }
 
 bool Door::Knows(const InputMetadata& metadata, const grpc::AuthContext& connection) const {
-  if (connection.IsPeerAuthenticated()) return true;
+  if (connection.IsPeerAuthenticated()) return !CertificateOf(connection).revoked;
   return options_.tokens != nullptr &&
          options_.tokens->Find(BearerToken(AuthorizationOf(metadata))).has_value();
 }
@@ -145,11 +164,11 @@ class GuardedCall : public grpc::experimental::Interceptor {
     grpc::ServerContextBase* const call = info_->server_context();
     if (batch->QueryInterceptionHookPoint(Point::POST_RECV_INITIAL_METADATA)) {
       Door::Known known{.call = call, .authorization = AuthorizationOf(call->client_metadata())};
-      known.caller =
-          door_->Identify(info_->method(), NamesOf(*call->auth_context()), known.authorization);
+      known.caller = door_->Identify(info_->method(), door_->CertificateOf(*call->auth_context()),
+                                     known.authorization);
       known.refusal = door_->Judge(info_->method(), known.caller, SteadyTime());
       refused_ = !known.refusal.ok();
-      entered_ = refused_ || known.caller.user.has_value();
+      entered_ = refused_ || known.caller.user.has_value() || door_->options_.is_revoked != nullptr;
       if (entered_) door_->Enter(call, std::move(known));
     }
     if (refused_ && !door_->WasAsked(call)) {
@@ -205,16 +224,22 @@ void Door::Forget(const grpc::ServerContextBase* call) {
 }
 
 void Door::EndWithdrawn() {
-  if (options_.tokens == nullptr) return;
+  // As TryCancel, which has no words for the client.
+  const auto end = [](const Known& known, const char* why) {
+    (void)grpc_call_cancel_with_status(known.call->c_call(), GRPC_STATUS_UNAUTHENTICATED, why,
+                                       nullptr);
+  };
   absl::MutexLock lock(&mutex_);
   for (const auto& [_, known] : known_) {
+    if (!known.refusal.ok()) continue;
+    if (CertificateOf(*known.call->auth_context()).revoked) {
+      end(known, "the certificate of this caller is revoked");
+      continue;
+    }
     const auto& user = known.caller.user;
-    if (!known.refusal.ok() || !user.has_value() || !user->ok()) continue;
+    if (!user.has_value() || !user->ok()) continue;
     const absl::StatusOr<User> now = options_.tokens->Authenticate(known.authorization);
-    if (now.ok() && *now == **user) continue;
-    // As TryCancel, which has no words for the client.
-    (void)grpc_call_cancel_with_status(known.call->c_call(), GRPC_STATUS_UNAUTHENTICATED,
-                                       "the token was revoked or its role has changed", nullptr);
+    if (!now.ok() || *now != **user) end(known, "the token was revoked or its role has changed");
   }
 }
 

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,6 +46,9 @@ class Door : public grpc::AuthMetadataProcessor {
   struct Options {
     // Null: none. Outlives the door.
     Tokens* tokens = nullptr;
+    // Whether the authority has revoked a certificate, in PEM. Null: there is no list. Does not
+    // block.
+    std::function<bool(const std::string& certificate)> is_revoked;
     // Of each caller; twice as many at once. 0: no limit.
     double calls_per_second = 0;
   };
@@ -53,7 +57,8 @@ class Door : public grpc::AuthMetadataProcessor {
         rate_(options.calls_per_second, std::max(1.0, 2 * options.calls_per_second)) {}
 
   //   UNAUTHENTICATED     the method needs a token (user_tokens.h), or a certificate that names a
-  //                       pool or a user (CERTIFICATE_NEEDED), and there is no good one
+  //                       pool or a user (CERTIFICATE_NEEDED), and there is no good one;
+  //                       CERTIFICATE_REVOKED: the caller's is revoked
   //   PERMISSION_DENIED   ROLE_TOO_SMALL: the user's role
   //   RESOURCE_EXHAUSTED  TOO_MANY_CALLS: the caller calls too often; RetryInfo
   //   UNIMPLEMENTED       METHOD_UNKNOWN: there is no such method
@@ -64,7 +69,7 @@ class Door : public grpc::AuthMetadataProcessor {
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* connection,
                        OutputMetadata* consumed, OutputMetadata* response) override;
 
-  // Whether the caller has a certificate or the token of a user.
+  // Whether the caller has a certificate that is not revoked, or the token of a user.
   bool Knows(const InputMetadata& metadata, const grpc::AuthContext& connection) const;
 
   // The interceptor that judges calls of declared methods. The door outlives the server.
@@ -72,8 +77,8 @@ class Door : public grpc::AuthMetadataProcessor {
   // Why the guard refuses this call. Handlers call it before anything else.
   absl::Status RefusalOf(const grpc::ServerContextBase& call) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends the calls whose token was withdrawn since they began, or has another role by now, with
-  // UNAUTHENTICATED. To be called about once a second.
+  // Ends the calls whose certificate was revoked since they began, or whose token was withdrawn or
+  // has another role by now, with UNAUTHENTICATED. To be called about once a second.
   void EndWithdrawn() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Which jobs the caller may change.
@@ -93,6 +98,8 @@ class Door : public grpc::AuthMetadataProcessor {
 
     std::string who() const;
   };
+  // The names, and whether it is revoked.
+  CertificateNames CertificateOf(const grpc::AuthContext& connection) const;
   Caller Identify(absl::string_view method, const CertificateNames& certificate,
                   absl::string_view authorization) const;
   absl::Status Judge(absl::string_view method, const Caller& caller, absl::Time now);
@@ -119,7 +126,8 @@ class Door : public grpc::AuthMetadataProcessor {
   // MakeGuard was called.
   std::atomic<bool> guarded_ = false;
   mutable absl::Mutex mutex_;
-  // Guarded calls that are refused, or whose caller has a token.
+  // Guarded calls that are refused, or whose caller has a token or a certificate that may be
+  // revoked.
   mutable std::map<const grpc::ServerContextBase*, Known> known_ ABSL_GUARDED_BY(mutex_);
 };
 

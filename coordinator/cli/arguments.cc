@@ -156,8 +156,9 @@ void AddSpec(CLI::App& app, Arguments& arguments) {
 
 void AddCerts(CLI::App& app, Arguments& arguments) {
   CLI::App* certs = app.add_subcommand("certs",
-                                       "Create a private TLS authority (`certs init`) and a "
-                                       "certificate for each program (`certs issue`)");
+                                       "Create a private TLS authority (`certs init`), a "
+                                       "certificate for each program (`certs issue`) or all that "
+                                       "a site needs (`certs kit`)");
   certs->require_subcommand(1);
   certs
       ->add_option("--dir", arguments.certs_dir,
@@ -165,8 +166,8 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
       ->type_name("FOLDER");
   certs
       ->add_option("--days", arguments.days,
-                   absl::StrCat("Validity in days (default: init ", kAuthorityDays, ", issue ",
-                                kCertificateDays, ")"))
+                   absl::StrCat("Validity in days (default: init ", kAuthorityDays,
+                                ", issue and kit ", kCertificateDays, ")"))
       ->type_name("N")
       ->check(WholeNumber(1, 36500));
   certs->add_subcommand("init",
@@ -186,6 +187,19 @@ void AddCerts(CLI::App& app, Arguments& arguments) {
       ->type_name("HOST")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  CLI::App* kit = certs->add_subcommand(
+      "kit", "Create an archive with the certificate and settings of a site's pool");
+  kit->add_option("POOL", arguments.certificate_name, "Name of the pool")->required();
+  kit->add_option("--coordinator", arguments.kit_coordinator,
+                  "Address that the site's workers connect to")
+      ->type_name("HOST:PORT")
+      ->required();
+  kit->add_option("--out", arguments.out, "New file for the archive (longhaul-POOL.tar.gz)")
+      ->type_name("FILE");
+  CLI::App* revoke = certs->add_subcommand(
+      "revoke", "Shut out a pool or user before its certificate ends (--tls-crl)");
+  revoke->add_option("NAME", arguments.certificate_name, "Name that its certificate was issued for")
+      ->required();
 }
 
 void AddTokens(CLI::App& app, Arguments& arguments) {

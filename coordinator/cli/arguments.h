@@ -106,7 +106,7 @@ struct Arguments {
   // --- completion
   std::string shell;
   // --- certs
-  std::string certs_dir = "longhaul-ca", certificate_kind, certificate_name;
+  std::string certs_dir = "longhaul-ca", certificate_kind, certificate_name, kit_coordinator;
   std::vector<std::string> hosts;
   std::optional<int> days;
   // --- tokens

@@ -18,6 +18,8 @@
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_error.h"
+#include "common/io/file_util.h"
+#include "common/io/posix_filesystem.h"
 #include "common/rpc/openssl_ptr.h"
 #include "common/rpc/pem_file.h"
 #include "openssl/err.h"
@@ -141,16 +143,60 @@ absl::StatusOr<Authority> ReadAuthority(const std::string& folder) {
   return authority;
 }
 
-absl::Status CheckEnd(const Authority& authority, absl::Time end) {
+absl::Time EndOf(X509* certificate) {
   std::tm until = {};
-  ASN1_TIME_to_tm(X509_get0_notAfter(authority.certificate.get()), &until);
-  const absl::Time last = absl::FromTM(until, absl::UTCTimeZone());
+  ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &until);
+  return absl::FromTM(until, absl::UTCTimeZone());
+}
+
+absl::Status CheckEnd(const Authority& authority, absl::Time end) {
+  const absl::Time last = EndOf(authority.certificate.get());
   if (end <= last) return absl::OkStatus();
   const int64_t days = (last - absl::Now()) / absl::Hours(24);
   return absl::FailedPreconditionError(absl::StrCat(
       "the authority itself expires on ", absl::FormatTime("%Y-%m-%d", last, absl::UTCTimeZone()),
       days > 0 ? absl::StrCat(": use --days of at most ", days)
                : ": make a new one in another folder (longhaul certs init)"));
+}
+
+// The list, empty if there is none.
+absl::StatusOr<RevocationsPtr> ReadList(const std::string& path) {
+  absl::StatusOr<std::string> text = ReadPem(path, path);
+  if (absl::IsNotFound(text.status())) return RevocationsPtr(X509_CRL_new());
+  LH_RETURN_IF_ERROR(text.status());
+  RevocationsPtr list(PEM_read_bio_X509_CRL(ReaderOf(*text).get(), nullptr, NoPassword, nullptr));
+  if (list != nullptr) return list;
+  ERR_clear_error();
+  return absl::InvalidArgumentError(absl::StrCat(path, " is not a revocation list in PEM"));
+}
+
+// Signs the list, with `revoked` if it is not null, and replaces the file. It is in force until the
+// authority ends.
+absl::Status WriteList(const std::string& path, const Authority& authority, X509* revoked) {
+  LH_ASSIGN_OR_RETURN(const RevocationsPtr list, ReadList(path));
+  const OpensslPtr<ASN1_TIME, ASN1_TIME_free> now(
+      ASN1_TIME_set(nullptr, absl::ToTimeT(absl::Now())));
+  X509_CRL_set_version(list.get(), X509_CRL_VERSION_2);
+  X509_CRL_set_issuer_name(list.get(), X509_get_subject_name(authority.certificate.get()));
+  X509_CRL_set1_lastUpdate(list.get(), now.get());
+  X509_CRL_set1_nextUpdate(list.get(), X509_get0_notAfter(authority.certificate.get()));
+  if (revoked != nullptr) {
+    X509_REVOKED* const entry = X509_REVOKED_new();
+    X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(revoked));
+    X509_REVOKED_set_revocationDate(entry, now.get());
+    if (X509_CRL_add0_revoked(list.get(), entry) != 1) {
+      X509_REVOKED_free(entry);
+      return OpensslProblem("a revocation list");
+    }
+  }
+  X509_CRL_sort(list.get());
+  const BioPtr text(BIO_new(BIO_s_mem()));
+  if (X509_CRL_sign(list.get(), authority.key.get(), EVP_sha256()) <= 0 ||
+      PEM_write_bio_X509_CRL(text.get(), list.get()) != 1) {
+    return OpensslProblem("a revocation list");
+  }
+  const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
+  return WriteFileAtomically(*fs, path, ContentOf(text.get()));
 }
 
 bool IsAddress(const std::string& host) {
@@ -228,10 +274,59 @@ absl::StatusOr<CertificateFiles> InitAuthority(const std::string& folder, int da
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return FileProblem(errno, folder);
   // Unlike the name of any other authority, so that nobody confuses two of them.
   const std::string name = absl::StrCat("Longhaul authority ", RandomHex().substr(0, 8));
-  return Make(folder + "/ca", name, absl::Now() + days * absl::Hours(24),
-              {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
-               {NID_key_usage, "critical,keyCertSign,cRLSign"}},
-              nullptr);
+  LH_ASSIGN_OR_RETURN(CertificateFiles files,
+                      Make(folder + "/ca", name, absl::Now() + days * absl::Hours(24),
+                           {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+                            {NID_key_usage, "critical,keyCertSign,cRLSign"}},
+                           nullptr));
+  LH_ASSIGN_OR_RETURN(const Authority authority, ReadAuthority(folder));
+  LH_RETURN_IF_ERROR(WriteList(RevocationListOf(folder), authority, nullptr));
+  return files;
+}
+
+std::string RevocationListOf(const std::string& folder) { return folder + "/ca.crl"; }
+
+absl::StatusOr<CertificateFiles> ReadCertificate(const std::string& folder,
+                                                 const std::string& name) {
+  if (name.empty() || name == "ca" || name.find('/') != std::string::npos)
+    return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not a name of a certificate"));
+  CertificateFiles files{absl::StrCat(folder, "/", name, ".pem"),
+                         absl::StrCat(folder, "/", name, ".key"), absl::InfinitePast()};
+  LH_ASSIGN_OR_RETURN(const std::string text, ReadPem(files.certificate, files.certificate));
+  const CertificatePtr certificate = NextCertificate(ReaderOf(text).get());
+  ERR_clear_error();
+  if (certificate == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.certificate, " is not a certificate in PEM"));
+  }
+  files.end = EndOf(certificate.get());
+  return files;
+}
+
+absl::StatusOr<CertificateFiles> RevokeCertificate(const std::string& folder,
+                                                   const std::string& name) {
+  LH_ASSIGN_OR_RETURN(const Authority authority, ReadAuthority(folder));
+  LH_ASSIGN_OR_RETURN(CertificateFiles files, ReadCertificate(folder, name));
+  LH_ASSIGN_OR_RETURN(const std::string text, ReadPem(files.certificate, files.certificate));
+  const CertificatePtr certificate = NextCertificate(ReaderOf(text).get());
+  if (X509_verify(certificate.get(), X509_get0_pubkey(authority.certificate.get())) != 1) {
+    ERR_clear_error();
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.certificate, " was not issued by the authority in ", folder));
+  }
+  LH_RETURN_IF_ERROR(WriteList(RevocationListOf(folder), authority, certificate.get()));
+  const OpensslPtr<BIGNUM, BN_free> serial(
+      ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate.get()), nullptr));
+  char* const digits = BN_bn2hex(serial.get());
+  const std::string aside = absl::StrCat(
+      folder, "/", name, ".", absl::AsciiStrToLower(std::string(digits).substr(0, 8)), ".revoked");
+  OPENSSL_free(digits);
+  for (const auto& [from, to] :
+       {std::pair{&files.certificate, aside + ".pem"}, std::pair{&files.key, aside + ".key"}}) {
+    if (rename(from->c_str(), to.c_str()) != 0 && errno != ENOENT) return FileProblem(errno, *from);
+    *from = to;
+  }
+  return files;
 }
 
 absl::StatusOr<CertificateFiles> IssueCertificate(const std::string& folder,

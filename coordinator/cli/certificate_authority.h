@@ -1,5 +1,6 @@
-// A small private authority: a folder with ca.pem, ca.key and what it issued, as NAME.pem and
-// NAME.key. P-256 keys; keys are mode 0600; no file is ever overwritten. By OpenSSL.
+// A small private authority: a folder with ca.pem, ca.key, its revocation list ca.crl and what it
+// issued, as NAME.pem and NAME.key. P-256 keys; keys are mode 0600; no file but ca.crl is ever
+// overwritten. By OpenSSL.
 #pragma once
 
 #include <sys/types.h>
@@ -55,5 +56,16 @@ absl::StatusOr<CertificateFiles> InitAuthority(const std::string& folder, int da
 //   FAILED_PRECONDITION  the authority ends before the certificate would
 absl::StatusOr<CertificateFiles> IssueCertificate(const std::string& folder,
                                                   const CertificateRequest& request);
+
+// What the authority issued under this name. Without its key: it is another machine's.
+absl::StatusOr<CertificateFiles> ReadCertificate(const std::string& folder,
+                                                 const std::string& name);
+
+// Adds the certificate of this name to the revocation list, and moves its files to
+// NAME.SERIAL.revoked.*, so that another one can be issued. Returns the certificate's new place.
+absl::StatusOr<CertificateFiles> RevokeCertificate(const std::string& folder,
+                                                   const std::string& name);
+// Of an authority.
+std::string RevocationListOf(const std::string& folder);
 
 }  // namespace longhaul::cli

@@ -89,6 +89,10 @@ void DefineFlags(CLI::App& app, ConfigFile& config, Flags& flags, Words& words) 
       "tls-certificate", "FILE", flags.tls_files.certificate,
       "PEM file of the coordinator's certificate, for the host name that clients connect to");
   config.Setting("tls-key", "FILE", flags.tls_files.key, "PEM file of its private key");
+  config.Setting("tls-crl", "FILE", flags.tls_files.crl,
+                 "PEM file of the authorities' revocation lists (longhaul certs revoke): pools and "
+                 "users whose certificate is in them are shut out, also while they are connected. "
+                 "Changes are read while the coordinator runs");
   config.Switch("http-tls", server.http_tls,
                 "Serve --http-listen with TLS (https) and the same certificate");
   config.Setting(

@@ -230,7 +230,7 @@ class CoordinatorServer::Impl {
     job_metrics_.Show(*performer_);
     bulk_streams_.With().Set(admission_.streams());
     // Not here, since it reads a file. If there is no room, the next second does it.
-    if (tokens_) (void)withdrawals_->Submit([this] { door_->EndWithdrawn(); });
+    (void)withdrawals_->Submit([this] { door_->EndWithdrawn(); });
     SweepUploads();
     NoteHangs();
     if (audit_) audit_->Retry();
@@ -330,8 +330,13 @@ class CoordinatorServer::Impl {
     if (!options.audit_log.empty()) {
       LH_ASSIGN_OR_RETURN(audit_, AuditLog::Open(options.audit_log, log_));
     }
-    door_ = std::make_shared<Door>(
-        Door::Options{.tokens = tokens_.get(), .calls_per_second = options.calls_per_second});
+    Door::Options door{.tokens = tokens_.get(), .calls_per_second = options.calls_per_second};
+    if (options.tls && !options.tls->files().contents().crl.empty()) {
+      door.is_revoked = [tls = options.tls](const std::string& certificate) {
+        return tls->files().IsRevoked(certificate);
+      };
+    }
+    door_ = std::make_shared<Door>(door);
     if (options.tls && !tokens_) {
       log_.Info("without --tokens every certificate of the authority may submit and cancel jobs");
     }
@@ -473,8 +478,8 @@ class CoordinatorServer::Impl {
                     "Expiry of the certificate in use (--tls-certificate), as Unix time.",
                     [tls = options.tls] { return CertificateExpirySeconds(*tls); });
     registry_.Gauge("longhaul_coordinator_tls_files_refused",
-                    "1: the current files of --tls-ca, --tls-certificate and --tls-key are "
-                    "invalid. The previous ones stay in use.",
+                    "1: the current files of --tls-ca, --tls-certificate, --tls-key and --tls-crl "
+                    "are invalid. The previous ones stay in use.",
                     [tls = options.tls] { return tls->files().refused() ? 1. : 0.; });
   }
 

@@ -23,6 +23,7 @@ SCHEMA_VERSION = 1  # Of the envelope; coordinator/cli/outcome.cc.
 NUMBERS = {F.TYPE_DOUBLE, F.TYPE_FLOAT}
 INTEGERS = {F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64, F.TYPE_FIXED32, F.TYPE_FIXED64, F.TYPE_SINT32, F.TYPE_SINT64}
 TEXT = {"type": "string"}
+DATE = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}
 BYTES_BOTH_WAYS = {
     "type": "object", "required": ["up", "down"],
     "properties": {way: {"type": "object", "required": ["payload", "total"], "properties": {"payload": {"type": "integer"}, "total": {"type": "integer"}}}
@@ -161,7 +162,9 @@ def schemas():
         "simulate_cores": rows(record(workload=TEXT, core_ghz=real, l1_ghz=real, l2_ghz=real, l3_ghz=real, seconds=real, speedup=real,
                                       limit={"enum": ["core", "l1", "l2", "l3", "memory"]},
                                       core_stops_paying_ghz={"anyOf": [real, {"type": "null"}]})),
-        "certs": record(ca=TEXT, certificate=TEXT, key=TEXT, valid_until={"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$"}),
+        "certs": record(ca=TEXT, certificate=TEXT, key=TEXT, valid_until=DATE),
+        "certs_kit": record(kit=TEXT, certificate=TEXT, key=TEXT, valid_until=DATE),
+        "certs_revoke": record(crl=TEXT, certificate=TEXT, key=TEXT),
         "tokens_add": record(user=TEXT, role=TEXT, tokens=TEXT, token_file=TEXT),
         "eval": record(loss=real, perplexity=real, bits_per_byte={"anyOf": [real, {"type": "null"}]}, tokens=count, sequences=count,
                        separate_documents=boolean),

@@ -102,6 +102,8 @@ class ContractTest(ClusterTest):
         self.ask("certs", "certs", "--dir", folder / "ca", "init")
         self.asked.add("certs init")
         self.ask("certs", "certs", "issue", "pool", "site-a", "--dir", folder / "ca")
+        self.ask("certs_kit", "certs", "kit", "site-a", "--coordinator", "hub.example:7070", "--dir", folder / "ca", "--out", folder / "kit.tar.gz")
+        self.ask("certs_revoke", "certs", "revoke", "site-a", "--dir", folder / "ca")
         self.ask("tokens_add", "tokens", "add", "bob", "viewer", "--tokens", folder / "tokens", "--out", folder / "bob.token")
         self.assertEqual(self.cluster.submit("long", steps=1000000, pools=1).returncode, 0)
         self.cluster.wait_step(30, "long")

@@ -97,6 +97,7 @@ NOT_HERE = "it needs what a test machine lacks"
 NO_PROGRAM = "it is a file that the text speaks of"
 GUIDE_LINES = (BY_TEST, "tests/models/guide_test.py", "The commands of the block from the submission to the sample")
 CHAT_LINES = (BY_TEST, "tests/models/chat_test.py", "The commands of the guide's block")
+KIT = (BY_TEST, "tests/integration/processes/site_kit_test.py", "test_a_pool_is_started_by_its_kit")
 ELSEWHERE = {
     "PYTHONPATH=deploy/python python3 -m longhaul.tokenize --tokenizer /models/base --out /data/corpus '/data/*.jsonl'": GUIDE_LINES,
     "build/bin/longhaul submit -f deploy/examples/continue.yaml --set model.hf.path=/models/base --set 'data={megatron: {prefix: /data/corpus}}' --wait":
@@ -121,6 +122,8 @@ ELSEWHERE = {
     "sbatch --nodes=2 --gpus-per-node=4 deploy/slurm/pool.sbatch --coordinator train.example.org:7070 --pool site-a --ranks 4 --device cuda "
     "--state-dir /shared/longhaul/state --data-dir /shared/corpus --allow-plaintext-beyond-localhost --tls-ca ca.pem --tls-certificate site-a.pem "
     "--tls-key site-a.key": (BY_TEST, "tests/deploy/slurm_test.py", "deploy/slurm/pool.sbatch"),
+    "longhaul certs init": KIT, "longhaul certs kit site-b --coordinator hub.example:7070": KIT, "scp longhaul-site-b.tar.gz site.example:": KIT,
+    "tar -xzf longhaul-site-b.tar.gz && longhaul-site-b/start.sh --ranks 2": KIT, "longhaul certs revoke site-b": KIT,
     "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
     "tests/deploy/run.sh all": (NIGHTLY, "tests/nightly.sh", 'tests/deploy/run.sh "$1"'),
     "ctest --test-dir build-asan": (NIGHTLY, "tests/nightly.sh", 'run_sanitized "$work/asan"'),

@@ -183,6 +183,22 @@ class TwoMachinesTest(unittest.TestCase):
         self.check_containers(hub, site, settings)
         self.check_strangers(site)
 
+    def test_a_kit_makes_a_service(self):
+        site, ca = self.machines["site"], self.machines["site"].folder / "ca"
+        for words in (["init"], ["kit", "site-b", "--coordinator", "hub.example:7070", "--out", site.folder / "home/kit.tar.gz"]):
+            subprocess.run([BIN / "longhaul", "certs", "--dir", ca, *words], check=True, capture_output=True)
+        site.run(f"install -m 755 {BIN}/longhaul-worker {BIN}/longhaul-rank /usr/local/bin/\ncd ~ && tar -xzf kit.tar.gz && longhaul-site-b/install-service.sh")
+        self.assertEqual(site.run("stat -c '%U %a' /etc/longhaul/tls/site-b.key").stdout.split(), ["longhaul", "600"])
+        pid = site.run("cat /run/units/longhaul-worker").stdout.strip()
+        self.assertRegex(pathlib.Path(f"/proc/{pid}/status").read_text(), r"Uid:\t[1-9]")
+        said = site.run("cat /run/units/longhaul-worker.log").stdout
+        self.assertIn("site-b", said)
+        self.assertNotIn('"level":"error"', said)
+        # A second run keeps what was added.
+        site.run("echo LONGHAUL_RANKS=2 >> /etc/longhaul/worker.env\nsystemctl stop longhaul-worker\n~/longhaul-site-b/install-service.sh")
+        self.assertIn("LONGHAUL_RANKS=2", site.run("cat /etc/longhaul/worker.env").stdout)
+        site.run("systemctl stop longhaul-worker")
+
     def check_job(self, hub, site, settings):
         self.assertIn("COMPLETED", hub.run(settings + "longhaul get first").stdout)
         hub.run("ls /var/lib/longhaul/coordinator/jobs/*/checkpoints/step-00000600 /var/lib/longhaul/coordinator/jobs/*/track/pool-site-b/scalars.jsonl")
