@@ -20,6 +20,7 @@
 #include "common/hf/hf_parameters.h"
 #include "common/io/posix_filesystem.h"
 #include "tests/testing/thread_communicator.h"
+#include "tests/testing/token_steps.h"
 #include "worker/engine/engine.h"
 #include "worker/model/transformer_lm.h"
 
@@ -105,7 +106,7 @@ void TrainRank(const Arguments& arguments, int rank, Communicator* communicator,
       batch.loss_mask = pool.subspan(first * arguments.context, count * arguments.context);
       targets = std::accumulate(pool.begin(), pool.end(), int64_t{0});
     }
-    const StepResult result = Must(engine->Step(batch, targets, arguments.lr));
+    const StepResult result = Must(Step(*engine, batch, targets, arguments.lr));
     if (rank == 0) std::printf("%.8f\n", result.loss_sum / static_cast<double>(targets));
   }
   const std::lock_guard lock(mutex);

@@ -68,7 +68,9 @@ ALLOWED = {
     "worker/model": ["common/base", "common/layout", "worker/kernels", "worker/kernels/cuda"],
     "worker/engine": ["common/base", "common/codec", "common/codec/cuda", "common/device", "common/io", "common/layout", "common/logging/line_queue.h", "common/partition",
                       "common/plan", "worker/collective", "worker/model", "worker/movement", "worker/movement/cuda", "worker/offload", "worker/optim"],
-    "worker/trainer": ["common/base", "common/io", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine",
+    "worker/family": ["worker/data/batch.h", "worker/model"],
+    "worker/family/language": ["common/base", "worker/data", "worker/engine/device.h", "worker/engine/torch_status.h", "worker/family", "worker/model"],
+    "worker/trainer": ["common/base", "common/io", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine", "worker/family/language",
                        "worker/kernels/cuda", "worker/model", "worker/offload", "worker/optim", "worker/replica"],
     "worker/lm": ["common/", "worker/data", "worker/engine/torch_status.h", "worker/model", "proto"],
     "worker/session/core": ["common/base", "common/schedule"],
@@ -78,7 +80,7 @@ ALLOWED = {
                      "worker/state/state_folders.h", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }
-TORCH = ("worker/engine", "worker/lm", "worker/model", "worker/optim", "worker/trainer")
+TORCH = ("worker/engine", "worker/family", "worker/family/language", "worker/lm", "worker/model", "worker/optim", "worker/trainer")
 PURE = ("coordinator/core", "coordinator/job", "coordinator/pool", "coordinator/sync", "worker/session/core", "common/partition", "common/schedule",
         "common/layout", "common/plan")
 LINES_MAX = 600

@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "ATen/ops/cat.h"
-#include "ATen/ops/from_blob.h"
-#include "ATen/ops/full.h"
 #include "ATen/ops/linalg_vector_norm.h"
 #include "ATen/ops/scalar_tensor.h"
 #include "ATen/ops/stack.h"
@@ -20,7 +18,6 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
-#include "worker/collective/parts.h"
 #include "worker/engine/device.h"
 #include "worker/engine/optimizer_factory.h"
 #include "worker/engine/segmented_pass.h"
@@ -28,7 +25,6 @@
 #include "worker/engine/torch_status.h"
 #include "worker/engine/weight_stream.h"
 #include "worker/model/initialization.h"
-#include "worker/model/layers.h"
 #include "worker/optim/clipping.h"
 #include "worker/optim/squared_norm.h"
 
@@ -290,16 +286,16 @@ absl::Status Engine::RunQueued(std::string name, std::function<absl::Status()> w
   return queue_->Wait(queue_->Submit(std::move(name), std::move(work)));
 }
 
-absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_targets,
+absl::StatusOr<StepResult> Engine::Step(StageMicroBatch stage, double pool_weight,
                                         double learning_rate) {
-  const auto targets = static_cast<double>(std::max<int64_t>(1, pool_targets));
+  const double weight = std::max(1.0, pool_weight);
   return CatchTorch("training", [&]() -> absl::StatusOr<StepResult> {
     if (momentum_ != nullptr && momentum_->undecided()) {
       LH_RETURN_IF_ERROR(
           RunQueued("looking at the variance", [this] { return momentum_->Decide(); }));
     }
-    LH_ASSIGN_OR_RETURN(const PassLoss loss, ComputeGradients(share, 1.0 / targets));
-    LH_ASSIGN_OR_RETURN(StepResult result, SumStep(loss));
+    LH_ASSIGN_OR_RETURN(const MetricSums sums, ComputeGradients(stage, 1.0 / weight));
+    LH_ASSIGN_OR_RETURN(StepResult result, SumStep(sums));
     // Every rank has the same sums, so all of them skip, or none.
     result.skipped = !std::isfinite(result.gradient_norm);
     skips_in_a_row_ = result.skipped ? skips_in_a_row_ + 1 : 0;
@@ -307,7 +303,7 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_ta
       return absl::InternalError(
           absl::StrFormat("the gradients of %d steps in a row were not finite (loss %g): training "
                           "diverged; a lower learning rate or a longer warm-up may help",
-                          kSkipsInARowMax, result.loss_sum / targets));
+                          kSkipsInARowMax, result.loss_sum / weight));
     }
     if (result.skipped) {
       reduction_.ForgetErrors();
@@ -321,13 +317,9 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_ta
   });
 }
 
-absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
-  const at::Tensor loss_sum =
-      loss.on_device.defined()
-          ? loss.on_device.add(loss.on_host)
-          : at::full({}, loss.on_host, c10::TensorOptions(at::kDouble).device(device_));
+absl::StatusOr<StepResult> Engine::SumStep(const MetricSums& metrics) {
   CodingLoss& gradients = ExchangesMomentum() ? momentum_->loss() : reduction_.loss();
-  at::Tensor sums = at::cat({at::stack({loss_sum, SquaredNormPart()}),
+  at::Tensor sums = at::cat({metrics.On(device_).narrow(0, 0, 1), SquaredNormPart().unsqueeze(0),
                              weights_.loss().TakeOn(device_), gradients.TakeOn(device_)});
   if (!exchange_->works_on_device()) {
     LH_RETURN_IF_ERROR(AwaitOwnWork("a step"));
@@ -354,14 +346,7 @@ ReceivedBytes Engine::TakeReceived() {
   return received - std::exchange(reported_, received);
 }
 
-absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, double scale) {
-  LH_CHECK(static_cast<int64_t>(share.tokens.size()) == share.sequences * (share.context + 1),
-           "a batch has holes");
-  for (const auto* const of_targets : {&share.document_starts, &share.loss_mask}) {
-    LH_CHECK(of_targets->empty() ||
-                 static_cast<int64_t>(of_targets->size()) == share.sequences * share.context,
-             "documents or a loss mask are of another batch");
-  }
+absl::StatusOr<MetricSums> Engine::ComputeGradients(StageMicroBatch stage, double scale) {
   if (interleaved_ != nullptr) {
     // The previous step may have ended before its update.
     LH_RETURN_IF_ERROR(interleaved_->ForgetGradients());
@@ -371,39 +356,26 @@ absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, doubl
   reduction_.ForgetOwed();
   const int reset = plan_.map().error_reset_steps;
   if (reset > 0 && updates() % reset == 0) reduction_.ForgetErrors();
-  PassLoss loss_sum;
+  MetricSums sums(*model_);
   for (int micro = 0; micro < accumulation_; ++micro) {
-    const Part part = EvenParts(share.sequences, accumulation_)[micro];
-    const int64_t width = share.context + 1;
-    TokenBatch batch{part.size, share.context,
-                     share.tokens.subspan(part.offset * width, part.size * width)};
-    const auto part_of = [&](absl::Span<const int64_t> all) {
-      return all.empty() ? all
-                         : all.subspan(part.offset * share.context, part.size * share.context);
-    };
-    batch.document_starts = part_of(share.document_starts);
-    batch.loss_mask = part_of(share.loss_mask);
-    LH_ASSIGN_OR_RETURN(const PassLoss loss,
+    LH_ASSIGN_OR_RETURN(StagedBatch batch, stage(micro, accumulation_));
+    Prepare(batch);
+    LH_ASSIGN_OR_RETURN(const MetricSums of_batch,
                         ComputeMicroBatch(batch, scale, micro == accumulation_ - 1));
-    loss_sum.on_host += loss.on_host;
-    if (loss.on_device.defined()) {
-      loss_sum.on_device =
-          loss_sum.on_device.defined() ? loss_sum.on_device.add(loss.on_device) : loss.on_device;
-    }
+    sums.Add(of_batch);
     // The next backward may first contribute to any unit (tied weights).
     LH_RETURN_IF_ERROR(FreeReduced(0));
   }
-  return loss_sum;
+  return sums;
 }
 
-absl::StatusOr<PassLoss> Engine::ComputeMicroBatch(const TokenBatch& share, double scale,
-                                                   bool last) {
+absl::StatusOr<MetricSums> Engine::ComputeMicroBatch(const StagedBatch& batch, double scale,
+                                                     bool last) {
   const auto ready = [&](int unit) { return SubmitReduction(unit, last); };
   const PassOptions options{
       .scale = scale, .recompute = recompute_, .trace = trace_.get(), .fused = fused_.get()};
-  const std::optional<Batch> batch = ToDevice(share);
-  if (graphed_ != nullptr && batch.has_value())
-    return graphed_->ForwardBackward(*batch, options, gradients_, ready);
+  if (graphed_ != nullptr && batch.examples > 0)
+    return graphed_->ForwardBackward(batch, options, gradients_, ready);
   WeightStream stream(*model_, weights_, *queue_, TrainingUses(*model_), gathers_ahead_);
   return ForwardBackward(*model_, batch, options, stream, gradients_, ready);
 }
@@ -560,21 +532,8 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> Engine::GatherNumbers(
   return std::move(numbers->all);
 }
 
-std::optional<Batch> Engine::ToDevice(const TokenBatch& batch) const {
-  if (batch.sequences == 0) return std::nullopt;
-  const auto moved = [&](absl::Span<const int64_t> values, int64_t width) {
-    const at::Tensor host = at::from_blob(const_cast<int64_t*>(values.data()),
-                                          {batch.sequences, width}, c10::TensorOptions(at::kLong));
-    return device_.is_cpu() ? host : CopyToDevice(host, device_);
-  };
-  const at::Tensor tokens = moved(batch.tokens, batch.context + 1);
-  Batch result{tokens.narrow(1, 0, batch.context), tokens.narrow(1, 1, batch.context)};
-  if (!batch.loss_mask.empty())
-    result.loss_mask_BT = moved(batch.loss_mask, batch.context).to(at::kBool);
-  if (batch.document_starts.empty()) return result;
-  result.document_starts_BT = moved(batch.document_starts, batch.context);
-  if (fused_ == nullptr) result.mask_B1TT = DocumentMask(result.document_starts_BT, compute_);
-  return result;
+void Engine::Prepare(StagedBatch& batch) const {
+  if (fused_ == nullptr && batch.examples > 0) model_->Prepare(batch, compute_);
 }
 
 }  // namespace longhaul

@@ -4,7 +4,6 @@
 #include <bit>
 #include <chrono>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "ATen/Parallel.h"
@@ -15,7 +14,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
 #include "common/io/available_memory.h"
-#include "worker/collective/parts.h"
 #include "worker/data/data_sample.h"
 #include "worker/data/prefetched_batches.h"
 #include "worker/data/token_batches.h"
@@ -23,6 +21,7 @@
 #include "worker/engine/engine.h"
 #include "worker/engine/optimizer_factory.h"
 #include "worker/engine/torch_status.h"
+#include "worker/family/language/language_stager.h"
 #include "worker/kernels/cuda/block_kernels.h"
 #include "worker/model/transformer_lm.h"
 #include "worker/offload/host_memory.h"
@@ -66,8 +65,7 @@ absl::StatusOr<TorchReplica::OpenedData> OpenData(const TorchReplica::Options& o
                                        .separate_documents = options.separate_documents};
   opened.batches = std::make_unique<PrefetchedBatches>(
       std::make_unique<TokenBatches>(share, std::move(datasets), plan), options.patience);
-  LH_ASSIGN_OR_RETURN(opened.held_out_targets,
-                      opened.batches->HeldOutTargets(options.eval_batches));
+  LH_ASSIGN_OR_RETURN(opened.held_out_weight, opened.batches->HeldOutWeight(options.eval_batches));
   return opened;
 }
 
@@ -91,11 +89,6 @@ InPoolTraffic TrafficOf(const ReceivedBytes& received) {
           .backward = bytes(Use::kBackward),
           .gradient = bytes(Use::kGradient),
           .refresh = bytes(Use::kRefresh)};
-}
-
-TokenBatch TokensOf(const ExampleBatch& batch, int64_t context) {
-  return {batch.examples, context, batch.Values("tokens"), batch.Values("document_starts"),
-          batch.Values("loss_mask")};
 }
 
 absl::StatusOr<at::Device> OpenDevice(const TorchReplica::Options& options) {
@@ -199,9 +192,11 @@ TorchReplica::TorchReplica(const Options& options, OpenedData data, std::unique_
     : options_(options),
       batches_(std::move(data.batches)),
       data_(std::move(data.facts)),
-      held_out_targets_(data.held_out_targets),
+      held_out_weight_(data.held_out_weight),
       masked_(data.masked),
-      engine_(std::move(engine)) {}
+      engine_(std::move(engine)),
+      stager_(new LanguageStager(options.shape.context, engine_->device())),
+      stager_beside_(new LanguageStager(options.shape.context, engine_->device())) {}
 
 TorchReplica::~TorchReplica() = default;
 
@@ -233,13 +228,13 @@ absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
   LH_ASSIGN_OR_RETURN(const ExampleBatch batch, batches_->Take(step));
   batches_->Prepare(step + 1);
   const double learning_rate = options_.learning_rate.At(step);
-  LH_ASSIGN_OR_RETURN(
-      const StepResult result,
-      engine_->Step(TokensOf(batch, options_.shape.context), batch.pool_targets, learning_rate));
+  const auto stage = [&](int micro, int of) { return stager_->Stage(batch, micro, of); };
+  const auto weight = static_cast<double>(batch.pool_weight);
+  LH_ASSIGN_OR_RETURN(const StepResult result, engine_->Step(stage, weight, learning_rate));
   return StepStats{
-      .loss = result.loss_sum / static_cast<double>(std::max<int64_t>(1, batch.pool_targets)),
+      .loss = result.loss_sum / std::max(1.0, weight),
       .tokens = options_.batch * options_.shape.context,
-      .target_tokens = masked_ ? batch.pool_targets : 0,
+      .target_tokens = masked_ ? batch.pool_weight : 0,
       .gradient_norm = result.gradient_norm,
       .learning_rate = learning_rate,
       .skipped = result.skipped,
@@ -294,9 +289,10 @@ absl::Status TorchReplica::PrepareEvaluationBeside() {
   if (options_.device != DeviceKind::kCpu)
     return absl::UnimplementedError("evaluation alongside training is built for device CPU only");
   const EvaluationBeside& beside = options_.evaluation_beside;
-  const int64_t share = EvenParts(options_.batch, ranks()).front().size;
-  LH_ASSIGN_OR_RETURN(const EvaluationMemory memory,
-                      engine_->PrepareEvaluationBeside(share, options_.shape.context));
+  // All held-out batches are as large.
+  LH_ASSIGN_OR_RETURN(const ExampleBatch batch, batches_->TakeHeldOut(0, options_.eval_batches));
+  LH_ASSIGN_OR_RETURN(const StagedBatch share, stager_->Stage(batch, 0, 1));
+  LH_ASSIGN_OR_RETURN(const EvaluationMemory memory, engine_->PrepareEvaluationBeside(share));
   const EvaluationNeed need{
       .copies = beside.evaluations, .copy = memory.snapshot, .activations = memory.activations};
   evaluation_bytes_ = need.total();
@@ -319,10 +315,11 @@ absl::Status TorchReplica::BeginEvaluation() {
   LH_ASSIGN_OR_RETURN(EvaluatedWeights copied, engine_->CopyWeights());
   ++begun_;
   evaluating_->Begin([this, weights = std::make_shared<EvaluatedWeights>(std::move(copied))](
-                         int64_t index) -> absl::StatusOr<double> {
+                         int64_t index) -> absl::StatusOr<std::vector<double>> {
     LH_ASSIGN_OR_RETURN(const ExampleBatch batch,
                         batches_->TakeHeldOut(index, options_.eval_batches));
-    return engine_->LossSumBeside(*weights, TokensOf(batch, options_.shape.context));
+    LH_ASSIGN_OR_RETURN(StagedBatch share, stager_beside_->Stage(batch, 0, 1));
+    return engine_->EvaluateBeside(*weights, std::move(share));
   });
   return absl::OkStatus();
 }
@@ -336,29 +333,38 @@ absl::StatusOr<std::optional<EvalStats>> TorchReplica::TakeEvaluation(bool wait)
     }
   }
   --begun_;
-  LH_ASSIGN_OR_RETURN(std::vector<double> loss_sums, evaluating_->Take());
-  LH_RETURN_IF_ERROR(engine_->Sum(absl::MakeSpan(loss_sums)));
-  return std::optional<EvalStats>(StatsOf(loss_sums));
+  LH_ASSIGN_OR_RETURN(const auto of_batches, evaluating_->Take());
+  std::vector<double> sums;
+  for (const auto& of_batch : of_batches) sums.insert(sums.end(), of_batch.begin(), of_batch.end());
+  LH_RETURN_IF_ERROR(engine_->Sum(absl::MakeSpan(sums)));
+  return std::optional<EvalStats>(StatsOf(sums));
 }
 
 absl::StatusOr<EvalStats> TorchReplica::Evaluate() {
-  std::vector<double> loss_sums;
+  std::vector<double> sums;
   for (int64_t index = 0; index < options_.eval_batches; ++index) {
     LH_ASSIGN_OR_RETURN(const ExampleBatch batch,
                         batches_->TakeHeldOut(index, options_.eval_batches));
-    LH_ASSIGN_OR_RETURN(loss_sums.emplace_back(),
-                        engine_->LossSum(TokensOf(batch, options_.shape.context)));
+    LH_ASSIGN_OR_RETURN(StagedBatch share, stager_->Stage(batch, 0, 1));
+    LH_ASSIGN_OR_RETURN(const std::vector<double> of_batch, engine_->Evaluate(std::move(share)));
+    sums.insert(sums.end(), of_batch.begin(), of_batch.end());
   }
-  return StatsOf(loss_sums);
+  return StatsOf(sums);
 }
 
-// Of the batches' sums over all ranks.
-EvalStats TorchReplica::StatsOf(absl::Span<const double> loss_sums) const {
-  const int64_t tokens = std::max<int64_t>(1, held_out_targets_);
-  const double sum = std::accumulate(loss_sums.begin(), loss_sums.end(), 0.0);
-  const double loss = sum / static_cast<double>(tokens);
-  return EvalStats{
-      .loss = loss, .tokens = tokens, .metrics = {{"loss", loss}, {"perplexity", std::exp(loss)}}};
+// `sums`: over all ranks, batch by batch.
+EvalStats TorchReplica::StatsOf(absl::Span<const double> sums) const {
+  const int64_t tokens = std::max<int64_t>(1, held_out_weight_);
+  EvalStats stats{.tokens = tokens};
+  const std::vector<std::string> names = engine_->model().metrics();
+  for (size_t i = 0; i < names.size(); ++i) {
+    double sum = 0;
+    for (size_t at = i; at < sums.size(); at += names.size()) sum += sums[at];
+    stats.metrics.push_back({names[i], sum / static_cast<double>(tokens)});
+  }
+  stats.loss = stats.metrics[0].value;
+  stats.metrics.push_back({"perplexity", std::exp(stats.loss)});
+  return stats;
 }
 
 absl::Status TorchReplica::Read(int unit, int64_t offset, absl::Span<float> out) {

@@ -25,6 +25,7 @@
 
 namespace longhaul {
 
+class BatchStager;
 class Communicator;
 class Engine;
 
@@ -138,7 +139,7 @@ class TorchReplica : public Replica {
     // By source.
     std::vector<DataFacts> facts;
     // On how many targets of the held-out batches the loss is.
-    int64_t held_out_targets = 0;
+    int64_t held_out_weight = 0;
     // The loss is not on all targets.
     bool masked = false;
   };
@@ -181,7 +182,7 @@ class TorchReplica : public Replica {
  private:
   absl::Status CompareData();
   absl::Status PrepareEvaluationBeside();
-  EvalStats StatsOf(absl::Span<const double> loss_sums) const;
+  EvalStats StatsOf(absl::Span<const double> sums) const;
   TorchReplica(const Options& options, OpenedData data, std::unique_ptr<Engine> engine);
 
   Options options_;
@@ -189,9 +190,11 @@ class TorchReplica : public Replica {
   // By source.
   const std::vector<DataFacts> data_;
   // See OpenedData.
-  const int64_t held_out_targets_;
+  const int64_t held_out_weight_;
   const bool masked_;
   std::unique_ptr<Engine> engine_;
+  // For the thread that trains, and for evaluation alongside.
+  const std::unique_ptr<BatchStager> stager_, stager_beside_;
   // The memory that evaluation beside training takes.
   int64_t evaluation_bytes_ = 0;
   // How many evaluations have begun and were not taken.

@@ -34,6 +34,7 @@
 #include "tests/benchmark/harness/cheap_parameters.h"
 #include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
+#include "tests/testing/token_steps.h"
 #include "worker/engine/device.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/subgroup_tensors.h"
@@ -223,7 +224,7 @@ class Passes {
   }
 
   // `ready` is called when a unit's gradient is complete.
-  PassLoss Run(const UnitGradientReady& ready) {
+  MetricSums Run(const UnitGradientReady& ready) {
     gradients_.BeginStep();
     WeightStream stream(*model_, weights_, *queue_, TrainingUses(*model_), 1);
     return Value(
@@ -247,7 +248,7 @@ class Passes {
   ComputeWeights weights_;
   FlatGradients gradients_;
   const std::unique_ptr<CollectiveQueue> queue_ = MakeImmediateQueue();
-  Batch batch_;
+  LanguageBatch batch_;
 };
 
 class BackwardBenchmark {
@@ -363,7 +364,7 @@ class SynchronousOffload {
   // Returns the loss before the update.
   double Step() {
     ++updates_;
-    const PassLoss loss = passes_.Run([&](int unit) {
+    const MetricSums sums = passes_.Run([&](int unit) {
       const int first = passes_.plan().first_subgroup(unit);
       const at::Tensor& gradient = passes_.gradients().sum(unit);
       TensorOf(gradients_.floats().subspan(first_[first], gradient.numel()), at::kCPU)
@@ -375,7 +376,7 @@ class SynchronousOffload {
     for (size_t i = 0; i < subgroups.size(); ++i) CopyBack(first_[i], subgroups[i]);
     for (int unit = 0; unit < passes_.units(); ++unit)
       Must(passes_.weights().Refresh(unit, ComputeWeights::From::kShadow));
-    return loss.Total() / static_cast<double>(setup_.tokens());
+    return sums.Total()[0] / static_cast<double>(setup_.tokens());
   }
 
  private:
@@ -451,8 +452,8 @@ Steps TimeEngine(const Setup& setup, std::string& schedule) {
   schedule = engine->schedule()->Describe();
   const std::vector<int64_t> tokens = setup.MakeTokens();
   return Time(arguments.repetitions, [&] {
-    const StepResult step = Value(engine->Step({arguments.batch, arguments.shape.context, tokens},
-                                               setup.tokens(), kLearningRate));
+    const StepResult step = Value(Step(*engine, {arguments.batch, arguments.shape.context, tokens},
+                                       setup.tokens(), kLearningRate));
     return step.loss_sum / static_cast<double>(setup.tokens());
   });
 }

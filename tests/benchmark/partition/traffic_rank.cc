@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tests/benchmark/partition/layered_model.h"
+#include "tests/testing/token_steps.h"
 #include "worker/engine/engine.h"
 
 namespace longhaul::benchmark {
@@ -82,7 +83,7 @@ absl::StatusOr<std::string> RunTrafficRank(const TrafficOptions& options,
   const auto start = std::chrono::steady_clock::now();
   for (int step = 0; step < options.steps; ++step) {
     LH_RETURN_IF_ERROR(
-        engine->Step({options.accumulation, 1, tokens}, options.accumulation * ranks, 1e-3)
+        Step(*engine, {options.accumulation, 1, tokens}, options.accumulation * ranks, 1e-3)
             .status());
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -132,7 +132,7 @@ TEST(EngineOffloadTest, ARankThatIsAloneGathersBesideItsComputation) {
   {
     const auto engine = Engine::Create(std::move(options)).value();
     const std::vector<int64_t> tokens = Tokens(1, {0, 1});
-    ASSERT_TRUE(engine->Step({1, kContext, tokens}, kContext, 0.01).ok());
+    ASSERT_TRUE(Step(*engine, {1, kContext, tokens}, kContext, 0.01).ok());
   }
   std::ifstream file(path);
   const std::string trace(std::istreambuf_iterator<char>(file), {});

@@ -13,6 +13,7 @@
 
 #include "ATen/Parallel.h"
 #include "common/base/random.h"
+#include "tests/testing/token_steps.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/data/windows.h"
 #include "worker/engine/engine.h"
@@ -157,7 +158,7 @@ inline Trained Train(const TrainingRun& run) {
       const std::vector<int64_t> mask = LossMask(step, share);
       if (run.masked) batch.loss_mask = mask;
       const auto stats =
-          engine.Step(batch, run.masked ? TargetsOf(step, run.batch) : run.batch * kContext, 0.01);
+          Step(engine, batch, run.masked ? TargetsOf(step, run.batch) : run.batch * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (rank != 0) continue;
       result.losses.push_back(stats->loss_sum);
@@ -243,7 +244,7 @@ inline std::vector<double> TrainHalf(const std::vector<int>& nodes, std::string_
     const Share share = ShareOf(4, rank, ranks);
     for (int step = from_saved ? 4 : 1; step <= (from_saved ? 6 : 3); ++step) {
       const std::vector<int64_t> tokens = Tokens(step, share);
-      const auto stats = engine->Step({share.count, kContext, tokens}, 4 * kContext, 0.01);
+      const auto stats = Step(*engine, {share.count, kContext, tokens}, 4 * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (rank == 0) losses.push_back(stats->loss_sum);
     }

@@ -39,7 +39,7 @@ OwingRun TrainOwing(const std::vector<int>& nodes, const PartitionMap& map,
     for (int step = from == nullptr ? 1 : 4; step <= last; ++step) {
       if (step == 4 && from == nullptr) Save(*engine, mutex, run.saved);
       const std::vector<int64_t> tokens = Tokens(step, share);
-      const auto stats = engine->Step({share.count, kContext, tokens}, 8 * kContext, 0.01);
+      const auto stats = Step(*engine, {share.count, kContext, tokens}, 8 * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (rank == 0 && step >= 4) run.losses.push_back(stats->loss_sum);
     }
@@ -117,7 +117,7 @@ TEST(ErrorFeedbackTest, AStepThatIsSkippedLeavesNothingOfItself) {
         const ElementRange owned = engine->plan().owned(head);
         const std::vector<int64_t> tokens = Tokens(1, {rank, 1});
         // No step changes the parameters.
-        const auto step = [&] { return engine->Step({1, kContext, tokens}, 2 * kContext, 0); };
+        const auto step = [&] { return Step(*engine, {1, kContext, tokens}, 2 * kContext, 0); };
         const double usual = step()->gradient_norm;
         std::vector<float> good(owned.count);
         ASSERT_TRUE(engine->Read(head, owned.first, absl::MakeSpan(good)).ok());

@@ -16,6 +16,7 @@
 #include "common/base/status_marks.h"
 #include "tests/testing/emulated_cuda_runtime.h"
 #include "tests/testing/stream_communicator.h"
+#include "tests/testing/token_steps.h"
 #include "tests/unit/worker/engine/late_graphs.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/engine/engine.h"
@@ -151,8 +152,8 @@ std::vector<double> TrainLate(const LateRun& run) {
       // The last sequence has none that counts; a step without a mask may follow.
       for (int64_t i = 0; run.masked && step != 2 && i < run.sequences * kLateWindow; ++i)
         mask.push_back(i < (run.sequences - 1) * kLateWindow && random.Below(2) == 0 ? 1 : 0);
-      const auto result = (*engine)->Step({run.sequences, kLateWindow, tokens, starts, mask},
-                                          run.sequences * ranks * kLateWindow, 0.05);
+      const auto result = Step(**engine, {run.sequences, kLateWindow, tokens, starts, mask},
+                               run.sequences * ranks * kLateWindow, 0.05);
       if (forgetful != nullptr && !result.ok()) return;
       ASSERT_TRUE(result.ok()) << result.status();
       if (rank == 0) results.insert(results.end(), {result->loss_sum, result->gradient_norm});
@@ -248,7 +249,7 @@ TEST(LateDeviceTest, AGraphThatComputesSomethingElseIsFound) {
   TakeLateStream();
   const auto engine = SmallEngine(std::make_unique<ForgetfulRecorder>()).value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
-  const absl::Status status = engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status();
+  const absl::Status status = Step(*engine, {1, kLateWindow, tokens}, kLateWindow, 0.05).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(status.message(), testing::HasSubstr("where the recorded pass gave"));
 }
@@ -262,12 +263,12 @@ TEST(LateDeviceTest, NothingWaitsForeverForADeviceThatHangs) {
   TakeLateStream();
   const auto engine = SmallEngine(nullptr).value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
-  ASSERT_TRUE(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).ok());
+  ASSERT_TRUE(Step(*engine, {1, kLateWindow, tokens}, kLateWindow, 0.05).ok());
   const HungLateStream hung;
   std::vector<float> read(1);
   EXPECT_EQ(engine->Read(0, 0, absl::MakeSpan(read)), TooLate("reading parameters"));
-  EXPECT_EQ(engine->LossSum({1, kLateWindow, tokens}).status(), TooLate("evaluating"));
-  const absl::Status status = engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status();
+  EXPECT_EQ(LossSum(*engine, {1, kLateWindow, tokens}).status(), TooLate("evaluating"));
+  const absl::Status status = Step(*engine, {1, kLateWindow, tokens}, kLateWindow, 0.05).status();
   EXPECT_EQ(status, TooLate("a step"));
   EXPECT_FALSE(IsPeerFault(status));
 }
@@ -278,7 +279,7 @@ TEST(LateDeviceTest, NothingWaitsForeverToRecordGraphs) {
   const auto engine = SmallEngine(MakeLateGraphRecorder()).value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
   const HungLateStream hung;
-  EXPECT_EQ(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status(),
+  EXPECT_EQ(Step(*engine, {1, kLateWindow, tokens}, kLateWindow, 0.05).status(),
             TooLate("recording a pass"));
 }
 
@@ -294,7 +295,7 @@ TEST(LateDeviceTest, ARankWhoseDeviceHangsInACollectiveSaysSo) {
     const auto engine = SmallEngine(nullptr, absl::Seconds(2), &communicator).value();
     const std::vector<int64_t> tokens(kLateWindow + 1, 1);
     const auto step = [&] {
-      return engine->Step({1, kLateWindow, tokens}, 2 * kLateWindow, 0.05).status();
+      return Step(*engine, {1, kLateWindow, tokens}, 2 * kLateWindow, 0.05).status();
     };
     ASSERT_TRUE(step().ok());
     std::optional<HungLateStream> hung;

@@ -7,6 +7,7 @@
 #include "common/base/random.h"
 #include "tests/testing/emulated_streams.h"
 #include "tests/testing/stream_communicator.h"
+#include "tests/testing/token_steps.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/collective/parts.h"
 #include "worker/engine/engine.h"
@@ -61,7 +62,7 @@ std::vector<double> Results(std::string_view preset, uint64_t seed, bool tied,
         tokens.push_back(static_cast<int64_t>(random.Below(kLateVocab)));
       // 1-bit Adam takes full steps where the variance is frozen while it is small.
       const double rate = onebit ? 1e-3 : 0.05;
-      const auto result = (*engine)->Step({2, kLateContext, tokens}, 8 * kLateContext, rate);
+      const auto result = Step(**engine, {2, kLateContext, tokens}, 8 * kLateContext, rate);
       if (!result.ok()) return;
       if (rank == 0) results.insert(results.end(), {result->loss_sum, result->gradient_norm});
     }

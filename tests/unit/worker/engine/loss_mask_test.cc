@@ -70,8 +70,8 @@ TEST(LossMaskTest, AMaskedStepIsThatOfPlainTorch) {
         const Share share = ShareOf(kBatch, rank, ranks);
         const std::vector<int64_t> mine = Tokens(1, share), counts = LossMask(1, share);
         const TokenBatch batch{share.count, kContext, mine, {}, counts};
-        EXPECT_NEAR(engine->LossSum(batch).value(), sum.item<double>(), 1e-5 * sum.item<double>());
-        const auto result = engine->Step(batch, targets, 0.01);
+        EXPECT_NEAR(LossSum(*engine, batch).value(), sum.item<double>(), 1e-5 * sum.item<double>());
+        const auto result = Step(*engine, batch, targets, 0.01);
         ASSERT_TRUE(result.ok()) << result.status();
         EXPECT_NEAR(result->loss_sum, sum.item<double>(), 1e-5 * sum.item<double>());
         EXPECT_NEAR(result->gradient_norm, norm, 1e-5 * norm);
@@ -90,12 +90,12 @@ TEST(LossMaskTest, AStepThatCountsNoTargetHasAZeroGradient) {
       const auto engine = Engine::Create(std::move(options)).value();
       const std::vector<int64_t> tokens = Tokens(1, {rank, 1}), none(kContext, 0);
       const TokenBatch batch{1, kContext, tokens, {}, none};
-      const auto result = engine->Step(batch, 0, 0.01);
+      const auto result = Step(*engine, batch, 0, 0.01);
       ASSERT_TRUE(result.ok()) << result.status();
       EXPECT_FALSE(result->skipped);
       EXPECT_EQ(result->loss_sum, 0);
       EXPECT_EQ(result->gradient_norm, 0);
-      EXPECT_TRUE(std::isfinite(engine->LossSum({1, kContext, tokens}).value()));
+      EXPECT_TRUE(std::isfinite(LossSum(*engine, {1, kContext, tokens}).value()));
     });
   }
 }

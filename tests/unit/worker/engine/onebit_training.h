@@ -11,6 +11,7 @@
 #include "ATen/Parallel.h"
 #include "absl/algorithm/container.h"
 #include "common/base/random.h"
+#include "tests/testing/token_steps.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/data/windows.h"
 #include "worker/engine/engine.h"
@@ -82,7 +83,7 @@ inline std::vector<int64_t> OneBitTokens(int step, const Share& share) {
 inline absl::StatusOr<StepResult> OneBitStep(Engine& engine, int step, int rank, int ranks,
                                              double rate = 0.01) {
   const Share share = ShareOf(4, rank, ranks);
-  return engine.Step({share.count, kSequence, OneBitTokens(step, share)}, 4 * kSequence, rate);
+  return Step(engine, {share.count, kSequence, OneBitTokens(step, share)}, 4 * kSequence, rate);
 }
 
 // What gradients, momentum and steps of updates cost a rank.

@@ -45,7 +45,7 @@ Parameters TrainCopy(const CopyRun& run) {
     const Share share = ShareOf(2 * ranks, rank, ranks);
     for (int step = 1; step <= kSteps; ++step) {
       const std::vector<int64_t> tokens = Tokens(step, share);
-      const auto stats = engine->Step({share.count, kContext, tokens}, 2 * ranks * kContext, 0.01);
+      const auto stats = Step(*engine, {share.count, kContext, tokens}, 2 * ranks * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (step < kSteps) run.between(*engine, step);
     }
@@ -58,7 +58,7 @@ Parameters TrainCopy(const CopyRun& run) {
 
 void Evaluate(Engine& engine, int step) {
   const std::vector<int64_t> tokens = Tokens(100 + step, {0, 1});
-  ASSERT_TRUE(engine.LossSum({1, kContext, tokens}).ok());
+  ASSERT_TRUE(LossSum(engine, {1, kContext, tokens}).ok());
   ASSERT_TRUE(engine.CopyWeights().ok());
 }
 

@@ -124,9 +124,9 @@ TEST(EvaluationBesideTest, SeveralAreTakenInTheirOrder) {
 TEST(EvaluationThreadTest, WhoWaitsForAnEvaluationGivesUpAndSaysForWhat) {
   absl::Notification goes_on;
   EvaluationThread evaluating(1, absl::Milliseconds(20));
-  evaluating.Begin([&](int64_t) -> absl::StatusOr<double> {
+  evaluating.Begin([&](int64_t) -> absl::StatusOr<EvaluationThread::Sums> {
     goes_on.WaitForNotification();
-    return 1.5;
+    return EvaluationThread::Sums{1.5};
   });
   const absl::Status late = evaluating.Take().status();
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
@@ -134,7 +134,7 @@ TEST(EvaluationThreadTest, WhoWaitsForAnEvaluationGivesUpAndSaysForWhat) {
               HasSubstr("an evaluation alongside training has not ended after 20ms"));
   goes_on.Notify();
   while (!evaluating.Done()) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_THAT(*evaluating.Take(), testing::ElementsAre(1.5));
+  EXPECT_THAT(*evaluating.Take(), testing::ElementsAre(EvaluationThread::Sums{1.5}));
 }
 
 TEST(EvaluationBesideTest, SaysWhatItTakesAndIsRefusedWithoutThatMemory) {
