@@ -85,14 +85,15 @@ void TrainRank(const Arguments& arguments, int rank, Communicator* communicator,
   const std::shared_ptr<const InitialParameters> initial =
       Must(OpenHfParameters(arguments.model, model->layout()));
   const auto engine = Must(Engine::Create(
-      {.model = std::move(model),
-       .link = {.communicator = communicator},
-       .partition = Must(PartitionPreset(arguments.preset)),
-       .optimizer = AdamWOptions{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1},
-       .clip_norm = 1,
-       .initial = initial,
-       .accumulation = arguments.accumulation,
-       .blocks = arguments.autograd ? Blocks::kAutograd : Blocks::kFused}));
+      {.plan = {.accumulation = arguments.accumulation,
+                .optimizer =
+                    AdamWOptions{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1},
+                .clip_norm = 1,
+                .partition = Must(PartitionPreset(arguments.preset)),
+                .blocks = arguments.autograd ? Blocks::kAutograd : Blocks::kFused},
+       .site = {.link = {.communicator = communicator}},
+       .model = std::move(model),
+       .initial = initial}));
   const int64_t width = arguments.context + 1, first = arguments.batch * rank / arguments.ranks,
                 count = arguments.batch * (rank + 1) / arguments.ranks - first;
   for (int step = 0; step < arguments.steps; ++step) {

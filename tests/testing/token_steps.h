@@ -6,6 +6,10 @@
 
 namespace longhaul {
 
+inline ComputePrecision PrecisionOf(at::ScalarType compute) {
+  return compute == at::kFloat ? ComputePrecision::kFloat32 : ComputePrecision::kBfloat16;
+}
+
 inline absl::StatusOr<StepResult> Step(Engine& engine, const TokenBatch& share, int64_t targets,
                                        double learning_rate) {
   const auto stage = [&](int micro, int of) -> absl::StatusOr<StagedBatch> {

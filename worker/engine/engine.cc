@@ -39,12 +39,12 @@ constexpr size_t kUnitsUnderWay = 2;
 // whole has one owner in any case: the bits of its products depend on the processor, so ranks of
 // different machines that all updated it would come to differ.
 PartitionMap Fit(const Engine::Options& options, const Topology& topology) {
-  PartitionMap wanted = options.partition;
-  if (CutRuleOf(options.optimizer) == CutRule::kMatrices) wanted.optimizer = Level::kPool;
+  PartitionMap wanted = options.plan.partition;
+  if (CutRuleOf(options.plan.optimizer) == CutRule::kMatrices) wanted.optimizer = Level::kPool;
   PartitionMap map = Normalized(wanted, topology);
   // Weights in host memory are copied to the device unit by unit, in the same way as gathered ones.
   // So they count as split even in a pool of one rank.
-  if (options.offload.parameters && map.weights.level == Level::kRank) {
+  if (options.plan.offload.parameters && map.weights.level == Level::kRank) {
     map.weights = {.level = wanted.weights.level};
     map.optimizer = wanted.optimizer;
   }
@@ -53,14 +53,18 @@ PartitionMap Fit(const Engine::Options& options, const Topology& topology) {
 
 // Refuses what the optimizer cannot do, whatever the job's spec says.
 absl::Status CheckOptimizer(const Engine::Options& options) {
-  if (!std::holds_alternative<OneBitAdamOptions>(options.optimizer)) return absl::OkStatus();
+  if (!std::holds_alternative<OneBitAdamOptions>(options.plan.optimizer)) return absl::OkStatus();
   if (!options.device.is_cpu())
     return absl::UnimplementedError("1-bit Adam is built for device CPU only");
-  if (!options.partition.replicates()) {
+  if (!options.plan.partition.replicates()) {
     return absl::UnimplementedError(
         "1-bit Adam needs everything on every rank, unquantized (partition preset ddp)");
   }
   return absl::OkStatus();
+}
+
+at::ScalarType ComputeType(const TrainingPlan& plan) {
+  return plan.precision == ComputePrecision::kBfloat16 ? at::kBFloat16 : at::kFloat;
 }
 
 std::unique_ptr<MomentumExchange> MomentumExchangeOf(const ModelLayout& layout,
@@ -72,10 +76,11 @@ std::unique_ptr<MomentumExchange> MomentumExchangeOf(const ModelLayout& layout,
 }
 
 std::unique_ptr<FusedPass> MakeFused(const Model& model, const Engine::Options& options) {
-  return options.blocks == Blocks::kAutograd ? nullptr : model.MakeFusedPass(options.compute);
+  return options.plan.blocks == Blocks::kAutograd ? nullptr
+                                                  : model.MakeFusedPass(ComputeType(options.plan));
 }
 
-HostWeights HostWeightsOf(const OffloadOptions& options, const OffloadDevice& device) {
+HostWeights HostWeightsOf(const OffloadPlan& options, const OffloadDevice& device) {
   return {.movement = device.movement.get(),
           .masters = options.optimizer,
           .weights = options.parameters};
@@ -86,17 +91,17 @@ int RanksOfNode(const Topology& topology, int rank) {
 }
 
 absl::Status CheckOffload(const Engine::Options& options, const PoolExchange& exchange) {
-  if (std::holds_alternative<OneBitAdamOptions>(options.optimizer))
+  if (std::holds_alternative<OneBitAdamOptions>(options.plan.optimizer))
     return absl::UnimplementedError("offload: not with 1-bit Adam");
-  if (options.offload.parameters && options.partition.weights.level == Level::kRank) {
+  if (options.plan.offload.parameters && options.plan.partition.weights.level == Level::kRank) {
     return absl::InvalidArgumentError(
         "offload.parameters: the partition leaves the weights on every rank whole");
   }
   const ModelLayout& layout = options.model->layout();
-  const ShardPlan plan(layout, options.partition, exchange.topology(), exchange.rank(),
-                       CutRuleOf(options.optimizer), options.offload.subgroup_elements);
-  return CheckOffloadMemory(layout, plan, options.offload, options.optimizer, options.device,
-                            options.compute == at::kFloat,
+  const ShardPlan plan(layout, options.plan.partition, exchange.topology(), exchange.rank(),
+                       CutRuleOf(options.plan.optimizer), options.plan.offload.subgroup_elements);
+  return CheckOffloadMemory(layout, plan, options.plan.offload, options.plan.optimizer,
+                            options.device, ComputeType(options.plan) == at::kFloat,
                             RanksOfNode(exchange.topology(), exchange.rank()));
 }
 
@@ -125,8 +130,8 @@ absl::Status CheckOffloadTogether(const Engine::Options& options, PoolExchange& 
 // device computes.
 std::unique_ptr<CollectiveQueue> MakeQueue(const PoolExchange& exchange,
                                            const Engine::Options& options, Trace* trace) {
-  return exchange.ranks() > 1 || options.offload.parameters
-             ? MakeCollectiveQueue(options.device, trace, options.patience)
+  return exchange.ranks() > 1 || options.plan.offload.parameters
+             ? MakeCollectiveQueue(options.device, trace, options.site.patience)
              : MakeImmediateQueue();
 }
 
@@ -138,42 +143,46 @@ double Nmse(double error, double signal) { return signal > 0 ? error / signal : 
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
   return CatchTorch("creating the engine", [&]() -> absl::StatusOr<std::unique_ptr<Engine>> {
-    LH_CHECK(options.accumulation > 0 && options.gathers_ahead >= 0 && options.threads > 0,
+    LH_CHECK(options.plan.accumulation > 0 && options.plan.gathers_ahead >= 0 &&
+                 options.site.threads > 0,
              "counts must be positive");
     LH_RETURN_IF_ERROR(CheckOptimizer(options));
-    LH_ASSIGN_OR_RETURN(std::unique_ptr<PoolExchange> exchange,
-                        PoolExchange::Create(options.link, options.partition, options.device));
-    options.partition = Fit(options, exchange->topology());
-    if (options.partition.quantizes() && !options.device.is_cpu() && options.kernels == nullptr) {
+    LH_ASSIGN_OR_RETURN(
+        std::unique_ptr<PoolExchange> exchange,
+        PoolExchange::Create(options.site.link, options.plan.partition, options.device));
+    options.plan.partition = Fit(options, exchange->topology());
+    if (options.plan.partition.quantizes() && !options.device.is_cpu() &&
+        options.kernels == nullptr) {
       LH_ASSIGN_OR_RETURN(options.kernels, LoadCudaSegmentKernels());
     }
-    if (CutRuleOf(options.optimizer) == CutRule::kMatrices &&
+    if (CutRuleOf(options.plan.optimizer) == CutRule::kMatrices &&
         CountMatrices(options.model->layout()).matrices == 0) {
       return absl::InvalidArgumentError(
           "inner.muon: the model has no hidden matrix, so it would update nothing; use "
           "inner.adamw");
     }
     std::unique_ptr<Trace> trace;
-    if (!options.trace_path.empty()) {
-      LH_ASSIGN_OR_RETURN(trace, Trace::Create(options.trace_path, exchange->rank()));
+    if (!options.site.trace_path.empty()) {
+      LH_ASSIGN_OR_RETURN(trace, Trace::Create(options.site.trace_path, exchange->rank()));
     }
     OffloadDevice offload_device;
-    if (options.offload.optimizer) {
+    if (options.plan.offload.optimizer) {
       LH_RETURN_IF_ERROR(CheckOffloadTogether(options, *exchange));
-      LH_ASSIGN_OR_RETURN(offload_device, OpenOffloadDevice(options.device, options.offload,
-                                                            options.optimizer, options.patience));
+      LH_ASSIGN_OR_RETURN(offload_device,
+                          OpenOffloadDevice(options.device, options.plan.offload,
+                                            options.plan.optimizer, options.site.patience));
     }
     std::unique_ptr<const Model> model = std::move(options.model);
     std::unique_ptr<GraphRecorder> graphs = std::move(options.graphs);
     std::unique_ptr<Engine> engine(new Engine(options, std::move(model), std::move(exchange),
                                               std::move(trace), std::move(offload_device)));
-    if (engine->fused_ == nullptr && options.blocks == Blocks::kFused) {
+    if (engine->fused_ == nullptr && options.plan.blocks == Blocks::kFused) {
       return absl::UnimplementedError(
           "train.blocks: FUSED is built for transformers on device CPU only; use AUTO");
     }
     if (graphs != nullptr) {
-      if (engine->weights_.split() || engine->gradients_.split() || options.offload.optimizer ||
-          engine->fused_ != nullptr) {
+      if (engine->weights_.split() || engine->gradients_.split() ||
+          options.plan.offload.optimizer || engine->fused_ != nullptr) {
         return absl::UnimplementedError(
             "train.cuda_graphs: needs autograd, and whole weights and gradients on each rank's "
             "device (partition preset ddp or zero1, no offload)");
@@ -185,11 +194,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
                                                      : raw->AwaitOwnWork("recording a pass");
           });
     }
-    LH_RETURN_IF_ERROR(engine->MakeOptimizer(options.optimizer, options.offload));
+    LH_RETURN_IF_ERROR(engine->MakeOptimizer(options.plan));
     if (options.initial != nullptr) {
       LH_RETURN_IF_ERROR(engine->Initialize(*options.initial));
     } else {
-      LH_RETURN_IF_ERROR(engine->Initialize(SeedParameters(*engine->model_, options.seed)));
+      LH_RETURN_IF_ERROR(engine->Initialize(SeedParameters(*engine->model_, options.plan.seed)));
     }
     return engine;
   });
@@ -200,31 +209,34 @@ Engine::Engine(const Options& options, std::unique_ptr<const Model> model,
                OffloadDevice offload_device)
     : model_(std::move(model)),
       device_(options.device),
-      clip_norm_(options.clip_norm),
-      patience_(options.patience),
-      accumulation_(options.accumulation),
-      gathers_ahead_(options.gathers_ahead),
-      recompute_(options.recompute),
+      clip_norm_(options.plan.clip_norm),
+      patience_(options.site.patience),
+      accumulation_(options.plan.accumulation),
+      gathers_ahead_(options.plan.gathers_ahead),
+      recompute_(options.plan.recompute),
       trace_(std::move(trace)),
       exchange_(std::move(exchange)),
       offload_device_(std::move(offload_device)),
-      plan_(model_->layout(), options.partition, exchange_->topology(), exchange_->rank(),
-            CutRuleOf(options.optimizer),
-            options.offload.optimizer ? options.offload.subgroup_elements : 0),
-      weights_(model_->layout(), plan_, *exchange_, device_, options.compute,
-               HostWeightsOf(options.offload, offload_device_), options.kernels),
+      plan_(model_->layout(), options.plan.partition, exchange_->topology(), exchange_->rank(),
+            CutRuleOf(options.plan.optimizer),
+            options.plan.offload.optimizer ? options.plan.offload.subgroup_elements : 0),
+      weights_(model_->layout(), plan_, *exchange_, device_, ComputeType(options.plan),
+               HostWeightsOf(options.plan.offload, offload_device_), options.kernels),
       gradients_(model_->layout(), plan_, device_),
-      reduction_(model_->layout(), plan_, *exchange_, device_, BitsOf(options.compute),
+      reduction_(model_->layout(), plan_, *exchange_, device_, BitsOf(ComputeType(options.plan)),
                  options.kernels),
-      compute_(options.compute),
+      compute_(ComputeType(options.plan)),
       fused_(MakeFused(*model_, options)),
-      team_(options.team ? options.team : std::make_shared<ThreadTeam>(options.threads)),
+      team_(options.site.team ? options.site.team
+                              : std::make_shared<ThreadTeam>(options.site.threads)),
       own_queue_(options.queue != nullptr ? nullptr : MakeQueue(*exchange_, options, trace_.get())),
       queue_(options.queue != nullptr ? options.queue : own_queue_.get()) {}
 
 Engine::~Engine() = default;
 
-absl::Status Engine::MakeOptimizer(const OptimizerOptions& options, const OffloadOptions& offload) {
+absl::Status Engine::MakeOptimizer(const TrainingPlan& plan) {
+  const OptimizerOptions& options = plan.optimizer;
+  const OffloadPlan& offload = plan.offload;
   std::vector<SubgroupShape> shapes;
   for (const UnitSubgroup& subgroup : plan_.subgroups()) shapes.push_back(subgroup.shape);
   if (!offload.optimizer) {

@@ -22,10 +22,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/base/patience.h"
-#include "common/base/thread_team.h"
 #include "common/layout/initial_parameters.h"
-#include "common/partition/partition_map.h"
 #include "worker/engine/collective_queue.h"
 #include "worker/engine/compute_weights.h"
 #include "worker/engine/device_graph.h"
@@ -42,7 +39,8 @@
 #include "worker/model/model.h"
 #include "worker/offload/interleaved_adamw.h"
 #include "worker/optim/optimizer.h"
-#include "worker/optim/optimizer_options.h"
+#include "worker/plan/rank_site.h"
+#include "worker/plan/training_plan.h"
 
 namespace longhaul {
 
@@ -99,48 +97,21 @@ struct EvaluatedWeights {
   bool finite = true;
 };
 
-// How units are computed. kFused: by hand-written kernels (FusedPass). kAuto: kFused if the model
-// has such a pass for the device, otherwise kAutograd.
-enum class Blocks { kAuto, kFused, kAutograd };
-
 class Engine {
  public:
   // A step whose gradient is not finite is skipped; this many in a row end the training.
   static constexpr int kSkipsInARowMax = 10;
 
   struct Options {
+    TrainingPlan plan;
+    RankSite site;
     std::unique_ptr<const Model> model;
-    PoolLink link;
-    PartitionMap partition;
-    // The model must be on the same device.
+    // That of the model.
     at::Device device = at::kCPU;
-    // kFloat, or kBFloat16 with float32 masters.
-    at::ScalarType compute = at::kFloat;
-    OptimizerOptions optimizer;
-    // 0 or below: no clipping.
-    double clip_norm = 0;
-    // Decides the initial parameters, if `initial` is null.
-    uint64_t seed = 0;
-    // The initial parameters. Only Create reads them.
+    // The initial parameters. Only Create reads them. Null: the plan's seed decides them.
     std::shared_ptr<const InitialParameters> initial;
-    // Threads of the optimizer. Torch has its own setting.
-    int threads = 1;
-    // Used instead of threads of the engine's own.
-    std::shared_ptr<ThreadTeam> team = nullptr;
-    // Micro-batches of a step.
-    int accumulation = 1;
-    // See PassOptions.
-    bool recompute = false;
-    Blocks blocks = Blocks::kAuto;
     // Forward and backward are recorded (GraphedPass). Null: they are not.
     std::unique_ptr<GraphRecorder> graphs;
-    // See WeightStream.
-    int gathers_ahead = 1;
-    OffloadOptions offload;
-    // For a wait for the device.
-    Patience patience = absl::Minutes(5);
-    // The file for a timeline of this rank (Trace). Empty: none.
-    std::string trace_path;
     // Must outlive the engine. Null: the engine makes one.
     CollectiveQueue* queue = nullptr;
     // Kernels that code 4, 6 and 8 bits: see TileCoder. Null: those of the device.
@@ -237,7 +208,7 @@ class Engine {
          std::unique_ptr<PoolExchange> exchange, std::unique_ptr<Trace> trace,
          OffloadDevice offload_device);
 
-  absl::Status MakeOptimizer(const OptimizerOptions& options, const OffloadOptions& offload);
+  absl::Status MakeOptimizer(const TrainingPlan& plan);
   absl::Status Initialize(const InitialParameters& initial);
   absl::StatusOr<MetricSums> ComputeGradients(StageMicroBatch stage, double scale);
   absl::StatusOr<MetricSums> ComputeMicroBatch(const StagedBatch& batch, double scale, bool last);

@@ -14,6 +14,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "common/base/named_value.h"
 #include "common/layout/model_layout.h"
 #include "worker/model/staged_batch.h"
 
@@ -46,8 +47,10 @@ class Model {
   // differentiated.
   virtual at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                              const StagedBatch& batch) const = 0;
-  // The names of those sums.
+  // The names of those sums. The first is "loss".
   virtual std::vector<std::string> metrics() const { return {"loss"}; }
+  // Adds to the means of the metrics what follows from them, or replaces them, for reports.
+  virtual void Derive(std::vector<NamedValue>& means) const {}
   // Adds to a batch what several units' Forward reads and is made once. FusedPass does not need it.
   // `compute`: the type of matrices.
   virtual void Prepare(StagedBatch& batch, at::ScalarType compute) const {}

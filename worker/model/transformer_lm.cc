@@ -71,6 +71,10 @@ at::Tensor TransformerLm::Forward(int unit, absl::Span<const at::Tensor> weights
   }
 }
 
+void TransformerLm::Derive(std::vector<NamedValue>& means) const {
+  means.push_back({"perplexity", std::exp(means[0].value)});
+}
+
 void TransformerLm::Prepare(StagedBatch& batch, at::ScalarType compute) const {
   const at::Tensor& starts_BT = batch.tensors[kDocumentStarts];
   if (starts_BT.defined()) batch.tensors[kDocumentMask] = DocumentMask(starts_BT, compute);

@@ -29,6 +29,8 @@ class TransformerLm : public Model {
   std::vector<TensorRef> Borrowed(int unit) const override;
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                      const StagedBatch& batch) const override;
+  // Adds "perplexity".
+  void Derive(std::vector<NamedValue>& means) const override;
   // Makes the mask of the batch's documents.
   void Prepare(StagedBatch& batch, at::ScalarType compute) const override;
   std::unique_ptr<FusedPass> MakeFusedPass(at::ScalarType compute) const override;

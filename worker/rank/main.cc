@@ -184,9 +184,13 @@ ReplicaOptions ReplicaOptionsOf(const RankFlags& flags, const v1::Assignment& as
                                 const Logger& log, std::vector<v1::DataWarning>& warnings) {
   return {.spec = assignment.spec(),
           .ordinal = assignment.ordinal(),
-          .local_rank = flags.local_rank,
-          .threads = flags.threads,
-          .team = std::move(team),
+          .site = {.link = {.ranks_of_node = flags.ranks_of_node,
+                            .timeout = monitor.CollectiveTimeout()},
+                   .device_index = flags.local_rank,
+                   .threads = flags.threads,
+                   .team = std::move(team),
+                   .trace_path = flags.trace,
+                   .patience = Patience([&monitor] { return monitor.OwnPatience(); })},
           .pool = flags.pool,
           .data_dir = flags.data_dir,
           .work_dir = flags.work_dir,
@@ -200,11 +204,7 @@ ReplicaOptions ReplicaOptionsOf(const RankFlags& flags, const v1::Assignment& as
                 kept.set_kind(warning.kind);
                 kept.set_message(warning.message);
               },
-          .ranks_of_node = flags.ranks_of_node,
-          .update_rates_path = flags.update_rates,
-          .trace_path = flags.trace,
-          .collective_timeout = monitor.CollectiveTimeout(),
-          .patience = Patience([&monitor] { return monitor.OwnPatience(); })};
+          .update_rates_path = flags.update_rates};
 }
 
 // Rank 0 reports for the pool.
@@ -315,8 +315,8 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
   WatchedCommunicator watched(communicator->get(), &monitor);
   std::vector<v1::DataWarning> warnings;
   ReplicaOptions options = ReplicaOptionsOf(flags, assignment, team, monitor, log, warnings);
-  options.communicator = communicator->get() == nullptr ? nullptr : &watched;
-  options.communicator_on_device = communicator->on_device;
+  options.site.link.communicator = communicator->get() == nullptr ? nullptr : &watched;
+  options.site.link.on_device = communicator->on_device;
   options.tokenizer_folder = *tokenizer;
   const absl::StatusOr<std::unique_ptr<Replica>> made = MakeReplica(options);
   if (!made.ok())

@@ -82,7 +82,7 @@ struct Setup {
   at::Device device;
   ThreadTeam& team;
   at::ScalarType compute() const { return device.is_cpu() ? at::kFloat : at::kBFloat16; }
-  OffloadOptions offload() const {
+  OffloadPlan offload() const {
     return {.optimizer = true, .subgroup_elements = arguments.subgroup_elements};
   }
   std::unique_ptr<TransformerLm> MakeModel() const {
@@ -440,15 +440,16 @@ Steps Time(int repetitions, Step&& step) {
 Steps TimeEngine(const Setup& setup, std::string& schedule) {
   const Arguments& arguments = setup.arguments;
   const ModelLayout layout = LayOutTransformer(arguments.shape).value();
-  const auto engine =
-      Value(Engine::Create({.model = setup.MakeModel(),
-                            .device = setup.device,
-                            .compute = setup.compute(),
-                            .optimizer = AdamWOptions(),
-                            .initial = std::make_shared<CheapParameters>(layout),
-                            .team = std::shared_ptr<ThreadTeam>(&setup.team, [](ThreadTeam*) {}),
-                            .blocks = Blocks::kAutograd,
-                            .offload = setup.offload()}));
+  const auto engine = Value(Engine::Create(
+      {.plan = {.optimizer = AdamWOptions(),
+                .clip_norm = 0,
+                .offload = setup.offload(),
+                .precision = PrecisionOf(setup.compute()),
+                .blocks = Blocks::kAutograd},
+       .site = {.team = std::shared_ptr<ThreadTeam>(&setup.team, [](ThreadTeam*) {})},
+       .model = setup.MakeModel(),
+       .device = setup.device,
+       .initial = std::make_shared<CheapParameters>(layout)}));
   schedule = engine->schedule()->Describe();
   const std::vector<int64_t> tokens = setup.MakeTokens();
   return Time(arguments.repetitions, [&] {

@@ -70,11 +70,12 @@ absl::StatusOr<std::string> RunTrafficRank(const TrafficOptions& options,
   LH_ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
       Engine::Create(
-          {.model = std::make_unique<LayeredModel>(options.units, options.elements),
-           .link = {.communicator = communicator, .ranks_of_node = options.ranks_of_node},
-           .partition = options.map,
-           .compute = at::kBFloat16,
-           .accumulation = options.accumulation,
+          {.plan = {.accumulation = options.accumulation,
+                    .clip_norm = 0,
+                    .partition = options.map,
+                    .precision = ComputePrecision::kBfloat16},
+           .site = {.link = {.communicator = communicator, .ranks_of_node = options.ranks_of_node}},
+           .model = std::make_unique<LayeredModel>(options.units, options.elements),
            .queue = &queue}));
   queue.Forget();
   // One token a micro-batch.

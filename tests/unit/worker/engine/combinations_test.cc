@@ -27,7 +27,7 @@ struct Drawn {
   std::vector<int> nodes = {1};
   PartitionMap partition;
   OptimizerOptions optimizer;
-  OffloadOptions offload;
+  OffloadPlan offload;
   at::ScalarType compute = at::kFloat;
   Blocks blocks = Blocks::kAutograd;
   int accumulation = 1, ahead = 1;
@@ -170,15 +170,15 @@ class DrawnRank {
 
   void Make() {
     Engine::Options options = MakeOptions(Decoder(drawn_.tied), drawn_.partition, &communicator_);
-    options.link.ranks_of_node = drawn_.nodes;
-    options.compute = drawn_.compute;
-    options.optimizer = drawn_.optimizer;
-    options.offload = drawn_.offload;
-    options.accumulation = drawn_.accumulation;
-    options.gathers_ahead = drawn_.ahead;
-    options.recompute = drawn_.recompute;
-    options.blocks = drawn_.blocks;
-    options.clip_norm = drawn_.clip_norm;
+    options.site.link.ranks_of_node = drawn_.nodes;
+    options.plan.precision = PrecisionOf(drawn_.compute);
+    options.plan.optimizer = drawn_.optimizer;
+    options.plan.offload = drawn_.offload;
+    options.plan.accumulation = drawn_.accumulation;
+    options.plan.gathers_ahead = drawn_.ahead;
+    options.plan.recompute = drawn_.recompute;
+    options.plan.blocks = drawn_.blocks;
+    options.plan.clip_norm = drawn_.clip_norm;
     if (interruptions_.late > 0) options.queue = &queue_;
     auto made = Engine::Create(std::move(options));
     ASSERT_TRUE(made.ok()) << made.status();

@@ -62,8 +62,8 @@ Measured TrainBigram(std::unique_ptr<Model> (*make)(), int ranks, const char* pr
   RunRanks(ranks, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     Engine::Options options = MakeOptions(make(), preset, &communicator);
-    options.accumulation = accumulation;
-    options.recompute = recompute;
+    options.plan.accumulation = accumulation;
+    options.plan.recompute = recompute;
     const auto engine = Engine::Create(std::move(options)).value();
     const Share share = ShareOf(5, rank, ranks);
     for (int step = 1; step <= 30; ++step) {

@@ -68,8 +68,8 @@ TEST(EngineTest, OneRankUpdatesAMatrixInEveryPartition) {
     std::vector<std::pair<int, int64_t>> updated;
     RunRanks(4, [&, partition = map](int, Communicator& communicator) {
       Engine::Options options = MakeOptions(Decoder(), partition, &communicator);
-      options.link.ranks_of_node = {2, 2};
-      options.optimizer = MuonOptions{};
+      options.site.link.ranks_of_node = {2, 2};
+      options.plan.optimizer = MuonOptions{};
       const auto engine = Engine::Create(std::move(options));
       ASSERT_TRUE(engine.ok()) << engine.status();
       const std::lock_guard lock(mutex);
@@ -122,7 +122,7 @@ TEST(EngineTest, QuantizedPartitionsTrainWithMuon) {
 
 TEST(EngineTest, RefusesMuonWhereItWouldUpdateNothing) {
   Engine::Options options = MakeOptions(std::make_unique<BigramModel>(kVocab), "ddp", nullptr);
-  options.optimizer = MuonOptions{};
+  options.plan.optimizer = MuonOptions{};
   const absl::Status status = Engine::Create(std::move(options)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("no hidden matrix"));
@@ -251,11 +251,11 @@ TEST(EngineTest, RefusesWhatThePoolCannotDo) {
     EXPECT_TRUE(absl::IsFailedPrecondition(pairs));
     EXPECT_THAT(std::string(pairs.message()), testing::HasSubstr("3 ranks, which are no pairs"));
     options = MakeOptions(Decoder(), "zeropp", &communicator);
-    options.link.ranks_of_node = {1, 2};
+    options.site.link.ranks_of_node = {1, 2};
     const absl::Status uneven = Engine::Create(std::move(options)).status();
     EXPECT_THAT(std::string(uneven.message()), testing::HasSubstr("nodes differ in size"));
     options = MakeOptions(Decoder(), "zero3", &communicator);
-    options.link.ranks_of_node = {2, 2};
+    options.site.link.ranks_of_node = {2, 2};
     EXPECT_TRUE(absl::IsInvalidArgument(Engine::Create(std::move(options)).status()));
   });
 }
@@ -282,8 +282,8 @@ TEST(EngineTest, StateIsSplitAsTheMapSays) {
                                           .vocab = 512},
                                          at::kCPU);
       Engine::Options options = MakeOptions(*std::move(model), expected.preset, &communicator);
-      options.compute = at::kBFloat16;
-      options.link.ranks_of_node = {4, 4};
+      options.plan.precision = ComputePrecision::kBfloat16;
+      options.site.link.ranks_of_node = {4, 4};
       const auto engine = Engine::Create(std::move(options)).value();
       const StateBytes bytes = engine->state_bytes();
       const auto elements = static_cast<double>(engine->layout().elements());
@@ -331,7 +331,7 @@ TEST(EngineTest, PublishSpreadsWhatOwnersWrote) {
     SCOPED_TRACE(preset);
     RunRanks(4, [&](int rank, Communicator& communicator) {
       Engine::Options options = MakeOptions(Decoder(), preset, &communicator);
-      options.link.ranks_of_node = {2, 2};
+      options.site.link.ranks_of_node = {2, 2};
       const auto engine = Engine::Create(std::move(options)).value();
       const int head = static_cast<int>(engine->layout().units.size()) - 1;
       const ElementRange& owned = engine->plan().owned(head);
@@ -362,8 +362,8 @@ TEST(EngineTest, TrainsAnyModelOfTheSeam) {
 TEST(EngineTest, ComputesInBfloat16OverFloat32Parameters) {
   for (const Blocks blocks : {Blocks::kFused, Blocks::kAutograd}) {
     Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
-    options.compute = at::kBFloat16;
-    options.blocks = blocks;
+    options.plan.precision = ComputePrecision::kBfloat16;
+    options.plan.blocks = blocks;
     const auto narrow = Engine::Create(std::move(options)).value();
     const auto wide = Engine::Create(MakeOptions(Decoder(), "ddp", nullptr)).value();
     for (int step = 1; step <= 10; ++step) {
@@ -378,7 +378,7 @@ TEST(EngineTest, ComputesInBfloat16OverFloat32Parameters) {
 // The losses of steps, each on tokens of its own.
 std::vector<double> Curve(Blocks blocks, int steps) {
   Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
-  options.blocks = blocks;
+  options.plan.blocks = blocks;
   const auto engine = Engine::Create(std::move(options)).value();
   std::vector<double> losses;
   for (int step = 1; step <= steps; ++step) {
@@ -399,7 +399,7 @@ TEST(EngineTest, FusedBlocksTrainAsAutogradDoes) {
 
 TEST(EngineTest, RefusesFusedBlocksThatAModelLacks) {
   Engine::Options options = MakeOptions(std::make_unique<BigramModel>(kVocab), "ddp", nullptr);
-  options.blocks = Blocks::kFused;
+  options.plan.blocks = Blocks::kFused;
   EXPECT_EQ(Engine::Create(std::move(options)).status().code(), absl::StatusCode::kUnimplemented);
 }
 
@@ -415,7 +415,7 @@ TEST(EngineTest, ALostPeerEndsTheStep) {
 
 // On one rank's share alone: all ranks skip the step, and go on.
 TEST(EngineTest, AGradientThatIsNotFiniteSkipsTheStepOnAllRanks) {
-  const std::vector<std::pair<std::string, OffloadOptions>> cases = {
+  const std::vector<std::pair<std::string, OffloadPlan>> cases = {
       {"ddp", {}}, {"zero1", {}}, {"zero3", {}}, {"zero3", Offload({2, 0.3}, true)}};
   // Of the first rank, by case.
   std::vector<Parameters> ends;
@@ -423,7 +423,7 @@ TEST(EngineTest, AGradientThatIsNotFiniteSkipsTheStepOnAllRanks) {
     SCOPED_TRACE(preset);
     RunRanks(2, [&, preset = preset, offload = offload](int rank, Communicator& communicator) {
       Engine::Options options = MakeOptions(Decoder(), preset, &communicator);
-      options.offload = offload;
+      options.plan.offload = offload;
       const auto engine = Engine::Create(std::move(options)).value();
       const int head = static_cast<int>(engine->layout().units.size()) - 1;
       const ElementRange& owned = engine->plan().owned(head);
@@ -545,7 +545,7 @@ TEST(EngineTest, GathersAsFarAheadAsItIsTold) {
       at::set_num_threads(1);
       GatherCounter queue;
       Engine::Options options = MakeOptions(Decoder(), "zero3", &communicator);
-      options.gathers_ahead = ahead;
+      options.plan.gathers_ahead = ahead;
       options.queue = &queue;
       const auto engine = Engine::Create(std::move(options)).value();
       queue.Begin();
@@ -563,7 +563,7 @@ TEST(EngineTest, ALostRankIsNamedWithItsNodeTheOperationAndTheUnit) {
   RunRanks(4, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     Engine::Options options = MakeOptions(Decoder(), "zero3", &communicator);
-    options.link.ranks_of_node = {2, 2};
+    options.site.link.ranks_of_node = {2, 2};
     const auto engine = Engine::Create(std::move(options)).value();
     const std::vector<int64_t> tokens = Tokens(1, {.first = rank, .count = 1});
     if (rank == 3) return communicator.Abort("rank 3 has died");

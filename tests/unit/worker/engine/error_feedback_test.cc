@@ -31,8 +31,8 @@ OwingRun TrainOwing(const std::vector<int>& nodes, const PartitionMap& map,
   RunRanks(ranks, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     Engine::Options options = MakeOptions(Decoder(), map, &communicator);
-    options.link.ranks_of_node = nodes;
-    options.accumulation = 2;
+    options.site.link.ranks_of_node = nodes;
+    options.plan.accumulation = 2;
     const auto engine = Engine::Create(std::move(options)).value();
     const Share share = ShareOf(8, rank, ranks);
     if (from != nullptr) Restore(*from, *engine);
@@ -111,7 +111,7 @@ TEST(ErrorFeedbackTest, AStepThatIsSkippedLeavesNothingOfItself) {
       SCOPED_TRACE(absl::StrCat(bits, " bits, ", value));
       RunRanks(2, [&](int rank, Communicator& communicator) {
         Engine::Options options = MakeOptions(Decoder(), Owing(bits, Level::kPool), &communicator);
-        options.clip_norm = 0;
+        options.plan.clip_norm = 0;
         const auto engine = Engine::Create(std::move(options)).value();
         const int head = static_cast<int>(engine->layout().units.size()) - 1;
         const ElementRange owned = engine->plan().owned(head);

@@ -124,16 +124,17 @@ std::vector<double> TrainLate(const LateRun& run) {
     std::unique_ptr<CollectiveQueue> forgetful;
     if (run.forgotten != Forgotten::kNothing)
       forgetful = std::make_unique<ForgetfulQueue>(run.forgotten);
-    Engine::Options options{.model = LateModel(2, run.tied),
-                            .link = {.communicator = &communicator,
-                                     .ranks_of_node = run.nodes,
-                                     .on_device = !run.staged},
-                            .partition = PartitionPreset(run.preset).value(),
+    Engine::Options options{.plan = {.accumulation = 2,
+                                     .optimizer = AdamWOptions{},
+                                     .clip_norm = 0,
+                                     .partition = PartitionPreset(run.preset).value(),
+                                     .gathers_ahead = run.ahead,
+                                     .recompute = run.recompute},
+                            .site = {.link = {.communicator = &communicator,
+                                              .ranks_of_node = run.nodes,
+                                              .on_device = !run.staged}},
+                            .model = LateModel(2, run.tied),
                             .device = kLateDevice,
-                            .optimizer = AdamWOptions{},
-                            .accumulation = 2,
-                            .recompute = run.recompute,
-                            .gathers_ahead = run.ahead,
                             .queue = forgetful.get(),
                             .kernels = &kernels};
     if (run.recorder != nullptr) options.graphs = run.recorder();
@@ -166,13 +167,13 @@ std::vector<double> TrainLate(const LateRun& run) {
 absl::StatusOr<std::unique_ptr<Engine>> SmallEngine(
     std::unique_ptr<GraphRecorder> graphs, absl::Duration patience = absl::Milliseconds(50),
     Communicator* communicator = nullptr) {
-  return Engine::Create({.model = LateModel(1, /*tied=*/false),
-                         .link = {.communicator = communicator},
-                         .partition = PartitionPreset("ddp").value(),
+  return Engine::Create({.plan = {.optimizer = AdamWOptions{},
+                                  .clip_norm = 0,
+                                  .partition = PartitionPreset("ddp").value()},
+                         .site = {.link = {.communicator = communicator}, .patience = patience},
+                         .model = LateModel(1, /*tied=*/false),
                          .device = kLateDevice,
-                         .optimizer = AdamWOptions{},
-                         .graphs = std::move(graphs),
-                         .patience = patience});
+                         .graphs = std::move(graphs)});
 }
 
 TEST(LateDeviceTest, RanksThatShareTheDeviceTrainToTheBitsOfThoseThatMeetInHostMemory) {

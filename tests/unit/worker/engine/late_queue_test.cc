@@ -38,20 +38,22 @@ std::vector<double> Results(std::string_view preset, uint64_t seed, bool tied,
   RunRanks(std::move(group), [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     LateQueue queue(seed + rank, unwaited);
-    Engine::Options options{.model = TransformerLm::Create({.layers = 3,
-                                                            .dim = 16,
-                                                            .heads = 2,
-                                                            .kv_heads = 2,
-                                                            .ff_dim = 24,
-                                                            .context = kLateContext,
-                                                            .vocab = kLateVocab,
-                                                            .tie_embeddings = tied},
-                                                           at::kCPU)
-                                         .value(),
-                            .link = {.communicator = &communicator, .ranks_of_node = {2, 2}},
-                            .partition = PartitionPreset(onebit ? "ddp" : preset).value(),
-                            .optimizer = LateOptimizer(preset),
-                            .accumulation = 2};
+    Engine::Options options{
+        .plan = {.accumulation = 2,
+                 .optimizer = LateOptimizer(preset),
+                 .clip_norm = 0,
+                 .partition = PartitionPreset(onebit ? "ddp" : preset).value()},
+        .site = {.link = {.communicator = &communicator, .ranks_of_node = {2, 2}}},
+        .model = TransformerLm::Create({.layers = 3,
+                                        .dim = 16,
+                                        .heads = 2,
+                                        .kv_heads = 2,
+                                        .ff_dim = 24,
+                                        .context = kLateContext,
+                                        .vocab = kLateVocab,
+                                        .tie_embeddings = tied},
+                                       at::kCPU)
+                     .value()};
     if (seed > 0) options.queue = &queue;
     const auto engine = Engine::Create(std::move(options));
     if (!engine.ok()) return;

@@ -65,7 +65,7 @@ TEST(LossMaskTest, AMaskedStepIsThatOfPlainTorch) {
       RunRanks(ranks, [&](int rank, Communicator& communicator) {
         Engine::Options options =
             MakeOptions(std::make_unique<BigramModel>(kVocab), "ddp", &communicator);
-        options.accumulation = accumulation;
+        options.plan.accumulation = accumulation;
         const auto engine = Engine::Create(std::move(options)).value();
         const Share share = ShareOf(kBatch, rank, ranks);
         const std::vector<int64_t> mine = Tokens(1, share), counts = LossMask(1, share);
@@ -85,8 +85,8 @@ TEST(LossMaskTest, AStepThatCountsNoTargetHasAZeroGradient) {
     RunRanks(2, [&](int rank, Communicator& communicator) {
       at::set_num_threads(1);
       Engine::Options options = MakeOptions(Decoder(), "zeropp", &communicator);
-      options.link.ranks_of_node = {1, 1};
-      options.blocks = blocks;
+      options.site.link.ranks_of_node = {1, 1};
+      options.plan.blocks = blocks;
       const auto engine = Engine::Create(std::move(options)).value();
       const std::vector<int64_t> tokens = Tokens(1, {rank, 1}), none(kContext, 0);
       const TokenBatch batch{1, kContext, tokens, {}, none};

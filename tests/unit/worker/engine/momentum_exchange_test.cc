@@ -300,7 +300,7 @@ TEST(MomentumExchangeTest, IsRefusedWhereSomethingIsSplit) {
   for (const char* preset : {"zero1", "zero2", "zero3", "zeropp", "frontier3"}) {
     RunRanks(2, [&](int, Communicator& communicator) {
       Engine::Options options = OneBitOptions({}, communicator);
-      options.partition = PartitionPreset(preset).value();
+      options.plan.partition = PartitionPreset(preset).value();
       const auto engine = Engine::Create(std::move(options));
       EXPECT_EQ(engine.status().code(), absl::StatusCode::kUnimplemented) << preset;
     });

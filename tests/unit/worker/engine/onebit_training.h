@@ -43,7 +43,13 @@ struct OneBitResult {
 };
 
 inline Engine::Options OneBitOptions(const OneBitRun& run, Communicator& communicator) {
-  return {.model = TransformerLm::Create({.layers = 2,
+  return {.plan = {.accumulation = run.accumulation,
+                   .seed = 4,
+                   .optimizer = run.optimizer,
+                   .clip_norm = run.clip_norm,
+                   .precision = PrecisionOf(run.compute)},
+          .site = {.link = {.communicator = &communicator, .ranks_of_node = run.nodes}},
+          .model = TransformerLm::Create({.layers = 2,
                                           .dim = 16,
                                           .heads = 2,
                                           .kv_heads = 1,
@@ -51,13 +57,7 @@ inline Engine::Options OneBitOptions(const OneBitRun& run, Communicator& communi
                                           .context = kSequence,
                                           .vocab = kWords},
                                          at::kCPU)
-                       .value(),
-          .link = {.communicator = &communicator, .ranks_of_node = run.nodes},
-          .compute = run.compute,
-          .optimizer = run.optimizer,
-          .clip_norm = run.clip_norm,
-          .seed = 4,
-          .accumulation = run.accumulation};
+                       .value()};
 }
 
 inline Units ReadUnits(const Engine& engine) {
