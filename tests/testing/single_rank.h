@@ -44,7 +44,7 @@ struct SingleRank {
   std::unique_ptr<PoolExchange> exchange;
   ShardPlan plan;
   ComputeWeights weights;
-  std::unique_ptr<CollectiveQueue> queue;
+  std::unique_ptr<StreamQueue> queue;
 };
 
 }  // namespace longhaul

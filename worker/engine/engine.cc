@@ -128,10 +128,10 @@ absl::Status CheckOffloadTogether(const Engine::Options& options, PoolExchange& 
 
 // A rank that is alone gathers its weights, too, if they come from host memory: beside what the
 // device computes.
-std::unique_ptr<CollectiveQueue> MakeQueue(const PoolExchange& exchange,
-                                           const Engine::Options& options, Trace* trace) {
+std::unique_ptr<StreamQueue> MakeQueue(const PoolExchange& exchange, const Engine::Options& options,
+                                       Trace* trace) {
   return exchange.ranks() > 1 || options.plan.offload.parameters
-             ? MakeCollectiveQueue(options.device, trace, options.site.patience)
+             ? MakeStreamQueue(options.device, {.trace = trace, .patience = options.site.patience})
              : MakeImmediateQueue();
 }
 
@@ -461,7 +461,7 @@ at::Tensor Engine::SquaredNormPart() {
 absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   const Trace::Span span(trace_.get(), Trace::Track::kCompute, "update");
   double scale = ClipScale(gradient_norm, clip_norm_);
-  std::vector<CollectiveQueue::Ticket> averaged;
+  std::vector<StreamQueue::Ticket> averaged;
   if (ExchangesMomentum() && momentum_->steps_locally()) {
     // The rank's own gradient is its part of a sum over ranks. Scaled, it estimates that sum.
     scale *= exchange_->ranks();
@@ -470,7 +470,7 @@ absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   }
   optimizer_->Begin({.learning_rate = learning_rate, .gradient_scale = scale});
   const int units = static_cast<int>(layout().units.size());
-  CollectiveQueue::Ticket last = 0;
+  StreamQueue::Ticket last = 0;
   int submitted = 0, settled = 0, refreshed = 0;
   const auto refresh_before = [&](int unit) {
     for (; refreshed < unit; ++refreshed) last = SubmitRefresh(refreshed);
@@ -488,8 +488,8 @@ absl::Status Engine::Update(double learning_rate, double gradient_norm) {
 }
 
 // The momentum of one unit is exchanged while the previous unit is updated.
-std::vector<CollectiveQueue::Ticket> Engine::AverageMomentum(double scale) {
-  std::vector<CollectiveQueue::Ticket> tickets;
+std::vector<StreamQueue::Ticket> Engine::AverageMomentum(double scale) {
+  std::vector<StreamQueue::Ticket> tickets;
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
     tickets.push_back(queue_->Submit(
         absl::StrCat("averaging the momentum of ", layout().units[unit].name),
@@ -498,7 +498,7 @@ std::vector<CollectiveQueue::Ticket> Engine::AverageMomentum(double scale) {
   return tickets;
 }
 
-CollectiveQueue::Ticket Engine::SubmitRefresh(int unit) {
+StreamQueue::Ticket Engine::SubmitRefresh(int unit) {
   return queue_->Submit(
       absl::StrCat("refreshing the weights of ", layout().units[unit].name),
       [this, unit] { return weights_.Refresh(unit, ComputeWeights::From::kShadow); });

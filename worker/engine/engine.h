@@ -23,7 +23,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/layout/initial_parameters.h"
-#include "worker/engine/collective_queue.h"
 #include "worker/engine/compute_weights.h"
 #include "worker/engine/device_graph.h"
 #include "worker/engine/flat_gradients.h"
@@ -34,6 +33,7 @@
 #include "worker/engine/pool_exchange.h"
 #include "worker/engine/segmented_pass.h"
 #include "worker/engine/shard_plan.h"
+#include "worker/engine/stream_queue.h"
 #include "worker/engine/weight_snapshot.h"
 #include "worker/model/fused_pass.h"
 #include "worker/model/model.h"
@@ -113,7 +113,7 @@ class Engine {
     // Forward and backward are recorded (GraphedPass). Null: they are not.
     std::unique_ptr<GraphRecorder> graphs;
     // Must outlive the engine. Null: the engine makes one.
-    CollectiveQueue* queue = nullptr;
+    StreamQueue* queue = nullptr;
     // Kernels that code 4, 6 and 8 bits: see TileCoder. Null: those of the device.
     const SegmentKernels* kernels = nullptr;
   };
@@ -232,8 +232,8 @@ class Engine {
   absl::Status AwaitOwnWork(absl::string_view what) const;
   absl::Status Update(double learning_rate, double gradient_norm);
   // By unit.
-  std::vector<CollectiveQueue::Ticket> AverageMomentum(double scale);
-  CollectiveQueue::Ticket SubmitRefresh(int unit);
+  std::vector<StreamQueue::Ticket> AverageMomentum(double scale);
+  StreamQueue::Ticket SubmitRefresh(int unit);
   absl::Status SynchronizeSteps();
   // FAILED_PRECONDITION: ranks took local steps, and have not synchronised since.
   absl::Status CheckSettled() const;
@@ -281,7 +281,7 @@ class Engine {
     int unit;
     // The last micro-batch of the step.
     bool last;
-    CollectiveQueue::Ticket ticket;
+    StreamQueue::Ticket ticket;
   };
   // In the order of submission.
   std::vector<Pending> reducing_;
@@ -289,9 +289,9 @@ class Engine {
   ReceivedBytes reported_;
   // Equal on all ranks.
   int skips_in_a_row_ = 0;
-  std::unique_ptr<CollectiveQueue> own_queue_;
+  std::unique_ptr<StreamQueue> own_queue_;
   // Its works use the members above, so it is destroyed first.
-  CollectiveQueue* const queue_;
+  StreamQueue* const queue_;
 };
 
 }  // namespace longhaul

@@ -247,7 +247,7 @@ class Passes {
   const ShardPlan plan_;
   ComputeWeights weights_;
   FlatGradients gradients_;
-  const std::unique_ptr<CollectiveQueue> queue_ = MakeImmediateQueue();
+  const std::unique_ptr<StreamQueue> queue_ = MakeImmediateQueue();
   LanguageBatch batch_;
 };
 

@@ -33,7 +33,7 @@ Json ToJson(const std::array<ReceivedBytes::ByLevel, kUses>& bytes) {
 }
 
 // Times what it runs, by the use that the work's name tells.
-class TimedQueue : public CollectiveQueue {
+class TimedQueue : public StreamQueue {
  public:
   Ticket Submit(std::string name, std::function<absl::Status()> work) override {
     const char* const use = absl::StrContains(name, "for forward")    ? "forward"
@@ -57,7 +57,7 @@ class TimedQueue : public CollectiveQueue {
 
  private:
   std::map<std::string, double> seconds_;
-  const std::unique_ptr<CollectiveQueue> queue_ = MakeCollectiveQueue(at::kCPU);
+  const std::unique_ptr<StreamQueue> queue_ = MakeStreamQueue(at::kCPU);
 };
 
 }  // namespace

@@ -520,7 +520,7 @@ TEST(EngineTest, ARankThatCannotReadLeavesNoOtherWaiting) {
 }
 
 // Counts the gathers that are submitted before the first of them is waited for.
-class GatherCounter : public CollectiveQueue {
+class GatherCounter : public StreamQueue {
  public:
   Ticket Submit(std::string name, std::function<absl::Status()> work) override {
     if (name.ends_with(" for evaluation")) before_wait_ += waited_ ? 0 : 1;
@@ -534,7 +534,7 @@ class GatherCounter : public CollectiveQueue {
   int before_wait() const { return before_wait_; }
 
  private:
-  const std::unique_ptr<CollectiveQueue> queue_ = MakeCollectiveQueue(at::kCPU);
+  const std::unique_ptr<StreamQueue> queue_ = MakeStreamQueue(at::kCPU);
   bool waited_ = false;
   int before_wait_ = 0;
 };

@@ -54,7 +54,7 @@ class LateSegmentKernels : public SegmentKernels {
 enum class Forgotten { kNothing, kAtSubmit, kAtWait };
 
 // The product's queue, whose events stand for a stream that nobody uses.
-class ForgetfulQueue : public CollectiveQueue {
+class ForgetfulQueue : public StreamQueue {
  public:
   explicit ForgetfulQueue(Forgotten forgotten) : forgotten_(forgotten) {}
 
@@ -75,7 +75,7 @@ class ForgetfulQueue : public CollectiveQueue {
   const Forgotten forgotten_;
   const c10::Stream elsewhere_ =
       c10::impl::VirtualGuardImpl(kLateDevice.type()).getNewStream(kLateDevice);
-  const std::unique_ptr<CollectiveQueue> queue_ = MakeCollectiveQueue(kLateDevice);
+  const std::unique_ptr<StreamQueue> queue_ = MakeStreamQueue(kLateDevice);
 };
 
 std::unique_ptr<Model> LateModel(int64_t layers, bool tied) {
@@ -121,7 +121,7 @@ std::vector<double> TrainLate(const LateRun& run) {
   RunRanks(std::move(group), [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     TakeLateStream();
-    std::unique_ptr<CollectiveQueue> forgetful;
+    std::unique_ptr<StreamQueue> forgetful;
     if (run.forgotten != Forgotten::kNothing)
       forgetful = std::make_unique<ForgetfulQueue>(run.forgotten);
     Engine::Options options{.plan = {.accumulation = 2,
