@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "common/base/check.h"
 #include "common/config/data_sources.h"
-#include "common/config/transformer_spec.h"
+#include "common/config/model_kinds.h"
 
 namespace longhaul {
 namespace {
@@ -180,13 +181,20 @@ void FillOuterOptimizer(v1::JobSpec& spec) {
   if (!outer.has_momentum()) outer.set_momentum(many_rounds ? 0.9 : 0.5);
 }
 
+// 0: its sizes do not fit each other.
+int LayersOf(const v1::ModelSpec& model) {
+  const absl::StatusOr<ModelLayout> layout = ModelKindOf(model)->lay_out(model);
+  if (!layout.ok()) return 0;
+  return static_cast<int>(
+      absl::c_count_if(layout->units, [](const UnitLayout& unit) { return unit.layer >= 0; }));
+}
+
 void FillFragments(v1::JobSpec& spec) {
   // Each vector of the synthetic model is a fragment.
-  if (!spec.model().has_transformer()) return;
+  if (!Trains(spec.model())) return;
   v1::FragmentsSpec& fragments = *spec.mutable_sync()->mutable_fragments();
-  if (fragments.kind_case() == v1::FragmentsSpec::KIND_NOT_SET) {
-    fragments.set_balanced(std::clamp(spec.model().transformer().layers(), 1, 3));
-  }
+  if (fragments.kind_case() == v1::FragmentsSpec::KIND_NOT_SET)
+    fragments.set_balanced(std::clamp(LayersOf(spec.model()), 1, 3));
   if (fragments.has_layers() && fragments.order() == v1::LAYER_ORDER_UNSPECIFIED) {
     fragments.set_order(v1::STRIDED);
   }
@@ -221,7 +229,8 @@ void FillWeightDecay(v1::JobSpec& spec) {
 
 // Fills in defaults that depend on other fields.
 void FillComputed(v1::JobSpec& spec) {
-  if (spec.model().has_transformer()) FillTransformer(*spec.mutable_model()->mutable_transformer());
+  if (const ModelKind* const kind = ModelKindOf(spec.model()); kind != nullptr)
+    kind->fill(*spec.mutable_model());
   if (spec.train().precision() == v1::PRECISION_UNSPECIFIED) {
     const bool cuda = spec.train().device() == v1::CUDA;
     spec.mutable_train()->set_precision(cuda ? v1::BFLOAT16 : v1::FLOAT32);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "common/config/defaults.h"
+#include "common/config/model_kinds.h"
 #include "common/config/validate.h"
 #include "common/config/violation_list.h"
 
@@ -27,14 +28,10 @@ void AddLayoutError(absl::string_view parent, const absl::Status& status,
 }
 
 void LayOut(ResolvedJob& job, ViolationList& violations) {
-  const v1::ModelSpec& model = job.spec.model();
-  const bool synthetic = model.has_synthetic();
-  absl::StatusOr<ModelLayout> layout =
-      synthetic ? LayOutSynthetic(model.synthetic().units(), model.synthetic().elements())
-                : LayOutTransformer(ShapeOf(model.transformer()));
+  const ModelKind& kind = *ModelKindOf(job.spec.model());  // A spec without one was refused.
+  absl::StatusOr<ModelLayout> layout = kind.lay_out(job.spec.model());
   if (!layout.ok()) {
-    AddLayoutError(synthetic ? "model.synthetic" : "model.transformer", layout.status(),
-                   violations);
+    AddLayoutError(kind.field, layout.status(), violations);
     return;
   }
   job.model = *std::move(layout);
@@ -142,6 +139,8 @@ v1::Job ReportWithoutSpec(const ResolvedJob& resolved) {
     fragment->set_elements(resolved.fragments[f].elements);
   }
   job.set_parameters(resolved.model.elements());
+  if (const ModelKind* const kind = ModelKindOf(resolved.spec.model()); kind != nullptr)
+    job.set_unit_name(kind->unit_name);
   job.mutable_warnings()->Assign(resolved.warnings.begin(), resolved.warnings.end());
   job.mutable_warnings()->Add(resolved.beginning_warnings.begin(),
                               resolved.beginning_warnings.end());

@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/config/checks.h"
 #include "common/config/job_spec.h"
-#include "common/config/transformer_spec.h"
+#include "common/config/model_kinds.h"
 #include "common/config/validate.h"
 
 namespace longhaul {
@@ -22,9 +21,6 @@ constexpr int64_t kLocalStepClipperMax = 1 << 16;
 constexpr int kStrideMax = 1024;
 constexpr int kGathersAheadMax = 64;
 constexpr int64_t kSubgroupGrain = 128, kSubgroupMax = 1 << 30;
-// One for each pool.
-constexpr int kInnerDeltasMax = 4096;
-
 void ValidateHuggingFace(const v1::ModelSpec& model, ViolationList& violations) {
   if (!model.has_hf()) return;
   RequirePath(violations, "model.hf.path", model.hf().path());
@@ -37,38 +33,12 @@ void ValidateHuggingFace(const v1::ModelSpec& model, ViolationList& violations) 
   }
 }
 
-// Reports only what was left out. Laying the model out checks whether the sizes fit each other.
 void ValidateModel(const v1::ModelSpec& model, ViolationList& violations) {
   ValidateHuggingFace(model, violations);
-  switch (model.kind_case()) {
-    case v1::ModelSpec::kTransformer:
-      ValidateTransformer(model.transformer(), violations);
-      break;
-    case v1::ModelSpec::kSynthetic: {
-      if (model.synthetic().units() == 0)
-        violations.Invalid("model.synthetic.units", "is required");
-      if (model.synthetic().elements() == 0)
-        violations.Invalid("model.synthetic.elements", "is required");
-      constexpr double kFloatMax = std::numeric_limits<float>::max();
-      RequireNumber(violations, "model.synthetic.initial", model.synthetic().initial(),
-                    {-kFloatMax, kFloatMax});
-      if (model.synthetic().inner_delta_size() > kInnerDeltasMax) {
-        violations.Invalid("model.synthetic.inner_delta",
-                           absl::StrFormat("found %d values, expected at most %d",
-                                           model.synthetic().inner_delta_size(), kInnerDeltasMax));
-        break;
-      }
-      for (int i = 0; i < model.synthetic().inner_delta_size(); ++i) {
-        RequireNumber(violations, absl::StrCat("model.synthetic.inner_delta[", i, "]"),
-                      model.synthetic().inner_delta(i), {-kFloatMax, kFloatMax});
-      }
-      break;
-    }
-    case v1::ModelSpec::kGraphSage:
-      violations.NotBuilt("model.graph_sage", "this model is not built yet", "use transformer");
-      break;
-    case v1::ModelSpec::KIND_NOT_SET:
-      if (!model.has_hf()) violations.Invalid("model", "is required", "set model.transformer");
+  if (const ModelKind* const kind = ModelKindOf(model); kind != nullptr) {
+    kind->validate(model, violations);
+  } else if (!model.has_hf()) {
+    violations.Invalid("model", "is required", "set model.transformer");
   }
 }
 
@@ -76,7 +46,7 @@ void ValidateCudaGraphs(const v1::JobSpec& spec, ViolationList& violations) {
   const auto refuse = [&](const char* reason, const char* hint) {
     violations.Invalid("train.cuda_graphs", reason, hint);
   };
-  if (!spec.model().has_transformer()) refuse("this model computes nothing", "leave it out");
+  if (!Trains(spec.model())) refuse("this model computes nothing", "leave it out");
   if (spec.train().device() != v1::CUDA)
     refuse("needs train.device: cuda", "set that, or leave it out");
   const absl::StatusOr<PartitionMap> map = PartitionOf(spec.partition());
@@ -107,7 +77,7 @@ void ValidateTrain(const v1::JobSpec& spec, ViolationList& violations) {
     RequireInteger(violations, "train.steps", train.steps(), 1, kStepsMax);
   }
   // The synthetic model has no examples.
-  const int least = spec.model().has_transformer() ? 1 : 0;
+  const int least = Trains(spec.model()) ? 1 : 0;
   if (train.batch() == 0 && least > 0) {
     violations.Invalid("train.batch", "is required");
   } else {
@@ -279,7 +249,7 @@ void ValidateOffload(const v1::JobSpec& spec, ViolationList& violations) {
       violations.Invalid(without, "means nothing without offload.optimizer", "set that too");
     return;
   }
-  if (!spec.model().has_transformer()) {
+  if (!Trains(spec.model())) {
     violations.Invalid("offload.optimizer", "this model has no optimizer", "leave it out");
     return;
   }

@@ -55,10 +55,14 @@ absl::StatusOr<std::vector<FragmentLayout>> CutFragments(const ModelLayout& mode
   std::vector<FragmentLayout> fragments;
   std::vector<int> edges, blocks;
   for (int i = 0; i < static_cast<int>(model.units.size()); ++i) {
-    const UnitKind kind = model.units[i].kind;
-    if (kind == UnitKind::kVector) fragments.push_back(Make(model, {i}, model.units[i].name));
-    if (kind == UnitKind::kBlock) blocks.push_back(i);
-    if (kind == UnitKind::kEmbedding || kind == UnitKind::kHead) edges.push_back(i);
+    const UnitLayout& unit = model.units[i];
+    if (unit.layer >= 0) {
+      blocks.push_back(i);
+    } else if (unit.kind == UnitKind::kVector) {
+      fragments.push_back(Make(model, {i}, unit.name));
+    } else {
+      edges.push_back(i);
+    }
   }
   if (!edges.empty()) fragments.push_back(Make(model, edges, "embeddings"));
   if (blocks.empty()) return fragments;

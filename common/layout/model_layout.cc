@@ -101,6 +101,7 @@ UnitLayout LayOutBlock(const TransformerShape& s, int64_t layer) {
     Add(unit, prefix + "self_attn.q_norm.weight", {head_dim});
     Add(unit, prefix + "self_attn.k_norm.weight", {head_dim});
   }
+  for (TensorLayout& tensor : unit.tensors) tensor.matrix = tensor.shape.size() == 2;
   return unit;
 }
 

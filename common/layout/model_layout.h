@@ -51,6 +51,9 @@ struct TensorLayout {
   int64_t elements = 0;
   // Weight decay applies (to matrices, not to norms).
   bool decay = false;
+  // A hidden matrix: an optimizer that works on whole matrices (Muon) updates it as one. Matrices
+  // inside a layer are; embeddings and output projections are not.
+  bool matrix = false;
 };
 
 enum class UnitKind { kEmbedding, kBlock, kHead, kVector };
@@ -59,7 +62,7 @@ struct UnitLayout {
   // "embedding", "layer 0", "head", "vector 0".
   std::string name;
   UnitKind kind = UnitKind::kVector;
-  // The index of a kBlock.
+  // The index of a layer: a unit that the rules for fragments share out. -1: the unit is not one.
   int64_t layer = -1;
   int64_t elements = 0;
   // Without gaps.

@@ -19,9 +19,9 @@ struct Atom {
 // The work of one update, in multiplications of one iteration: X X^T, its square, and their product
 // with X (Muon; worker/optim/muon_options.h). Exact below 2^53; above, it is rounded in the same
 // way on every machine.
-double WorkOf(const UnitLayout& unit, const TensorLayout& tensor) {
+double WorkOf(const TensorLayout& tensor) {
   const auto elements = static_cast<double>(tensor.elements);
-  if (!IsHiddenMatrix(unit, tensor)) return elements;
+  if (!tensor.matrix) return elements;
   const auto side = static_cast<double>(std::min(tensor.shape[0], tensor.shape[1]));
   return elements + 2 * elements * side + side * side * side;
 }
@@ -32,7 +32,7 @@ std::vector<Atom> AtomsOf(const UnitLayout& unit) {
   for (const TensorLayout& tensor : unit.tensors) {
     if (begins) atoms.emplace_back();
     atoms.back().end = tensor.offset + tensor.elements;
-    atoms.back().work += WorkOf(unit, tensor);
+    atoms.back().work += WorkOf(tensor);
     begins = atoms.back().end % kBlockElements == 0;
   }
   return atoms;
@@ -78,17 +78,12 @@ int64_t VectorElements(const UnitLayout& unit) {
   return elements;
 }
 
-bool IsHiddenMatrix(const UnitLayout& unit, const TensorLayout& tensor) {
-  return unit.kind == UnitKind::kBlock && tensor.shape.size() == 2;
-}
-
 MatrixCount CountMatrices(const ModelLayout& model) {
   MatrixCount count;
   for (const UnitLayout& unit : model.units) {
     for (const TensorLayout& tensor : unit.tensors) {
-      const bool hidden = IsHiddenMatrix(unit, tensor);
-      count.matrices += hidden ? 1 : 0;
-      (hidden ? count.elements : count.rest) += tensor.elements;
+      count.matrices += tensor.matrix ? 1 : 0;
+      (tensor.matrix ? count.elements : count.rest) += tensor.elements;
     }
   }
   return count;
@@ -100,9 +95,9 @@ std::vector<std::vector<BlockRange>> CutUnits(const ModelLayout& model, int piec
   std::vector<double> loads(pieces);
   for (const UnitLayout& unit : model.units) {
     std::vector<BlockRange>& blocks = units.emplace_back();
-    const bool whole = rule == CutRule::kMatrices &&
-                       std::any_of(unit.tensors.begin(), unit.tensors.end(),
-                                   [&](const TensorLayout& t) { return IsHiddenMatrix(unit, t); });
+    const bool whole =
+        rule == CutRule::kMatrices && std::any_of(unit.tensors.begin(), unit.tensors.end(),
+                                                  [](const TensorLayout& t) { return t.matrix; });
     if (!whole) {
       for (int piece = 0; piece < pieces; ++piece)
         blocks.push_back(OwnedBlocks(unit.elements, piece, pieces));

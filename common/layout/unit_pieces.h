@@ -12,13 +12,9 @@ namespace longhaul {
 enum class CutRule {
   // As OwnedBlocks: evenly, at any block.
   kBlocks,
-  // Every hidden matrix is whole in one piece.
+  // Every hidden matrix (TensorLayout::matrix) is whole in one piece.
   kMatrices,
 };
-
-// Whether an optimizer that works on whole matrices updates this one as a matrix. It does for
-// matrices inside a block of the decoder, and not for embeddings and output projections.
-bool IsHiddenMatrix(const UnitLayout& unit, const TensorLayout& tensor);
 
 // In tensors of one dimension, which are always sent exactly.
 int64_t VectorElements(const UnitLayout& unit);

@@ -100,7 +100,7 @@ std::string PoolTable(const v1::Job& job, TableWidth width) {
                       {"RANKS"},
                       {"STEP"},
                       {"LOSS"},
-                      {"TOKENS/S"},
+                      {absl::StrCat(absl::AsciiStrToUpper(UnitName(job)), "/S")},
                       {"COMPUTE"},
                       {"WAIT"}},
                      rows, width);
@@ -169,6 +169,10 @@ Json WireBytesJson(const v1::WireBytes& bytes) {
 
 }  // namespace
 
+std::string UnitName(const v1::Job& job) {
+  return job.unit_name().empty() ? "tokens" : job.unit_name();
+}
+
 bool HasEnded(const v1::Job& job) {
   return job.state() == v1::COMPLETED || job.state() == v1::FAILED || job.state() == v1::CANCELLED;
 }
@@ -230,7 +234,7 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
       {"submitted", SubmittedText(job, "%Y-%m-%d %H:%M:%SZ")},
       {"duration", Took(job, now)},
       {"parameters", CountText(job.parameters())},
-      {"tokens", CountText(job.tokens())},
+      {UnitName(job), CountText(job.tokens())},
       {"eval loss", EvalText(job.eval_loss())},
       {"exchanged", WireText(job)},
       {"utilization", absl::StrFormat("%.1f %%", 100 * job.utilization())}};

@@ -92,7 +92,10 @@ std::vector<Part> PartsOf(const v1::Job& job, absl::Time now) {
                     [&] { return absl::StrFormat("eval %.4f", job.eval_loss().last()); }),
            6},
           {if_known(trains && !HasEnded(job),
-                    [&] { return absl::StrCat(CountText(means.tokens_per_second), " tokens/s"); }),
+                    [&] {
+                      return absl::StrCat(CountText(means.tokens_per_second), " ", UnitName(job),
+                                          "/s");
+                    }),
            8},
           {if_known(wire.up_total() + wire.down_total() > 0,
                     [&] {

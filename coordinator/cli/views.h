@@ -33,6 +33,8 @@ std::string CheckpointsTable(const v1::ListCheckpointsResponse& checkpoints, Tab
 std::string SetAsideText(const google::protobuf::RepeatedPtrField<v1::SetAside>& set_aside,
                          int left_out);
 
+// What the counts of a job are of: "tokens".
+std::string UnitName(const v1::Job& job);
 bool HasEnded(const v1::Job& job);
 // Ended or quarantined: nothing changes until a user does something.
 bool Rests(const v1::Job& job);

@@ -16,10 +16,11 @@ JobMetrics::JobMetrics(MetricRegistry& registry)
                          "Inner step of the slowest live pool, or of the newest committed round.")),
       steps_(registry.Gauge("longhaul_coordinator_job_steps", "Inner steps of the whole job.")),
       tokens_(registry.Counter("longhaul_coordinator_job_tokens_total",
-                               "Tokens trained on by all pools.")),
+                               "Tokens, or what `unit` says, that all pools trained on.")),
       contributed_tokens_(
           registry.Counter("longhaul_coordinator_job_contributed_tokens_total",
-                           "Tokens of all pools whose training is part of a committed round.")),
+                           "Tokens, or what `unit` says, of all pools whose training is part of a "
+                           "committed round.")),
       utilization_(registry.Gauge("longhaul_coordinator_job_utilization_ratio",
                                   "Compute / (compute + exposed wait + sync), mean over pools.")),
       waiting_seconds_(
@@ -46,8 +47,9 @@ void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const Jo
   const MetricLabels labels = {{kJobLabel, job}};
   shown_.Show(inner_step_, labels).Set(static_cast<double>(report.inner_step()));
   shown_.Show(steps_, labels).Set(static_cast<double>(report.spec().train().steps()));
-  RaiseTo(shown_.Show(tokens_, labels), static_cast<double>(report.tokens()));
-  RaiseTo(shown_.Show(contributed_tokens_, labels),
+  const MetricLabels counted = {{kJobLabel, job}, {"unit", report.unit_name()}};
+  RaiseTo(shown_.Show(tokens_, counted), static_cast<double>(report.tokens()));
+  RaiseTo(shown_.Show(contributed_tokens_, counted),
           static_cast<double>(report.contributed_tokens()));
   shown_.Show(utilization_, labels).Set(report.utilization());
   shown_.Show(waiting_seconds_, labels)

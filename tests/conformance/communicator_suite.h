@@ -518,6 +518,39 @@ TYPED_TEST_P(CommunicatorSuite, CountsASplitAsOneOperationWithoutPayload) {
   });
 }
 
+// Gives each operation so much time.
+struct CountingWatch : CollectiveWatch {
+  absl::Duration BeginCollective() override {
+    EXPECT_EQ(begun++, ended) << "one in another";
+    return timeout;
+  }
+  void EndCollective() override { ++ended; }
+  absl::Duration timeout = kAmple;
+  int begun = 0, ended = 0;
+};
+
+TYPED_TEST_P(CommunicatorSuite, AWatchHearsOfOperationsAndChoosesTheirTimeouts) {
+  this->ForEachGroup([&](const auto& group) {
+    OnEveryRank(group, [&](Communicator& communicator) {
+      CountingWatch watch;
+      communicator.SetWatch(&watch);
+      const CallOptions short_time = TypeParam::Options(absl::Nanoseconds(1));
+      const SharedBuffer<TypeParam, float> data(16);
+      EXPECT_EQ(communicator.Barrier(short_time), absl::OkStatus());
+      EXPECT_EQ(communicator.AllReduceSum(data.span(), short_time), absl::OkStatus());
+      EXPECT_EQ(watch.ended, 2);
+      std::vector<int> members(communicator.size());
+      std::iota(members.begin(), members.end(), 0);
+      const auto part = communicator.Split(members, short_time);
+      ASSERT_TRUE(part.ok()) << part.status();
+      EXPECT_EQ(watch.ended, 3);
+      EXPECT_EQ((*part)->Barrier(short_time), absl::OkStatus());
+      EXPECT_EQ(watch.begun, 4);
+      EXPECT_EQ(watch.ended, 4);
+    });
+  });
+}
+
 TYPED_TEST_P(CommunicatorSuite, RefusesToSplitIntoInvalidGroupsAndStaysUsable) {
   this->ForEachGroup([&](const auto& group) {
     OnEveryRank(group, [&](Communicator& communicator) {
@@ -544,6 +577,6 @@ REGISTER_TYPED_TEST_SUITE_P(
     ARankThatNeverComesEndsInADeadlineWithItsName, ARankThatLeavesNormallyDisturbsNoOther,
     ARankThatHasLeftIsReported, SplitsIntoGroupsNumberedAsTheirMembersAre,
     AGroupOutlivesWhatItWasSplitFromAndIsAbortedAlone, CountsASplitAsOneOperationWithoutPayload,
-    RefusesToSplitIntoInvalidGroupsAndStaysUsable);
+    AWatchHearsOfOperationsAndChoosesTheirTimeouts, RefusesToSplitIntoInvalidGroupsAndStaysUsable);
 
 }  // namespace longhaul

@@ -20,6 +20,7 @@
 #include "common/hf/hf_parameters.h"
 #include "common/io/posix_filesystem.h"
 #include "tests/testing/thread_communicator.h"
+#include "tests/testing/token_steps.h"
 #include "worker/engine/engine.h"
 #include "worker/model/transformer_lm.h"
 
@@ -84,14 +85,15 @@ void TrainRank(const Arguments& arguments, int rank, Communicator* communicator,
   const std::shared_ptr<const InitialParameters> initial =
       Must(OpenHfParameters(arguments.model, model->layout()));
   const auto engine = Must(Engine::Create(
-      {.model = std::move(model),
-       .link = {.communicator = communicator},
-       .partition = Must(PartitionPreset(arguments.preset)),
-       .optimizer = AdamWOptions{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1},
-       .clip_norm = 1,
-       .initial = initial,
-       .accumulation = arguments.accumulation,
-       .blocks = arguments.autograd ? Blocks::kAutograd : Blocks::kFused}));
+      {.plan = {.accumulation = arguments.accumulation,
+                .optimizer =
+                    AdamWOptions{.beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8, .weight_decay = 0.1},
+                .clip_norm = 1,
+                .partition = Must(PartitionPreset(arguments.preset)),
+                .blocks = arguments.autograd ? Blocks::kAutograd : Blocks::kFused},
+       .site = {.link = {.communicator = communicator}},
+       .model = std::move(model),
+       .initial = initial}));
   const int64_t width = arguments.context + 1, first = arguments.batch * rank / arguments.ranks,
                 count = arguments.batch * (rank + 1) / arguments.ranks - first;
   for (int step = 0; step < arguments.steps; ++step) {
@@ -105,7 +107,7 @@ void TrainRank(const Arguments& arguments, int rank, Communicator* communicator,
       batch.loss_mask = pool.subspan(first * arguments.context, count * arguments.context);
       targets = std::accumulate(pool.begin(), pool.end(), int64_t{0});
     }
-    const StepResult result = Must(engine->Step(batch, targets, arguments.lr));
+    const StepResult result = Must(Step(*engine, batch, targets, arguments.lr));
     if (rank == 0) std::printf("%.8f\n", result.loss_sum / static_cast<double>(targets));
   }
   const std::lock_guard lock(mutex);

@@ -138,16 +138,15 @@ std::optional<absl::Time> RankNode::Together(
     std::string name, std::vector<int64_t> values, absl::Duration takes,
     std::function<void(const Communicator::Gathered&)> then) {
   busy_ = true;
-  monitor_.EnterCollective();
   collective_ = ++collectives_;
-  collective_until_ = world_->loop.now() + monitor_.CollectiveTimeout();
+  collective_until_ = world_->loop.now() + monitor_.BeginCollective();
   const auto met = [this, number = collective_,
                     then = std::move(then)](const absl::StatusOr<Communicator::Gathered>& values) {
     if (collective_ != number) return;  // Given up.
     if (!values.ok()) return PeersAreGone(values.status());
     collective_ = 0;
     busy_ = false;
-    monitor_.LeaveCollective();
+    monitor_.EndCollective();
     then(*values);
     RunForeground();
   };
@@ -162,7 +161,7 @@ std::optional<absl::Time> RankNode::Together(
 void RankNode::PeersAreGone(const absl::Status& status) {
   collective_ = 0;
   busy_ = false;
-  monitor_.LeaveCollective();
+  monitor_.EndCollective();
   using session::Outcome;
   if (!drain_) {
     return End(EndOf(Outcome{.kind = Outcome::Kind::kFailed, .status = status}, v1::JobSpec()));

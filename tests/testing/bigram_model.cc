@@ -2,6 +2,7 @@
 
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/embedding.h"
+#include "worker/model/language_batch.h"
 #include "worker/model/layers.h"
 
 namespace longhaul {
@@ -14,9 +15,11 @@ BigramModel::BigramModel(int64_t vocab) {
 }
 
 at::Tensor BigramModel::Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
-                                const Batch& batch) const {
-  if (unit == 0) return at::embedding(weights[0], batch.inputs_BT);
-  return CrossEntropySum(x.to(at::kFloat) + weights[0], batch.targets_BT, batch.loss_mask_BT);
+                                const StagedBatch& batch) const {
+  if (unit == 0) return at::embedding(weights[0], batch.tensors[kInputs]);
+  return CrossEntropySum(x.to(at::kFloat) + weights[0], batch.tensors[kTargets],
+                         batch.tensors[kLossMask])
+      .unsqueeze(0);
 }
 
 }  // namespace longhaul

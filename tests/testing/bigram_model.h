@@ -14,7 +14,7 @@ class BigramModel : public Model {
   InitialValues Initial(TensorRef tensor) const override { return {}; }
   std::vector<TensorRef> Borrowed(int unit) const override { return {}; }
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
-                     const Batch& batch) const override;
+                     const StagedBatch& batch) const override;
 
  private:
   ModelLayout layout_;

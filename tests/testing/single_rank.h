@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 
 #include "ATen/ops/from_blob.h"
 #include "common/base/check.h"
@@ -28,24 +27,24 @@ struct SingleRank {
   FlatGradients MakeGradients() const { return FlatGradients(model.layout(), plan, at::kCPU); }
 
   absl::StatusOr<double> ForwardBackward(
-      const Batch& batch, const PassOptions& options, FlatGradients& gradients,
+      const StagedBatch& batch, const PassOptions& options, FlatGradients& gradients,
       const UnitGradientReady& ready = [](int) { return absl::OkStatus(); }) {
     WeightStream stream(model, weights, *queue, TrainingUses(model), 1);
     gradients.BeginStep();
     const auto loss = longhaul::ForwardBackward(model, batch, options, stream, gradients, ready);
     if (!loss.ok()) return loss.status();
-    return loss->Total();
+    return loss->Total()[0];
   }
-  double ForwardOnly(const Batch& batch, FusedPass* fused = nullptr) {
+  double ForwardOnly(const StagedBatch& batch, FusedPass* fused = nullptr) {
     WeightStream stream(model, weights, *queue, EvaluationUses(model), 1);
-    return longhaul::ForwardOnly(model, batch, stream, fused)->Total();
+    return longhaul::ForwardOnly(model, batch, stream, fused)->Total()[0];
   }
 
   const Model& model;
   std::unique_ptr<PoolExchange> exchange;
   ShardPlan plan;
   ComputeWeights weights;
-  std::unique_ptr<CollectiveQueue> queue;
+  std::unique_ptr<StreamQueue> queue;
 };
 
 }  // namespace longhaul

@@ -67,8 +67,12 @@ ALLOWED = {
     "worker/kernels/cuda": ["common/base", "common/device"],
     "worker/model": ["common/base", "common/layout", "worker/kernels", "worker/kernels/cuda"],
     "worker/engine": ["common/base", "common/codec", "common/codec/cuda", "common/device", "common/io", "common/layout", "common/logging/line_queue.h", "common/partition",
-                      "common/plan", "worker/collective", "worker/model", "worker/movement", "worker/movement/cuda", "worker/offload", "worker/optim"],
-    "worker/trainer": ["common/base", "common/io", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine",
+                      "common/plan", "worker/collective", "worker/model", "worker/movement", "worker/movement/cuda", "worker/offload", "worker/optim", "worker/plan"],
+    "worker/plan": ["common/base", "common/config/job_spec.h", "common/partition", "common/plan", "worker/movement", "worker/optim", "proto"],
+    "worker/family": ["worker/data/batch.h", "worker/model", "worker/plan"],
+    "worker/family/language": ["common/base", "common/layout", "worker/data", "worker/engine/device.h", "worker/engine/torch_status.h", "worker/family",
+                               "worker/kernels/cuda", "worker/model"],
+    "worker/trainer": ["common/base", "common/io", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine", "worker/family", "worker/plan",
                        "worker/kernels/cuda", "worker/model", "worker/offload", "worker/optim", "worker/replica"],
     "worker/lm": ["common/", "worker/data", "worker/engine/torch_status.h", "worker/model", "proto"],
     "worker/session/core": ["common/base", "common/schedule"],
@@ -78,7 +82,7 @@ ALLOWED = {
                      "worker/state/state_folders.h", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }
-TORCH = ("worker/engine", "worker/lm", "worker/model", "worker/optim", "worker/trainer")
+TORCH = ("worker/engine", "worker/family", "worker/family/language", "worker/lm", "worker/model", "worker/optim", "worker/trainer")
 PURE = ("coordinator/core", "coordinator/job", "coordinator/pool", "coordinator/sync", "worker/session/core", "common/partition", "common/schedule",
         "common/layout", "common/plan")
 LINES_MAX = 600

@@ -35,6 +35,7 @@ class CheckedCommunicator : public Communicator {
   absl::StatusOr<std::unique_ptr<Communicator>> Split(absl::Span<const int> members,
                                                       const CallOptions& options) final;
   Traffic traffic() const final { return traffic_.Read(); }
+  void SetWatch(CollectiveWatch* watch) final { watch_ = watch; }
 
  protected:
   CheckedCommunicator(int rank, int size) : rank_(rank), size_(size) {}
@@ -68,10 +69,15 @@ class CheckedCommunicator : public Communicator {
  private:
   template <typename T>
   absl::Status AllReduce(absl::string_view name, absl::Span<T> data, const CallOptions& options);
+  // Calls one of the operations below, as the watch wants it.
+  template <typename Operation>
+  absl::Status Watched(CallOptions options, Operation&& operation);
   // Counts an operation without payload.
   void CountOperation() { traffic_.Add(0, 0); }
 
   const int rank_, size_;
+  // May be null.
+  CollectiveWatch* watch_ = nullptr;
   TrafficMeter traffic_;
 };
 

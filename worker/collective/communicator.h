@@ -57,6 +57,15 @@ struct Traffic {
   int64_t operations = 0;
 };
 
+// Hears of operations, and chooses their timeouts. Called on the thread of the operation.
+class CollectiveWatch {
+ public:
+  virtual ~CollectiveWatch() = default;
+  // Returns the timeout of the operation that begins now.
+  virtual absl::Duration BeginCollective() = 0;
+  virtual void EndCollective() = 0;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -111,6 +120,10 @@ class Communicator {
   virtual void Abort(absl::string_view reason) = 0;
 
   virtual Traffic traffic() const = 0;
+
+  // `watch` outlives the object and all that Split makes of it from now on, which have it, too; its
+  // timeouts replace those of CallOptions. Not during an operation.
+  virtual void SetWatch(CollectiveWatch* watch) = 0;
 };
 
 }  // namespace longhaul

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/base/check.h"
 
 namespace longhaul {
 
@@ -17,19 +19,28 @@ namespace longhaul {
 struct BatchTensor {
   std::string name;
   std::vector<int64_t> shape;
-  std::vector<int64_t> values;
+  std::variant<std::vector<int64_t>, std::vector<int32_t>, std::vector<float>> values;
+
+  // T: the type of the values.
+  template <typename T>
+  absl::Span<const T> As() const {
+    const auto* const typed = std::get_if<std::vector<T>>(&values);
+    LH_CHECK(typed != nullptr, "a tensor has values of another type");
+    return *typed;
+  }
 };
 
-// One rank's share of a batch. For a language model: "tokens" [examples, context + 1]; and, if
-// documents are kept separate, "document_starts" [examples, context]: for each token that the model
-// reads, the place in the example where its document begins, or 0 if it began before the example.
-// And, if some of the data has one, "loss_mask" [examples, context]: 1 for each target on which the
-// loss is, else 0.
+// One rank's share of a batch. For a language model, all int64: "tokens" [examples, context + 1];
+// and, if documents are kept separate, "document_starts" [examples, context]: for each token that
+// the model reads, the place in the example where its document begins, or 0 if it began before the
+// example. And, if some of the data has one, "loss_mask" [examples, context]: 1 for each target on
+// which the loss is, else 0.
 struct ExampleBatch {
   // The values of the tensor of that name. Empty: the batch has none.
-  absl::Span<const int64_t> Values(absl::string_view name) const {
+  template <typename T = int64_t>
+  absl::Span<const T> Values(absl::string_view name) const {
     for (const BatchTensor& tensor : tensors) {
-      if (tensor.name == name) return tensor.values;
+      if (tensor.name == name) return tensor.As<T>();
     }
     return {};
   }
@@ -37,8 +48,9 @@ struct ExampleBatch {
   std::vector<BatchTensor> tensors;
   // A rank may have none, if the pool has more ranks than the batch examples.
   int64_t examples = 0;
-  // On how many targets of the whole batch, of all ranks, the loss is.
-  int64_t pool_targets = 0;
+  // What the loss of the whole batch, of all ranks, is divided by. For a language model: on how
+  // many targets the loss is.
+  int64_t pool_weight = 0;
 };
 
 // Makes batches, as pure functions of the step or of the number of a held-out batch. Thread-safe.
@@ -49,11 +61,11 @@ class BatchMaker {
   virtual absl::StatusOr<ExampleBatch> Make(int64_t step) const = 0;
   // Batch `index` of `count` of the held-out data.
   virtual absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const = 0;
-  // On how many targets of all `count` batches of held-out data, of all ranks, the loss is.
-  virtual absl::StatusOr<int64_t> HeldOutTargets(int64_t count) const = 0;
+  // What the loss of all `count` batches of held-out data, of all ranks, is divided by.
+  virtual absl::StatusOr<int64_t> HeldOutWeight(int64_t count) const = 0;
 };
 
-// Not thread-safe, except TakeHeldOut and HeldOutTargets, which any thread may call at any time.
+// Not thread-safe, except TakeHeldOut and HeldOutWeight, which any thread may call at any time.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -63,7 +75,7 @@ class BatchSource {
   // maker; ABORTED: it took too long.
   virtual absl::StatusOr<ExampleBatch> Take(int64_t step) = 0;
   virtual absl::StatusOr<ExampleBatch> TakeHeldOut(int64_t index, int64_t count) = 0;
-  virtual absl::StatusOr<int64_t> HeldOutTargets(int64_t count) = 0;
+  virtual absl::StatusOr<int64_t> HeldOutWeight(int64_t count) = 0;
 };
 
 }  // namespace longhaul

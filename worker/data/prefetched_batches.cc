@@ -39,8 +39,8 @@ absl::StatusOr<ExampleBatch> PrefetchedBatches::Take(int64_t step) {
   return maker_->Make(step);
 }
 
-absl::StatusOr<int64_t> PrefetchedBatches::HeldOutTargets(int64_t count) {
-  return maker_->HeldOutTargets(count);
+absl::StatusOr<int64_t> PrefetchedBatches::HeldOutWeight(int64_t count) {
+  return maker_->HeldOutWeight(count);
 }
 
 absl::StatusOr<ExampleBatch> PrefetchedBatches::TakeHeldOut(int64_t index, int64_t count) {

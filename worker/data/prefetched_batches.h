@@ -24,7 +24,7 @@ class PrefetchedBatches : public BatchSource {
   void Prepare(int64_t step) override;
   absl::StatusOr<ExampleBatch> Take(int64_t step) override;
   absl::StatusOr<ExampleBatch> TakeHeldOut(int64_t index, int64_t count) override;
-  absl::StatusOr<int64_t> HeldOutTargets(int64_t count) override;
+  absl::StatusOr<int64_t> HeldOutWeight(int64_t count) override;
 
  private:
   void Work();

@@ -39,7 +39,7 @@ absl::StatusOr<ExampleBatch> TokenBatches::MakeHeldOut(int64_t index, int64_t co
   });
 }
 
-absl::StatusOr<int64_t> TokenBatches::HeldOutTargets(int64_t count) const {
+absl::StatusOr<int64_t> TokenBatches::HeldOutWeight(int64_t count) const {
   const int64_t examples = count * options_.batch;
   return TargetsOf(examples, [&](int64_t place) { return plan_.Eval(place, examples); });
 }
@@ -70,16 +70,13 @@ absl::StatusOr<ExampleBatch> TokenBatches::Read(
   std::vector<ExamplePlan::Example> examples;
   for (int64_t i = 0; i < share.count; ++i) examples.push_back(example(share.first + i));
   ExampleBatch batch{.examples = share.count};
-  LH_ASSIGN_OR_RETURN(batch.pool_targets, TargetsOf(options_.batch, example));
+  LH_ASSIGN_OR_RETURN(batch.pool_weight, TargetsOf(options_.batch, example));
   // Fills a tensor in, example by example.
   const auto add = [&](const char* name, int64_t width, auto&& read) -> absl::Status {
-    BatchTensor tensor{.name = name, .shape = {batch.examples, width}};
-    tensor.values.resize(batch.examples * width);
-    for (size_t i = 0; i < examples.size(); ++i) {
-      LH_RETURN_IF_ERROR(
-          read(examples[i], absl::MakeSpan(tensor.values).subspan(i * width, width)));
-    }
-    batch.tensors.push_back(std::move(tensor));
+    std::vector<int64_t> values(batch.examples * width);
+    for (size_t i = 0; i < examples.size(); ++i)
+      LH_RETURN_IF_ERROR(read(examples[i], absl::MakeSpan(values).subspan(i * width, width)));
+    batch.tensors.push_back({name, {batch.examples, width}, std::move(values)});
     return absl::OkStatus();
   };
   const auto data = [&](const ExamplePlan::Example& of) -> const Dataset& {

@@ -32,7 +32,7 @@ class TokenBatches : public BatchMaker {
 
   absl::StatusOr<ExampleBatch> Make(int64_t step) const override;
   absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const override;
-  absl::StatusOr<int64_t> HeldOutTargets(int64_t count) const override;
+  absl::StatusOr<int64_t> HeldOutWeight(int64_t count) const override;
 
  private:
   // `example`: by its place in the pool's batch.

@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "ATen/ops/cat.h"
-#include "ATen/ops/from_blob.h"
-#include "ATen/ops/full.h"
 #include "ATen/ops/linalg_vector_norm.h"
 #include "ATen/ops/scalar_tensor.h"
 #include "ATen/ops/stack.h"
@@ -20,7 +18,6 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
-#include "worker/collective/parts.h"
 #include "worker/engine/device.h"
 #include "worker/engine/optimizer_factory.h"
 #include "worker/engine/segmented_pass.h"
@@ -28,7 +25,6 @@
 #include "worker/engine/torch_status.h"
 #include "worker/engine/weight_stream.h"
 #include "worker/model/initialization.h"
-#include "worker/model/layers.h"
 #include "worker/optim/clipping.h"
 #include "worker/optim/squared_norm.h"
 
@@ -43,12 +39,12 @@ constexpr size_t kUnitsUnderWay = 2;
 // whole has one owner in any case: the bits of its products depend on the processor, so ranks of
 // different machines that all updated it would come to differ.
 PartitionMap Fit(const Engine::Options& options, const Topology& topology) {
-  PartitionMap wanted = options.partition;
-  if (CutRuleOf(options.optimizer) == CutRule::kMatrices) wanted.optimizer = Level::kPool;
+  PartitionMap wanted = options.plan.partition;
+  if (CutRuleOf(options.plan.optimizer) == CutRule::kMatrices) wanted.optimizer = Level::kPool;
   PartitionMap map = Normalized(wanted, topology);
   // Weights in host memory are copied to the device unit by unit, in the same way as gathered ones.
   // So they count as split even in a pool of one rank.
-  if (options.offload.parameters && map.weights.level == Level::kRank) {
+  if (options.plan.offload.parameters && map.weights.level == Level::kRank) {
     map.weights = {.level = wanted.weights.level};
     map.optimizer = wanted.optimizer;
   }
@@ -57,14 +53,18 @@ PartitionMap Fit(const Engine::Options& options, const Topology& topology) {
 
 // Refuses what the optimizer cannot do, whatever the job's spec says.
 absl::Status CheckOptimizer(const Engine::Options& options) {
-  if (!std::holds_alternative<OneBitAdamOptions>(options.optimizer)) return absl::OkStatus();
+  if (!std::holds_alternative<OneBitAdamOptions>(options.plan.optimizer)) return absl::OkStatus();
   if (!options.device.is_cpu())
     return absl::UnimplementedError("1-bit Adam is built for device CPU only");
-  if (!options.partition.replicates()) {
+  if (!options.plan.partition.replicates()) {
     return absl::UnimplementedError(
         "1-bit Adam needs everything on every rank, unquantized (partition preset ddp)");
   }
   return absl::OkStatus();
+}
+
+at::ScalarType ComputeType(const TrainingPlan& plan) {
+  return plan.precision == ComputePrecision::kBfloat16 ? at::kBFloat16 : at::kFloat;
 }
 
 std::unique_ptr<MomentumExchange> MomentumExchangeOf(const ModelLayout& layout,
@@ -76,10 +76,11 @@ std::unique_ptr<MomentumExchange> MomentumExchangeOf(const ModelLayout& layout,
 }
 
 std::unique_ptr<FusedPass> MakeFused(const Model& model, const Engine::Options& options) {
-  return options.blocks == Blocks::kAutograd ? nullptr : model.MakeFusedPass(options.compute);
+  return options.plan.blocks == Blocks::kAutograd ? nullptr
+                                                  : model.MakeFusedPass(ComputeType(options.plan));
 }
 
-HostWeights HostWeightsOf(const OffloadOptions& options, const OffloadDevice& device) {
+HostWeights HostWeightsOf(const OffloadPlan& options, const OffloadDevice& device) {
   return {.movement = device.movement.get(),
           .masters = options.optimizer,
           .weights = options.parameters};
@@ -90,17 +91,17 @@ int RanksOfNode(const Topology& topology, int rank) {
 }
 
 absl::Status CheckOffload(const Engine::Options& options, const PoolExchange& exchange) {
-  if (std::holds_alternative<OneBitAdamOptions>(options.optimizer))
+  if (std::holds_alternative<OneBitAdamOptions>(options.plan.optimizer))
     return absl::UnimplementedError("offload: not with 1-bit Adam");
-  if (options.offload.parameters && options.partition.weights.level == Level::kRank) {
+  if (options.plan.offload.parameters && options.plan.partition.weights.level == Level::kRank) {
     return absl::InvalidArgumentError(
         "offload.parameters: the partition leaves the weights on every rank whole");
   }
   const ModelLayout& layout = options.model->layout();
-  const ShardPlan plan(layout, options.partition, exchange.topology(), exchange.rank(),
-                       CutRuleOf(options.optimizer), options.offload.subgroup_elements);
-  return CheckOffloadMemory(layout, plan, options.offload, options.optimizer, options.device,
-                            options.compute == at::kFloat,
+  const ShardPlan plan(layout, options.plan.partition, exchange.topology(), exchange.rank(),
+                       CutRuleOf(options.plan.optimizer), options.plan.offload.subgroup_elements);
+  return CheckOffloadMemory(layout, plan, options.plan.offload, options.plan.optimizer,
+                            options.device, ComputeType(options.plan) == at::kFloat,
                             RanksOfNode(exchange.topology(), exchange.rank()));
 }
 
@@ -127,10 +128,10 @@ absl::Status CheckOffloadTogether(const Engine::Options& options, PoolExchange& 
 
 // A rank that is alone gathers its weights, too, if they come from host memory: beside what the
 // device computes.
-std::unique_ptr<CollectiveQueue> MakeQueue(const PoolExchange& exchange,
-                                           const Engine::Options& options, Trace* trace) {
-  return exchange.ranks() > 1 || options.offload.parameters
-             ? MakeCollectiveQueue(options.device, trace, options.patience)
+std::unique_ptr<StreamQueue> MakeQueue(const PoolExchange& exchange, const Engine::Options& options,
+                                       Trace* trace) {
+  return exchange.ranks() > 1 || options.plan.offload.parameters
+             ? MakeStreamQueue(options.device, {.trace = trace, .patience = options.site.patience})
              : MakeImmediateQueue();
 }
 
@@ -142,42 +143,46 @@ double Nmse(double error, double signal) { return signal > 0 ? error / signal : 
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
   return CatchTorch("creating the engine", [&]() -> absl::StatusOr<std::unique_ptr<Engine>> {
-    LH_CHECK(options.accumulation > 0 && options.gathers_ahead >= 0 && options.threads > 0,
+    LH_CHECK(options.plan.accumulation > 0 && options.plan.gathers_ahead >= 0 &&
+                 options.site.threads > 0,
              "counts must be positive");
     LH_RETURN_IF_ERROR(CheckOptimizer(options));
-    LH_ASSIGN_OR_RETURN(std::unique_ptr<PoolExchange> exchange,
-                        PoolExchange::Create(options.link, options.partition, options.device));
-    options.partition = Fit(options, exchange->topology());
-    if (options.partition.quantizes() && !options.device.is_cpu() && options.kernels == nullptr) {
+    LH_ASSIGN_OR_RETURN(
+        std::unique_ptr<PoolExchange> exchange,
+        PoolExchange::Create(options.site.link, options.plan.partition, options.device));
+    options.plan.partition = Fit(options, exchange->topology());
+    if (options.plan.partition.quantizes() && !options.device.is_cpu() &&
+        options.kernels == nullptr) {
       LH_ASSIGN_OR_RETURN(options.kernels, LoadCudaSegmentKernels());
     }
-    if (CutRuleOf(options.optimizer) == CutRule::kMatrices &&
+    if (CutRuleOf(options.plan.optimizer) == CutRule::kMatrices &&
         CountMatrices(options.model->layout()).matrices == 0) {
       return absl::InvalidArgumentError(
           "inner.muon: the model has no hidden matrix, so it would update nothing; use "
           "inner.adamw");
     }
     std::unique_ptr<Trace> trace;
-    if (!options.trace_path.empty()) {
-      LH_ASSIGN_OR_RETURN(trace, Trace::Create(options.trace_path, exchange->rank()));
+    if (!options.site.trace_path.empty()) {
+      LH_ASSIGN_OR_RETURN(trace, Trace::Create(options.site.trace_path, exchange->rank()));
     }
     OffloadDevice offload_device;
-    if (options.offload.optimizer) {
+    if (options.plan.offload.optimizer) {
       LH_RETURN_IF_ERROR(CheckOffloadTogether(options, *exchange));
-      LH_ASSIGN_OR_RETURN(offload_device, OpenOffloadDevice(options.device, options.offload,
-                                                            options.optimizer, options.patience));
+      LH_ASSIGN_OR_RETURN(offload_device,
+                          OpenOffloadDevice(options.device, options.plan.offload,
+                                            options.plan.optimizer, options.site.patience));
     }
     std::unique_ptr<const Model> model = std::move(options.model);
     std::unique_ptr<GraphRecorder> graphs = std::move(options.graphs);
     std::unique_ptr<Engine> engine(new Engine(options, std::move(model), std::move(exchange),
                                               std::move(trace), std::move(offload_device)));
-    if (engine->fused_ == nullptr && options.blocks == Blocks::kFused) {
+    if (engine->fused_ == nullptr && options.plan.blocks == Blocks::kFused) {
       return absl::UnimplementedError(
           "train.blocks: FUSED is built for transformers on device CPU only; use AUTO");
     }
     if (graphs != nullptr) {
-      if (engine->weights_.split() || engine->gradients_.split() || options.offload.optimizer ||
-          engine->fused_ != nullptr) {
+      if (engine->weights_.split() || engine->gradients_.split() ||
+          options.plan.offload.optimizer || engine->fused_ != nullptr) {
         return absl::UnimplementedError(
             "train.cuda_graphs: needs autograd, and whole weights and gradients on each rank's "
             "device (partition preset ddp or zero1, no offload)");
@@ -189,11 +194,11 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
                                                      : raw->AwaitOwnWork("recording a pass");
           });
     }
-    LH_RETURN_IF_ERROR(engine->MakeOptimizer(options.optimizer, options.offload));
+    LH_RETURN_IF_ERROR(engine->MakeOptimizer(options.plan));
     if (options.initial != nullptr) {
       LH_RETURN_IF_ERROR(engine->Initialize(*options.initial));
     } else {
-      LH_RETURN_IF_ERROR(engine->Initialize(SeedParameters(*engine->model_, options.seed)));
+      LH_RETURN_IF_ERROR(engine->Initialize(SeedParameters(*engine->model_, options.plan.seed)));
     }
     return engine;
   });
@@ -204,31 +209,34 @@ Engine::Engine(const Options& options, std::unique_ptr<const Model> model,
                OffloadDevice offload_device)
     : model_(std::move(model)),
       device_(options.device),
-      clip_norm_(options.clip_norm),
-      patience_(options.patience),
-      accumulation_(options.accumulation),
-      gathers_ahead_(options.gathers_ahead),
-      recompute_(options.recompute),
+      clip_norm_(options.plan.clip_norm),
+      patience_(options.site.patience),
+      accumulation_(options.plan.accumulation),
+      gathers_ahead_(options.plan.gathers_ahead),
+      recompute_(options.plan.recompute),
       trace_(std::move(trace)),
       exchange_(std::move(exchange)),
       offload_device_(std::move(offload_device)),
-      plan_(model_->layout(), options.partition, exchange_->topology(), exchange_->rank(),
-            CutRuleOf(options.optimizer),
-            options.offload.optimizer ? options.offload.subgroup_elements : 0),
-      weights_(model_->layout(), plan_, *exchange_, device_, options.compute,
-               HostWeightsOf(options.offload, offload_device_), options.kernels),
+      plan_(model_->layout(), options.plan.partition, exchange_->topology(), exchange_->rank(),
+            CutRuleOf(options.plan.optimizer),
+            options.plan.offload.optimizer ? options.plan.offload.subgroup_elements : 0),
+      weights_(model_->layout(), plan_, *exchange_, device_, ComputeType(options.plan),
+               HostWeightsOf(options.plan.offload, offload_device_), options.kernels),
       gradients_(model_->layout(), plan_, device_),
-      reduction_(model_->layout(), plan_, *exchange_, device_, BitsOf(options.compute),
+      reduction_(model_->layout(), plan_, *exchange_, device_, BitsOf(ComputeType(options.plan)),
                  options.kernels),
-      compute_(options.compute),
+      compute_(ComputeType(options.plan)),
       fused_(MakeFused(*model_, options)),
-      team_(options.team ? options.team : std::make_shared<ThreadTeam>(options.threads)),
+      team_(options.site.team ? options.site.team
+                              : std::make_shared<ThreadTeam>(options.site.threads)),
       own_queue_(options.queue != nullptr ? nullptr : MakeQueue(*exchange_, options, trace_.get())),
       queue_(options.queue != nullptr ? options.queue : own_queue_.get()) {}
 
 Engine::~Engine() = default;
 
-absl::Status Engine::MakeOptimizer(const OptimizerOptions& options, const OffloadOptions& offload) {
+absl::Status Engine::MakeOptimizer(const TrainingPlan& plan) {
+  const OptimizerOptions& options = plan.optimizer;
+  const OffloadPlan& offload = plan.offload;
   std::vector<SubgroupShape> shapes;
   for (const UnitSubgroup& subgroup : plan_.subgroups()) shapes.push_back(subgroup.shape);
   if (!offload.optimizer) {
@@ -290,16 +298,16 @@ absl::Status Engine::RunQueued(std::string name, std::function<absl::Status()> w
   return queue_->Wait(queue_->Submit(std::move(name), std::move(work)));
 }
 
-absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_targets,
+absl::StatusOr<StepResult> Engine::Step(StageMicroBatch stage, double pool_weight,
                                         double learning_rate) {
-  const auto targets = static_cast<double>(std::max<int64_t>(1, pool_targets));
+  const double weight = std::max(1.0, pool_weight);
   return CatchTorch("training", [&]() -> absl::StatusOr<StepResult> {
     if (momentum_ != nullptr && momentum_->undecided()) {
       LH_RETURN_IF_ERROR(
           RunQueued("looking at the variance", [this] { return momentum_->Decide(); }));
     }
-    LH_ASSIGN_OR_RETURN(const PassLoss loss, ComputeGradients(share, 1.0 / targets));
-    LH_ASSIGN_OR_RETURN(StepResult result, SumStep(loss));
+    LH_ASSIGN_OR_RETURN(const MetricSums sums, ComputeGradients(stage, 1.0 / weight));
+    LH_ASSIGN_OR_RETURN(StepResult result, SumStep(sums));
     // Every rank has the same sums, so all of them skip, or none.
     result.skipped = !std::isfinite(result.gradient_norm);
     skips_in_a_row_ = result.skipped ? skips_in_a_row_ + 1 : 0;
@@ -307,7 +315,7 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_ta
       return absl::InternalError(
           absl::StrFormat("the gradients of %d steps in a row were not finite (loss %g): training "
                           "diverged; a lower learning rate or a longer warm-up may help",
-                          kSkipsInARowMax, result.loss_sum / targets));
+                          kSkipsInARowMax, result.loss_sum / weight));
     }
     if (result.skipped) {
       reduction_.ForgetErrors();
@@ -321,13 +329,9 @@ absl::StatusOr<StepResult> Engine::Step(const TokenBatch& share, int64_t pool_ta
   });
 }
 
-absl::StatusOr<StepResult> Engine::SumStep(const PassLoss& loss) {
-  const at::Tensor loss_sum =
-      loss.on_device.defined()
-          ? loss.on_device.add(loss.on_host)
-          : at::full({}, loss.on_host, c10::TensorOptions(at::kDouble).device(device_));
+absl::StatusOr<StepResult> Engine::SumStep(const MetricSums& metrics) {
   CodingLoss& gradients = ExchangesMomentum() ? momentum_->loss() : reduction_.loss();
-  at::Tensor sums = at::cat({at::stack({loss_sum, SquaredNormPart()}),
+  at::Tensor sums = at::cat({metrics.On(device_).narrow(0, 0, 1), SquaredNormPart().unsqueeze(0),
                              weights_.loss().TakeOn(device_), gradients.TakeOn(device_)});
   if (!exchange_->works_on_device()) {
     LH_RETURN_IF_ERROR(AwaitOwnWork("a step"));
@@ -354,14 +358,7 @@ ReceivedBytes Engine::TakeReceived() {
   return received - std::exchange(reported_, received);
 }
 
-absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, double scale) {
-  LH_CHECK(static_cast<int64_t>(share.tokens.size()) == share.sequences * (share.context + 1),
-           "a batch has holes");
-  for (const auto* const of_targets : {&share.document_starts, &share.loss_mask}) {
-    LH_CHECK(of_targets->empty() ||
-                 static_cast<int64_t>(of_targets->size()) == share.sequences * share.context,
-             "documents or a loss mask are of another batch");
-  }
+absl::StatusOr<MetricSums> Engine::ComputeGradients(StageMicroBatch stage, double scale) {
   if (interleaved_ != nullptr) {
     // The previous step may have ended before its update.
     LH_RETURN_IF_ERROR(interleaved_->ForgetGradients());
@@ -371,39 +368,26 @@ absl::StatusOr<PassLoss> Engine::ComputeGradients(const TokenBatch& share, doubl
   reduction_.ForgetOwed();
   const int reset = plan_.map().error_reset_steps;
   if (reset > 0 && updates() % reset == 0) reduction_.ForgetErrors();
-  PassLoss loss_sum;
+  MetricSums sums(*model_);
   for (int micro = 0; micro < accumulation_; ++micro) {
-    const Part part = EvenParts(share.sequences, accumulation_)[micro];
-    const int64_t width = share.context + 1;
-    TokenBatch batch{part.size, share.context,
-                     share.tokens.subspan(part.offset * width, part.size * width)};
-    const auto part_of = [&](absl::Span<const int64_t> all) {
-      return all.empty() ? all
-                         : all.subspan(part.offset * share.context, part.size * share.context);
-    };
-    batch.document_starts = part_of(share.document_starts);
-    batch.loss_mask = part_of(share.loss_mask);
-    LH_ASSIGN_OR_RETURN(const PassLoss loss,
+    LH_ASSIGN_OR_RETURN(StagedBatch batch, stage(micro, accumulation_));
+    Prepare(batch);
+    LH_ASSIGN_OR_RETURN(const MetricSums of_batch,
                         ComputeMicroBatch(batch, scale, micro == accumulation_ - 1));
-    loss_sum.on_host += loss.on_host;
-    if (loss.on_device.defined()) {
-      loss_sum.on_device =
-          loss_sum.on_device.defined() ? loss_sum.on_device.add(loss.on_device) : loss.on_device;
-    }
+    sums.Add(of_batch);
     // The next backward may first contribute to any unit (tied weights).
     LH_RETURN_IF_ERROR(FreeReduced(0));
   }
-  return loss_sum;
+  return sums;
 }
 
-absl::StatusOr<PassLoss> Engine::ComputeMicroBatch(const TokenBatch& share, double scale,
-                                                   bool last) {
+absl::StatusOr<MetricSums> Engine::ComputeMicroBatch(const StagedBatch& batch, double scale,
+                                                     bool last) {
   const auto ready = [&](int unit) { return SubmitReduction(unit, last); };
   const PassOptions options{
       .scale = scale, .recompute = recompute_, .trace = trace_.get(), .fused = fused_.get()};
-  const std::optional<Batch> batch = ToDevice(share);
-  if (graphed_ != nullptr && batch.has_value())
-    return graphed_->ForwardBackward(*batch, options, gradients_, ready);
+  if (graphed_ != nullptr && batch.examples > 0)
+    return graphed_->ForwardBackward(batch, options, gradients_, ready);
   WeightStream stream(*model_, weights_, *queue_, TrainingUses(*model_), gathers_ahead_);
   return ForwardBackward(*model_, batch, options, stream, gradients_, ready);
 }
@@ -477,7 +461,7 @@ at::Tensor Engine::SquaredNormPart() {
 absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   const Trace::Span span(trace_.get(), Trace::Track::kCompute, "update");
   double scale = ClipScale(gradient_norm, clip_norm_);
-  std::vector<CollectiveQueue::Ticket> averaged;
+  std::vector<StreamQueue::Ticket> averaged;
   if (ExchangesMomentum() && momentum_->steps_locally()) {
     // The rank's own gradient is its part of a sum over ranks. Scaled, it estimates that sum.
     scale *= exchange_->ranks();
@@ -486,7 +470,7 @@ absl::Status Engine::Update(double learning_rate, double gradient_norm) {
   }
   optimizer_->Begin({.learning_rate = learning_rate, .gradient_scale = scale});
   const int units = static_cast<int>(layout().units.size());
-  CollectiveQueue::Ticket last = 0;
+  StreamQueue::Ticket last = 0;
   int submitted = 0, settled = 0, refreshed = 0;
   const auto refresh_before = [&](int unit) {
     for (; refreshed < unit; ++refreshed) last = SubmitRefresh(refreshed);
@@ -504,8 +488,8 @@ absl::Status Engine::Update(double learning_rate, double gradient_norm) {
 }
 
 // The momentum of one unit is exchanged while the previous unit is updated.
-std::vector<CollectiveQueue::Ticket> Engine::AverageMomentum(double scale) {
-  std::vector<CollectiveQueue::Ticket> tickets;
+std::vector<StreamQueue::Ticket> Engine::AverageMomentum(double scale) {
+  std::vector<StreamQueue::Ticket> tickets;
   for (int unit = 0; unit < static_cast<int>(layout().units.size()); ++unit) {
     tickets.push_back(queue_->Submit(
         absl::StrCat("averaging the momentum of ", layout().units[unit].name),
@@ -514,7 +498,7 @@ std::vector<CollectiveQueue::Ticket> Engine::AverageMomentum(double scale) {
   return tickets;
 }
 
-CollectiveQueue::Ticket Engine::SubmitRefresh(int unit) {
+StreamQueue::Ticket Engine::SubmitRefresh(int unit) {
   return queue_->Submit(
       absl::StrCat("refreshing the weights of ", layout().units[unit].name),
       [this, unit] { return weights_.Refresh(unit, ComputeWeights::From::kShadow); });
@@ -560,21 +544,8 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> Engine::GatherNumbers(
   return std::move(numbers->all);
 }
 
-std::optional<Batch> Engine::ToDevice(const TokenBatch& batch) const {
-  if (batch.sequences == 0) return std::nullopt;
-  const auto moved = [&](absl::Span<const int64_t> values, int64_t width) {
-    const at::Tensor host = at::from_blob(const_cast<int64_t*>(values.data()),
-                                          {batch.sequences, width}, c10::TensorOptions(at::kLong));
-    return device_.is_cpu() ? host : CopyToDevice(host, device_);
-  };
-  const at::Tensor tokens = moved(batch.tokens, batch.context + 1);
-  Batch result{tokens.narrow(1, 0, batch.context), tokens.narrow(1, 1, batch.context)};
-  if (!batch.loss_mask.empty())
-    result.loss_mask_BT = moved(batch.loss_mask, batch.context).to(at::kBool);
-  if (batch.document_starts.empty()) return result;
-  result.document_starts_BT = moved(batch.document_starts, batch.context);
-  if (fused_ == nullptr) result.mask_B1TT = DocumentMask(result.document_starts_BT, compute_);
-  return result;
+void Engine::Prepare(StagedBatch& batch) const {
+  if (fused_ == nullptr && batch.examples > 0) model_->Prepare(batch, compute_);
 }
 
 }  // namespace longhaul

@@ -16,16 +16,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "common/base/patience.h"
-#include "common/base/thread_team.h"
 #include "common/layout/initial_parameters.h"
-#include "common/partition/partition_map.h"
-#include "worker/engine/collective_queue.h"
 #include "worker/engine/compute_weights.h"
 #include "worker/engine/device_graph.h"
 #include "worker/engine/flat_gradients.h"
@@ -36,27 +33,23 @@
 #include "worker/engine/pool_exchange.h"
 #include "worker/engine/segmented_pass.h"
 #include "worker/engine/shard_plan.h"
+#include "worker/engine/stream_queue.h"
 #include "worker/engine/weight_snapshot.h"
 #include "worker/model/fused_pass.h"
 #include "worker/model/model.h"
 #include "worker/offload/interleaved_adamw.h"
 #include "worker/optim/optimizer.h"
-#include "worker/optim/optimizer_options.h"
+#include "worker/plan/rank_site.h"
+#include "worker/plan/training_plan.h"
 
 namespace longhaul {
 
-// Sequences of context + 1 tokens each, one after another, in host memory. There may be none.
-struct TokenBatch {
-  int64_t sequences = 0, context = 0;
-  absl::Span<const int64_t> tokens;
-  // [sequences, context]: see Batch. Empty: each sequence is one document.
-  absl::Span<const int64_t> document_starts;
-  // [sequences, context]: 1 for a target on which the loss is, else 0. Empty: it is on all.
-  absl::Span<const int64_t> loss_mask;
-};
+// Gives micro-batch `micro` of `of` of this rank's share of a batch. The memory that it refers to
+// stays valid until the step ends.
+using StageMicroBatch = absl::FunctionRef<absl::StatusOr<StagedBatch>(int micro, int of)>;
 
 struct StepResult {
-  // Over the targets of the pool's batch that count, nats.
+  // Over what the pool's batch counts.
   double loss_sum = 0;
   // L2 norm before clipping. When 1-bit Adam compresses, no rank knows the mean gradient. Then it
   // is the root mean square of the norms of the ranks' own gradients, which is at least the norm of
@@ -104,50 +97,23 @@ struct EvaluatedWeights {
   bool finite = true;
 };
 
-// How units are computed. kFused: by hand-written kernels (FusedPass). kAuto: kFused if the model
-// has such a pass for the device, otherwise kAutograd.
-enum class Blocks { kAuto, kFused, kAutograd };
-
 class Engine {
  public:
   // A step whose gradient is not finite is skipped; this many in a row end the training.
   static constexpr int kSkipsInARowMax = 10;
 
   struct Options {
+    TrainingPlan plan;
+    RankSite site;
     std::unique_ptr<const Model> model;
-    PoolLink link;
-    PartitionMap partition;
-    // The model must be on the same device.
+    // That of the model.
     at::Device device = at::kCPU;
-    // kFloat, or kBFloat16 with float32 masters.
-    at::ScalarType compute = at::kFloat;
-    OptimizerOptions optimizer;
-    // 0 or below: no clipping.
-    double clip_norm = 0;
-    // Decides the initial parameters, if `initial` is null.
-    uint64_t seed = 0;
-    // The initial parameters. Only Create reads them.
+    // The initial parameters. Only Create reads them. Null: the plan's seed decides them.
     std::shared_ptr<const InitialParameters> initial;
-    // Threads of the optimizer. Torch has its own setting.
-    int threads = 1;
-    // Used instead of threads of the engine's own.
-    std::shared_ptr<ThreadTeam> team = nullptr;
-    // Micro-batches of a step.
-    int accumulation = 1;
-    // See PassOptions.
-    bool recompute = false;
-    Blocks blocks = Blocks::kAuto;
     // Forward and backward are recorded (GraphedPass). Null: they are not.
     std::unique_ptr<GraphRecorder> graphs;
-    // See WeightStream.
-    int gathers_ahead = 1;
-    OffloadOptions offload;
-    // For a wait for the device.
-    Patience patience = absl::Minutes(5);
-    // The file for a timeline of this rank (Trace). Empty: none.
-    std::string trace_path;
     // Must outlive the engine. Null: the engine makes one.
-    CollectiveQueue* queue = nullptr;
+    StreamQueue* queue = nullptr;
     // Kernels that code 4, 6 and 8 bits: see TileCoder. Null: those of the device.
     const SegmentKernels* kernels = nullptr;
   };
@@ -161,7 +127,9 @@ class Engine {
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Options options);
   ~Engine();
 
+  const Model& model() const { return *model_; }
   const ModelLayout& layout() const { return model_->layout(); }
+  at::Device device() const { return device_; }
   const PoolExchange& exchange() const { return *exchange_; }
   // Says which elements this rank owns.
   const ShardPlan& plan() const { return plan_; }
@@ -171,31 +139,30 @@ class Engine {
     return interleaved_ == nullptr ? nullptr : &interleaved_->schedule();
   }
 
-  // Updates the parameters once, from the mean gradient over the targets of the pool's batch that
-  // count; if that is not finite, it skips the update. `share` is this rank's part of the batch;
-  // all ranks together count `pool_targets` targets, however they are spread over ranks and
-  // micro-batches. Without any, the gradient is 0. Collective.
-  absl::StatusOr<StepResult> Step(const TokenBatch& share, int64_t pool_targets,
-                                  double learning_rate);
+  // Updates the parameters once, from the gradient of the pool's loss sum divided by its weight; if
+  // that is not finite, it skips the update. `stage` gives this rank's share, which is called for
+  // each micro-batch in its turn. `pool_weight`: what all ranks together count (targets, labelled
+  // nodes), however it is spread over ranks and micro-batches; 0 counts as 1. Collective.
+  absl::StatusOr<StepResult> Step(StageMicroBatch stage, double pool_weight, double learning_rate);
   // Synchronises ranks that took local steps, so that all hold the same parameters. Otherwise does
   // nothing. Returns what this rank received for it. Collective.
   absl::StatusOr<ReceivedBytes> Settle();
   // Whether all ranks hold the same parameters. All ranks give the same answer.
   bool settled() const;
-  // The sum of the loss over the targets of all ranks' shares that count, nats. Collective.
-  absl::StatusOr<double> LossSum(const TokenBatch& share);
+  // The sums of the model's metrics over the shares of all ranks. Collective.
+  absl::StatusOr<std::vector<double>> Evaluate(StagedBatch share);
 
   // --- Evaluation of a copy of the weights, beside training.
 
-  // Allocates the memory that evaluation takes. Call once before, with the size of the largest
-  // share of a batch. Local.
-  absl::StatusOr<EvaluationMemory> PrepareEvaluationBeside(int64_t sequences, int64_t context);
+  // Allocates the memory that evaluation takes. Call once before, with a share as large as any.
+  // Local.
+  absl::StatusOr<EvaluationMemory> PrepareEvaluationBeside(const StagedBatch& share);
   // Copies all current weights, whole, to this rank. Collective.
   absl::StatusOr<EvaluatedWeights> CopyWeights();
-  // As LossSum, but only of this rank's share. Called by another thread than the engine's, one call
-  // at a time. Local.
-  absl::StatusOr<double> LossSumBeside(const EvaluatedWeights& weights,
-                                       const TokenBatch& share) const;
+  // As Evaluate, but only of this rank's share. Called by another thread than the engine's, one
+  // call at a time. Local.
+  absl::StatusOr<std::vector<double>> EvaluateBeside(const EvaluatedWeights& weights,
+                                                     StagedBatch share) const;
   // values[i] becomes the sum over all ranks, with the same bits on every rank. Collective.
   absl::Status Sum(absl::Span<double> values);
 
@@ -241,10 +208,10 @@ class Engine {
          std::unique_ptr<PoolExchange> exchange, std::unique_ptr<Trace> trace,
          OffloadDevice offload_device);
 
-  absl::Status MakeOptimizer(const OptimizerOptions& options, const OffloadOptions& offload);
+  absl::Status MakeOptimizer(const TrainingPlan& plan);
   absl::Status Initialize(const InitialParameters& initial);
-  absl::StatusOr<PassLoss> ComputeGradients(const TokenBatch& share, double scale);
-  absl::StatusOr<PassLoss> ComputeMicroBatch(const TokenBatch& share, double scale, bool last);
+  absl::StatusOr<MetricSums> ComputeGradients(StageMicroBatch stage, double scale);
+  absl::StatusOr<MetricSums> ComputeMicroBatch(const StagedBatch& batch, double scale, bool last);
   // Submits the reduction of a unit's complete gradient.
   absl::Status SubmitReduction(int unit, bool last);
   // Runs on the queue.
@@ -259,14 +226,14 @@ class Engine {
   // This rank's part of the squared norm of the gradient: a float64 scalar on the device.
   at::Tensor SquaredNormPart();
   // Sums loss and norm of a step over the ranks. The only place where a step waits for the device.
-  absl::StatusOr<StepResult> SumStep(const PassLoss& loss);
+  absl::StatusOr<StepResult> SumStep(const MetricSums& sums);
   // Waits for the device with a deadline, before torch waits for it without one. Call it when all
   // collectives are done: what lasts long is then this device's fault.
   absl::Status AwaitOwnWork(absl::string_view what) const;
   absl::Status Update(double learning_rate, double gradient_norm);
   // By unit.
-  std::vector<CollectiveQueue::Ticket> AverageMomentum(double scale);
-  CollectiveQueue::Ticket SubmitRefresh(int unit);
+  std::vector<StreamQueue::Ticket> AverageMomentum(double scale);
+  StreamQueue::Ticket SubmitRefresh(int unit);
   absl::Status SynchronizeSteps();
   // FAILED_PRECONDITION: ranks took local steps, and have not synchronised since.
   absl::Status CheckSettled() const;
@@ -279,7 +246,8 @@ class Engine {
   // Runs something collective on the queue, and waits for it. After an error it may still run, so
   // it owns what it uses, but for the engine.
   absl::Status RunQueued(std::string name, std::function<absl::Status()> work);
-  std::optional<Batch> ToDevice(const TokenBatch& batch) const;
+  // Adds what the model's Forward needs of it, if that computes.
+  void Prepare(StagedBatch& batch) const;
 
   const std::unique_ptr<const Model> model_;
   const at::Device device_;
@@ -313,7 +281,7 @@ class Engine {
     int unit;
     // The last micro-batch of the step.
     bool last;
-    CollectiveQueue::Ticket ticket;
+    StreamQueue::Ticket ticket;
   };
   // In the order of submission.
   std::vector<Pending> reducing_;
@@ -321,9 +289,9 @@ class Engine {
   ReceivedBytes reported_;
   // Equal on all ranks.
   int skips_in_a_row_ = 0;
-  std::unique_ptr<CollectiveQueue> own_queue_;
+  std::unique_ptr<StreamQueue> own_queue_;
   // Its works use the members above, so it is destroyed first.
-  CollectiveQueue* const queue_;
+  StreamQueue* const queue_;
 };
 
 }  // namespace longhaul

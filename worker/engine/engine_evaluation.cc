@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "ATen/ops/zeros.h"
 #include "absl/algorithm/container.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/engine.h"
@@ -14,33 +13,36 @@
 
 namespace longhaul {
 
-absl::StatusOr<double> Engine::LossSum(const TokenBatch& share) {
-  return CatchTorch("evaluating", [&]() -> absl::StatusOr<double> {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+absl::StatusOr<std::vector<double>> Engine::Evaluate(StagedBatch share) {
+  return CatchTorch("evaluating", [&]() -> absl::StatusOr<std::vector<double>> {
     LH_RETURN_IF_ERROR(CheckSettled());
+    Prepare(share);
     WeightStream stream(*model_, weights_, *queue_, EvaluationUses(*model_), gathers_ahead_);
-    LH_ASSIGN_OR_RETURN(const PassLoss loss,
-                        ForwardOnly(*model_, ToDevice(share), stream, fused_.get()));
+    LH_ASSIGN_OR_RETURN(const MetricSums metrics,
+                        ForwardOnly(*model_, share, stream, fused_.get()));
     LH_RETURN_IF_ERROR(AwaitOwnWork("evaluating"));
-    double sum = loss.Total();
-    // A weight that is not finite has no quantized form, so the computed loss has no meaning.
-    if (!weights_.loss().Take().finite) sum = std::numeric_limits<double>::quiet_NaN();
-    LH_RETURN_IF_ERROR(Sum(absl::MakeSpan(&sum, 1)));
-    return sum;
+    std::vector<double> sums = metrics.Total();
+    // A weight that is not finite has no quantized form, so what is computed has no meaning.
+    if (!weights_.loss().Take().finite) absl::c_fill(sums, kNaN);
+    LH_RETURN_IF_ERROR(Sum(absl::MakeSpan(sums)));
+    return sums;
   });
 }
 
-absl::StatusOr<EvaluationMemory> Engine::PrepareEvaluationBeside(int64_t sequences,
-                                                                 int64_t context) {
+absl::StatusOr<EvaluationMemory> Engine::PrepareEvaluationBeside(const StagedBatch& share) {
   return CatchTorch(
       "preparing evaluation alongside training", [&]() -> absl::StatusOr<EvaluationMemory> {
         EvaluationMemory memory{.snapshot = WeightSnapshot::BytesOf(layout(), compute_)};
         if (fused_ == nullptr) return memory;
         fused_beside_ = model_->MakeFusedPass(compute_);
-        // Allocates the memory for the largest batch.
-        if (sequences > 0) {
-          const at::Tensor tokens = at::zeros({sequences, context}, c10::TensorOptions(at::kLong));
-          fused_beside_->Begin({tokens, tokens}, {});
-        }
+        // Allocates the memory for such a batch.
+        if (share.examples > 0) fused_beside_->Begin(share, {});
         memory.activations = fused_beside_->bytes();
         return memory;
       });
@@ -55,13 +57,13 @@ absl::StatusOr<EvaluatedWeights> Engine::CopyWeights() {
   });
 }
 
-absl::StatusOr<double> Engine::LossSumBeside(const EvaluatedWeights& weights,
-                                             const TokenBatch& share) const {
-  return CatchTorch("evaluating alongside training", [&]() -> absl::StatusOr<double> {
-    if (!weights.finite) return std::numeric_limits<double>::quiet_NaN();
-    const std::optional<Batch> batch = ToDevice(share);
-    if (!batch.has_value()) return 0;
-    return longhaul::LossSum(*model_, weights.snapshot, *batch, fused_beside_.get());
+absl::StatusOr<std::vector<double>> Engine::EvaluateBeside(const EvaluatedWeights& weights,
+                                                           StagedBatch share) const {
+  return CatchTorch("evaluating alongside training", [&]() -> absl::StatusOr<std::vector<double>> {
+    if (!weights.finite) return std::vector<double>(model_->metrics().size(), kNaN);
+    if (share.examples == 0) return MetricSums(*model_).Total();
+    Prepare(share);
+    return SumsOf(*model_, weights.snapshot, share, fused_beside_.get());
   });
 }
 

@@ -21,13 +21,13 @@ absl::Status Engine::SynchronizeSteps() {
   if (momentum_ == nullptr || !momentum_->unsettled()) return absl::OkStatus();
   const Trace::Span span(trace_.get(), Trace::Track::kCompute, "synchronising local steps");
   const int units = static_cast<int>(layout().units.size());
-  std::vector<CollectiveQueue::Ticket> averaged;
+  std::vector<StreamQueue::Ticket> averaged;
   for (int unit = 0; unit < units; ++unit) {
     averaged.push_back(queue_->Submit(
         absl::StrCat("averaging the local steps of ", layout().units[unit].name),
         [this, unit] { return momentum_->AverageSteps(unit, gradients_.sum(unit)); }));
   }
-  CollectiveQueue::Ticket last = 0;
+  StreamQueue::Ticket last = 0;
   for (int unit = 0; unit < units; ++unit) {
     LH_RETURN_IF_ERROR(queue_->Wait(averaged[unit]));
     for (int i = plan_.first_subgroup(unit); i < plan_.first_subgroup(unit + 1); ++i)

@@ -47,7 +47,7 @@ const float* Engine::DeviceParameters(int unit, int64_t offset) const {
 
 absl::Status Engine::Publish(absl::Span<const int> units) {
   LH_RETURN_IF_ERROR(CheckSettled());
-  CollectiveQueue::Ticket last = 0;
+  StreamQueue::Ticket last = 0;
   for (int unit : units) {
     LH_RETURN_IF_ERROR(BeginWrite(unit, {0, layout().units[unit].elements}));
     last = queue_->Submit(absl::StrCat("publishing ", layout().units[unit].name),

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <utility>
 
-#include "ATen/ops/empty.h"
 #include "ATen/ops/empty_like.h"
+#include "ATen/ops/zeros.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr double kLossTolerance = 1e-3;
 
 absl::Status CheckLoss(const at::Tensor& recorded, const at::Tensor& expected) {
-  const double is = recorded.item<double>(), should_be = expected.item<double>();
+  const double is = recorded[0].item<double>(), should_be = expected[0].item<double>();
   // A loss that is not finite is told by the step.
   if (!std::isfinite(should_be) || std::abs(is - should_be) <= kLossTolerance * std::abs(should_be))
     return absl::OkStatus();
@@ -41,32 +41,34 @@ GraphedPass::GraphedPass(const Model& model, const ComputeWeights& weights,
     leaves_.push_back(weights.Leaves(unit, model.Borrowed(unit)));
 }
 
-GraphedPass::OfSize& GraphedPass::SizeOf(const Batch& batch) {
-  OfSize& of = sizes_[{.sequences = batch.inputs_BT.size(0),
-                       .positions = batch.inputs_BT.size(1),
-                       .documents = batch.mask_B1TT.defined(),
-                       .masked = batch.loss_mask_BT.defined()}];
-  const auto keep = [](const at::Tensor& given, at::Tensor& kept) {
-    if (!given.defined()) return;
+GraphedPass::OfSize& GraphedPass::SizeOf(const StagedBatch& batch) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const at::Tensor& tensor : batch.tensors)
+    shapes.push_back(tensor.defined() ? tensor.sizes().vec() : std::vector<int64_t>{-1});
+  OfSize& of = sizes_[shapes];
+  of.batch.examples = batch.examples;
+  of.batch.tensors.resize(batch.tensors.size());
+  for (size_t i = 0; i < batch.tensors.size(); ++i) {
+    const at::Tensor& given = batch.tensors[i];
+    at::Tensor& kept = of.batch.tensors[i];
+    if (!given.defined()) continue;
     if (!kept.defined()) kept = at::empty_like(given);
     kept.copy_(given);
-  };
-  keep(batch.inputs_BT, of.batch.inputs_BT);
-  keep(batch.targets_BT, of.batch.targets_BT);
-  keep(batch.document_starts_BT, of.batch.document_starts_BT);
-  keep(batch.mask_B1TT, of.batch.mask_B1TT);
-  keep(batch.loss_mask_BT, of.batch.loss_mask_BT);
-  if (!of.scale.defined()) of.scale = at::empty({}, batch.inputs_BT.options().dtype(at::kFloat));
+  }
+  if (!of.gradient.defined()) {
+    of.gradient = at::zeros({static_cast<int64_t>(model_.metrics().size())},
+                            leaves_[0][0].options().dtype(at::kFloat));
+  }
   return of;
 }
 
-absl::StatusOr<PassLoss> GraphedPass::ForwardBackward(const Batch& batch,
-                                                      const PassOptions& options,
-                                                      FlatGradients& gradients,
-                                                      const UnitGradientReady& ready) {
+absl::StatusOr<MetricSums> GraphedPass::ForwardBackward(const StagedBatch& batch,
+                                                        const PassOptions& options,
+                                                        FlatGradients& gradients,
+                                                        const UnitGradientReady& ready) {
   LH_CHECK(options.fused == nullptr && !gradients.split(), "a pass that cannot be recorded");
   OfSize& of = SizeOf(batch);
-  of.scale.fill_(options.scale);
+  of.gradient.narrow(0, 0, 1).fill_(options.scale);
   Recording& recording = gradients.any() ? of.adding : of.overwriting;
   at::Tensor expected;
   if (recording.graphs.empty()) {
@@ -82,9 +84,10 @@ absl::StatusOr<PassLoss> GraphedPass::ForwardBackward(const Batch& batch,
   }
   if (expected.defined()) {
     LH_RETURN_IF_ERROR(await_device_());
-    LH_RETURN_IF_ERROR(CheckLoss(recording.loss, expected));
+    LH_RETURN_IF_ERROR(CheckLoss(recording.sums, expected));
   }
-  const PassLoss loss = LossOf(recording.loss);
+  MetricSums sums(model_);
+  sums.Add(recording.sums);
   for (int unit = UnitCount(model_) - 1; unit >= 0; --unit) {
     {
       const Trace::Span span = TraceSpanOf(options.trace, "backward ", model_, unit);
@@ -94,7 +97,7 @@ absl::StatusOr<PassLoss> GraphedPass::ForwardBackward(const Batch& batch,
     for (const TensorRef& ref : RefsOf(model_, unit)) gradients.Slot(ref);
     LH_RETURN_IF_ERROR(ready(unit));
   }
-  return loss;
+  return sums;
 }
 
 at::Tensor GraphedPass::Pass(const OfSize& of, bool recompute, FlatGradients* gradients,
@@ -108,9 +111,9 @@ at::Tensor GraphedPass::Pass(const OfSize& of, bool recompute, FlatGradients* gr
       x = segments.back().output;
     });
   }
-  at::Tensor loss = x.detach();
+  at::Tensor sums = x.detach();
   x.reset();
-  at::Tensor gradient = of.scale;
+  at::Tensor gradient = of.gradient;
   for (int unit = UnitCount(model_) - 1; unit >= 0; --unit) {
     run([&] {
       Segment& segment = segments.back();
@@ -120,13 +123,13 @@ at::Tensor GraphedPass::Pass(const OfSize& of, bool recompute, FlatGradients* gr
       segments.pop_back();
     });
   }
-  return loss;
+  return sums;
 }
 
 GraphedPass::Recording GraphedPass::Record(const OfSize& of, bool recompute,
                                            FlatGradients& gradients) {
   Recording recording;
-  recording.loss = Pass(of, recompute, &gradients, [&](const std::function<void()>& part) {
+  recording.sums = Pass(of, recompute, &gradients, [&](const std::function<void()>& part) {
     recording.graphs.push_back(recorder_->Record(part));
   });
   return recording;

@@ -11,7 +11,6 @@
 // Called from the thread that computes. Throws as torch does.
 #pragma once
 
-#include <compare>
 #include <functional>
 #include <map>
 #include <memory>
@@ -39,33 +38,28 @@ class GraphedPass {
   // `fused` is null. Waits for the device when it records; otherwise not. Errors: those of `ready`
   // and `await_device`; INTERNAL: the loss of a recorded pass is not that of the pass that was
   // recorded.
-  absl::StatusOr<PassLoss> ForwardBackward(const Batch& batch, const PassOptions& options,
-                                           FlatGradients& gradients,
-                                           const UnitGradientReady& ready);
+  absl::StatusOr<MetricSums> ForwardBackward(const StagedBatch& batch, const PassOptions& options,
+                                             FlatGradients& gradients,
+                                             const UnitGradientReady& ready);
 
  private:
-  struct Size {
-    int64_t sequences = 0, positions = 0;
-    bool documents = false, masked = false;
-    friend auto operator<=>(const Size&, const Size&) = default;
-  };
   struct Recording {
     // Of every unit forward, then of every unit backward in reverse.
     std::vector<std::unique_ptr<DeviceGraph>> graphs;
-    at::Tensor loss;
+    at::Tensor sums;
   };
   struct OfSize {
     // What the graphs read.
-    Batch batch;
-    // The gradient of the loss, a scalar.
-    at::Tensor scale;
+    StagedBatch batch;
+    // The gradient of the sums.
+    at::Tensor gradient;
     Recording overwriting, adding;
   };
 
   // Copies the batch to where the graphs read it.
-  OfSize& SizeOf(const Batch& batch);
+  OfSize& SizeOf(const StagedBatch& batch);
   // Forward, then backward. `run` gets the part of each unit, in this order. Null `gradients`: they
-  // are dropped. Returns the loss.
+  // are dropped. Returns the sums.
   at::Tensor Pass(const OfSize& of, bool recompute, FlatGradients* gradients,
                   absl::FunctionRef<void(const std::function<void()>& part)> run);
   Recording Record(const OfSize& of, bool recompute, FlatGradients& gradients);
@@ -75,7 +69,8 @@ class GraphedPass {
   const std::function<absl::Status()> await_device_;
   // By unit.
   std::vector<std::vector<at::Tensor>> leaves_;
-  std::map<Size, OfSize> sizes_;
+  // By the shapes of the batch's tensors; of one that it lacks: {-1}.
+  std::map<std::vector<std::vector<int64_t>>, OfSize> sizes_;
 };
 
 }  // namespace longhaul

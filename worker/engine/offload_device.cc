@@ -91,7 +91,7 @@ InterleavedAdamW::Options InterleavedOptionsOf(const OptimizerOptions& optimizer
           }};
 }
 
-absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const OffloadOptions& options,
+absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const OffloadPlan& options,
                                                 const OptimizerOptions& optimizer,
                                                 Patience patience) {
   const HostUpdate matrices = InterleavedOptionsOf(optimizer).matrices;
@@ -126,7 +126,7 @@ absl::StatusOr<OffloadDevice> OpenOffloadDevice(c10::Device device, const Offloa
 }
 
 absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan,
-                                const OffloadOptions& options, const OptimizerOptions& optimizer,
+                                const OffloadPlan& options, const OptimizerOptions& optimizer,
                                 c10::Device device, bool computes_in_float, int ranks) {
   OffloadNeed need;
   const PartitionMap& map = plan.map();
@@ -153,7 +153,7 @@ absl::Status CheckOffloadMemory(const ModelLayout& layout, const ShardPlan& plan
   return CheckHostMemory(need, ranks, available);
 }
 
-absl::StatusOr<int> ChooseUpdateStride(const OffloadDevice& device, const OffloadOptions& options,
+absl::StatusOr<int> ChooseUpdateStride(const OffloadDevice& device, const OffloadPlan& options,
                                        const OptimizerOptions& optimizer, bool shadow, int ranks,
                                        absl::Span<const int64_t> elements, ThreadTeam& team) {
   if (options.schedule.stride >= 0) return options.schedule.stride;

@@ -22,20 +22,9 @@
 #include "common/partition/topology.h"
 #include "worker/collective/communicator.h"
 #include "worker/collective/compressed_all_reduce.h"
+#include "worker/plan/rank_site.h"
 
 namespace longhaul {
-
-// How a rank reaches its peers.
-struct PoolLink {
-  // Outlives the objects that use it. Null: the pool is this rank.
-  Communicator* communicator = nullptr;
-  // How many ranks each node has. Empty: all ranks are on one node.
-  std::vector<int> ranks_of_node;
-  // The communicator works on device memory (nccl). False: on host memory.
-  bool on_device = false;
-  // The timeout of each collective.
-  absl::Duration timeout = absl::Minutes(5);
-};
 
 // The use of received bytes.
 enum class Use { kForward, kBackward, kGradient, kRefresh };

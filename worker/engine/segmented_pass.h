@@ -4,7 +4,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
@@ -35,29 +34,39 @@ struct PassOptions {
   FusedPass* fused = nullptr;
 };
 
-// The sum of a loss over targets.
-struct PassLoss {
-  // The part that is known in host memory.
-  double on_host = 0;
-  // A scalar on a device with the rest. Undefined: there is none.
-  at::Tensor on_device;
-
+// The sums of Model::metrics() over batches.
+class MetricSums {
+ public:
+  // Zeros.
+  explicit MetricSums(const Model& model) : on_host_(model.metrics().size()) {}
+  // Does not wait for a device. `sums`: float32 [metrics], as Model::Forward returns them.
+  void Add(const at::Tensor& sums);
+  void Add(absl::Span<const double> sums);
+  void Add(const MetricSums& other);
+  // Float64 [metrics]. Does not wait for the device.
+  at::Tensor On(at::Device device) const;
   // Waits for the device.
-  double Total() const { return on_host + (on_device.defined() ? on_device.item<double>() : 0); }
+  std::vector<double> Total() const;
+
+ private:
+  std::vector<double> on_host_;
+  // What is not known on the host, float64. Undefined: zeros.
+  at::Tensor on_device_;
 };
-// `sum`: a float32 scalar. Undefined: 0.
-PassLoss LossOf(const at::Tensor& sum);
 
-// Returns the sum of the loss over the targets that the batch counts, in nats. Adds the gradient of
-// that sum times the scale to `gradients`. Without a batch this rank takes part in the gathers,
-// adds nothing, and returns 0. Blocks as `weights` does. Errors: those of `weights` and `ready`.
-// Throws as torch does.
-absl::StatusOr<PassLoss> ForwardBackward(const Model& model, const std::optional<Batch>& batch,
-                                         const PassOptions& options, WeightStream& weights,
-                                         FlatGradients& gradients, const UnitGradientReady& ready);
+// Returns the sums over the batch. Adds the gradient of the loss's sum times the scale to
+// `gradients`. With a batch of no examples this rank takes part in the gathers, adds nothing, and
+// returns zeros. Blocks as `weights` does. Errors: those of `weights` and `ready`. Throws as torch
+// does.
+absl::StatusOr<MetricSums> ForwardBackward(const Model& model, const StagedBatch& batch,
+                                           const PassOptions& options, WeightStream& weights,
+                                           FlatGradients& gradients,
+                                           const UnitGradientReady& ready);
+// The gradient of what the last unit returns: `scale` for the loss, 0 for the other sums.
+at::Tensor GradientOfSums(const at::Tensor& sums, double scale);
 
-// The same sum without gradients.
-absl::StatusOr<PassLoss> ForwardOnly(const Model& model, const std::optional<Batch>& batch,
-                                     WeightStream& weights, FusedPass* fused = nullptr);
+// The same sums without gradients.
+absl::StatusOr<MetricSums> ForwardOnly(const Model& model, const StagedBatch& batch,
+                                       WeightStream& weights, FusedPass* fused = nullptr);
 
 }  // namespace longhaul

@@ -25,7 +25,7 @@ void AppendSubgroups(const UnitLayout& layout, int unit, const ElementRange& ran
     const int64_t first = std::max(tensor.offset, range.first);
     const int64_t end = std::min(tensor.offset + tensor.elements, range.end());
     if (first >= end) continue;
-    if (rule == CutRule::kMatrices && IsHiddenMatrix(layout, tensor)) {
+    if (rule == CutRule::kMatrices && tensor.matrix) {
       LH_CHECK(end - first == tensor.elements, "a matrix is cut");
       subgroups.push_back({unit,
                            {first, end - first},

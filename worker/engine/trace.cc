@@ -60,11 +60,15 @@ absl::StatusOr<std::unique_ptr<Trace>> Trace::Create(const std::string& path, in
   absl::MutexLock lock(&trace->mutex_);
   absl::StrAppendFormat(
       &trace->pending_,
-      "[{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank "
-      "%d\"}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"args\":{"
-      "\"name\":\"compute\"}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,"
-      "\"tid\":1,\"args\":{\"name\":\"collectives\"}}",
-      rank, rank, rank, rank);
+      "[{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"rank %d\"}}", rank,
+      rank);
+  int track = 0;
+  for (const char* name : {"compute", "collectives", "staging"}) {
+    absl::StrAppendFormat(&trace->pending_,
+                          ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,"
+                          "\"args\":{\"name\":\"%s\"}}",
+                          rank, track++, name);
+  }
   trace->Write(/*important=*/false);
   return trace;
 }

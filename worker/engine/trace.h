@@ -21,7 +21,7 @@ namespace longhaul {
 
 class Trace {
  public:
-  enum class Track { kCompute, kCollectives };
+  enum class Track { kCompute, kCollectives, kStaging };
   static constexpr int kEventsMax = 500'000;
 
   // Makes a new file at `path`. INTERNAL: it cannot be written; the message names it.

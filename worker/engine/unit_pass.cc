@@ -8,7 +8,7 @@
 
 namespace longhaul {
 
-Segment ForwardUnit(const Model& model, int unit, const at::Tensor& x, const Batch& batch,
+Segment ForwardUnit(const Model& model, int unit, const at::Tensor& x, const StagedBatch& batch,
                     std::vector<at::Tensor> weights) {
   Segment segment{.weights = std::move(weights)};
   if (x.defined()) segment.input = x.detach().requires_grad_();
@@ -16,8 +16,8 @@ Segment ForwardUnit(const Model& model, int unit, const at::Tensor& x, const Bat
   return segment;
 }
 
-Segment ForwardToRecompute(const Model& model, int unit, const at::Tensor& x, const Batch& batch,
-                           const std::vector<at::Tensor>& weights) {
+Segment ForwardToRecompute(const Model& model, int unit, const at::Tensor& x,
+                           const StagedBatch& batch, const std::vector<at::Tensor>& weights) {
   const at::NoGradGuard no_grad;
   return {.input = x, .output = model.Forward(unit, weights, x, batch)};
 }

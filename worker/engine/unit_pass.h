@@ -14,7 +14,7 @@ namespace longhaul {
 
 // What backward needs of a unit's forward.
 struct Segment {
-  // Undefined for the first unit, which reads tokens.
+  // Undefined for the first unit, which reads the batch.
   at::Tensor input;
   // In backward the leaves may have other memory, with the same values. Empty if forward runs
   // again.
@@ -25,11 +25,11 @@ struct Segment {
 inline int UnitCount(const Model& model) { return static_cast<int>(model.layout().units.size()); }
 
 // `x`: the output of the unit before.
-Segment ForwardUnit(const Model& model, int unit, const at::Tensor& x, const Batch& batch,
+Segment ForwardUnit(const Model& model, int unit, const at::Tensor& x, const StagedBatch& batch,
                     std::vector<at::Tensor> weights);
 // Without a graph, so that nothing but the input is kept. Before backward ForwardUnit runs with it.
-Segment ForwardToRecompute(const Model& model, int unit, const at::Tensor& x, const Batch& batch,
-                           const std::vector<at::Tensor>& weights);
+Segment ForwardToRecompute(const Model& model, int unit, const at::Tensor& x,
+                           const StagedBatch& batch, const std::vector<at::Tensor>& weights);
 
 // The gradients of the segment's weights, then that of its input, if it has one.
 std::vector<at::Tensor> GradientsOf(const Segment& segment, const at::Tensor& output_gradient);

@@ -6,6 +6,7 @@
 #include "ATen/core/grad_mode.h"
 #include "ATen/ops/empty.h"
 #include "common/base/status_macros.h"
+#include "worker/engine/segmented_pass.h"
 
 namespace longhaul {
 namespace {
@@ -80,8 +81,8 @@ int64_t WeightSnapshot::bytes() const {
   return bytes;
 }
 
-double LossSum(const Model& model, const WeightSnapshot& weights, const Batch& batch,
-               FusedPass* fused) {
+std::vector<double> SumsOf(const Model& model, const WeightSnapshot& weights,
+                           const StagedBatch& batch, FusedPass* fused) {
   const at::NoGradGuard no_grad;
   if (fused != nullptr) fused->Begin(batch, {});
   at::Tensor x;
@@ -93,7 +94,9 @@ double LossSum(const Model& model, const WeightSnapshot& weights, const Batch& b
       x = model.Forward(unit, leaves, x, batch);
     }
   }
-  return fused != nullptr ? fused->loss_sum() : x.item<double>();
+  MetricSums sums(model);
+  fused != nullptr ? sums.Add(fused->sums()) : sums.Add(x);
+  return sums.Total();
 }
 
 }  // namespace longhaul

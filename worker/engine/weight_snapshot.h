@@ -33,9 +33,9 @@ class WeightSnapshot {
   std::vector<std::vector<at::Tensor>> leaves_;
 };
 
-// The sum of the loss over the batch's tokens, in nats. `fused` computes it. Null: the model's own
+// The sums of the model's metrics over the batch. `fused` computes them. Null: the model's own
 // forward does.
-double LossSum(const Model& model, const WeightSnapshot& weights, const Batch& batch,
-               FusedPass* fused);
+std::vector<double> SumsOf(const Model& model, const WeightSnapshot& weights,
+                           const StagedBatch& batch, FusedPass* fused);
 
 }  // namespace longhaul

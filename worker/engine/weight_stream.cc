@@ -18,7 +18,7 @@ std::string NameOf(const ModelLayout& layout, const UnitUse& use) {
 
 }  // namespace
 
-WeightStream::WeightStream(const Model& model, ComputeWeights& weights, CollectiveQueue& queue,
+WeightStream::WeightStream(const Model& model, ComputeWeights& weights, StreamQueue& queue,
                            std::vector<UnitUse> uses, int ahead)
     : model_(model), weights_(weights), queue_(queue), uses_(std::move(uses)), ahead_(ahead) {}
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "worker/engine/collective_queue.h"
 #include "worker/engine/compute_weights.h"
+#include "worker/engine/stream_queue.h"
 #include "worker/model/model.h"
 
 namespace longhaul {
@@ -24,7 +24,7 @@ struct UnitUse {
 class WeightStream {
  public:
   // `ahead`: how many uses after the current one are gathered. The references outlive the object.
-  WeightStream(const Model& model, ComputeWeights& weights, CollectiveQueue& queue,
+  WeightStream(const Model& model, ComputeWeights& weights, StreamQueue& queue,
                std::vector<UnitUse> uses, int ahead);
   // Frees what was gathered ahead.
   ~WeightStream();
@@ -37,7 +37,7 @@ class WeightStream {
   struct Open {
     Pass pass = Pass::kForward;
     int users = 0;
-    CollectiveQueue::Ticket ticket = 0;
+    StreamQueue::Ticket ticket = 0;
   };
 
   std::vector<int> UnitsOf(int use) const;
@@ -45,7 +45,7 @@ class WeightStream {
 
   const Model& model_;
   ComputeWeights& weights_;
-  CollectiveQueue& queue_;
+  StreamQueue& queue_;
   const std::vector<UnitUse> uses_;
   const int ahead_;
   // The current use. Uses below `gathered_` have their units open.

@@ -21,6 +21,7 @@
 #include "worker/engine/torch_status.h"
 #include "worker/model/block_tensors.h"
 #include "worker/model/fused_pass.h"
+#include "worker/model/language_batch.h"
 #include "worker/model/layers.h"
 #include "worker/model/transformer_lm.h"
 
@@ -255,15 +256,16 @@ absl::StatusOr<double> LanguageModel::LossSum(absl::Span<const int64_t> tokens, 
     LH_ASSIGN_OR_RETURN(const auto model, TransformerLm::Create(of_batch, at::kCPU));
     const std::unique_ptr<FusedPass> pass = model->MakeFusedPass(at::kFloat);
     const at::Tensor all = TensorOf(tokens).view({-1, context + 1});
-    Batch batch{all.narrow(1, 0, context), all.narrow(1, 1, context)};
+    LanguageBatch batch{all.narrow(1, 0, context), all.narrow(1, 1, context)};
     if (!document_starts.empty())
       batch.document_starts_BT = TensorOf(document_starts).view({-1, context});
     if (!loss_mask.empty())
       batch.loss_mask_BT = TensorOf(loss_mask).view({-1, context}).to(at::kBool);
     pass->Begin(batch, {.keep = FusedPass::Keep::kNothing});
     for (int unit = 0; unit < weights_->units(); ++unit) pass->Forward(unit, weights_->unit(unit));
-    if (!std::isfinite(pass->loss_sum())) return NotFinite();
-    return pass->loss_sum();
+    const double loss_sum = pass->sums()[0];
+    if (!std::isfinite(loss_sum)) return NotFinite();
+    return loss_sum;
   });
 }
 

@@ -10,6 +10,7 @@
 #include "worker/kernels/cross_entropy.h"
 #include "worker/kernels/rms_norm.h"
 #include "worker/model/block_tensors.h"
+#include "worker/model/language_batch.h"
 #include "worker/model/parallel.h"
 
 namespace longhaul {
@@ -76,10 +77,12 @@ FusedDecoder::FusedDecoder(const TransformerShape& shape, const ModelLayout& lay
       rotary_(rotary),
       products_(/*bfloat16=*/compute == at::kBFloat16) {}
 
-void FusedDecoder::Begin(const Batch& batch, const Options& options) {
+void FusedDecoder::Begin(const StagedBatch& batch, const Options& options) {
+  const at::Tensor &inputs_BT = batch.tensors[kInputs], &targets_BT = batch.tensors[kTargets];
+  const at::Tensor &starts_BT = batch.tensors[kDocumentStarts], &mask_BT = batch.tensors[kLossMask];
   options_ = options;
-  block_ = {.sequences = batch.inputs_BT.size(0),
-            .positions = batch.inputs_BT.size(1),
+  block_ = {.sequences = inputs_BT.size(0),
+            .positions = inputs_BT.size(1),
             .dim = shape_.dim,
             .heads = shape_.heads,
             .kv_heads = shape_.kv_heads,
@@ -89,17 +92,15 @@ void FusedDecoder::Begin(const Batch& batch, const Options& options) {
             .qk_norm = shape_.qk_norm};
   TORCH_CHECK(block_.positions <= rotary_.cos_TW.size(0), "a sequence is longer than the context");
   threads_ = at::get_num_threads();
-  CopyTokens(batch.inputs_BT, shape_.vocab, inputs_);
-  CopyTokens(batch.targets_BT, shape_.vocab, targets_);
-  if (batch.loss_mask_BT.defined()) {
-    TORCH_CHECK(batch.loss_mask_BT.sizes() == batch.targets_BT.sizes(),
-                "a loss mask is of another batch");
-    LeaveOut(batch.loss_mask_BT, targets_);
+  CopyTokens(inputs_BT, shape_.vocab, inputs_);
+  CopyTokens(targets_BT, shape_.vocab, targets_);
+  if (mask_BT.defined()) {
+    TORCH_CHECK(mask_BT.sizes() == targets_BT.sizes(), "a loss mask is of another batch");
+    LeaveOut(mask_BT, targets_);
   }
-  if (batch.document_starts_BT.defined()) {
-    TORCH_CHECK(batch.document_starts_BT.sizes() == batch.inputs_BT.sizes(),
-                "documents are of another batch");
-    CopyStarts(batch.document_starts_BT, starts_);
+  if (starts_BT.defined()) {
+    TORCH_CHECK(starts_BT.sizes() == inputs_BT.sizes(), "documents are of another batch");
+    CopyStarts(starts_BT, starts_);
     block_.document_starts = starts_.data();
   }
   losses_.resize(block_.row_blocks());

@@ -20,9 +20,9 @@ class FusedDecoder : public FusedPass {
   FusedDecoder(const TransformerShape& shape, const ModelLayout& layout, const RotaryTables& rotary,
                at::ScalarType compute);
 
-  void Begin(const Batch& batch, const Options& options) override;
+  void Begin(const StagedBatch& batch, const Options& options) override;
   void Forward(int unit, absl::Span<const at::Tensor> weights) override;
-  double loss_sum() const override { return loss_sum_; }
+  absl::Span<const double> sums() const override { return {&loss_sum_, 1}; }
   void Backward(int unit, absl::Span<const at::Tensor> weights, GradientSlots& gradients) override;
   int64_t bytes() const override { return memory_.bytes(); }
 

@@ -50,12 +50,11 @@ class FusedPass {
 
   virtual ~FusedPass() = default;
   // Reads the batch and does not keep it.
-  virtual void Begin(const Batch& batch, const Options& options) = 0;
+  virtual void Begin(const StagedBatch& batch, const Options& options) = 0;
   // Weights as for Model::Forward.
   virtual void Forward(int unit, absl::Span<const at::Tensor> weights) = 0;
-  // The sum of the cross-entropy over the targets that the batch counts, in nats. Valid after the
-  // last unit's forward.
-  virtual double loss_sum() const = 0;
+  // The sums of Model::metrics(). Valid after the last unit's forward, until the next Begin.
+  virtual absl::Span<const double> sums() const = 0;
   virtual void Backward(int unit, absl::Span<const at::Tensor> weights,
                         GradientSlots& gradients) = 0;
   // The memory that the pass owns.

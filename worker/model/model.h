@@ -2,33 +2,23 @@
 // weights to its output. A model has no weights and does not know ranks. The engine gives it the
 // weights of one unit at a time.
 //
-// Units run in the order of the layout. The first reads the batch's inputs, every other one the
-// output of the unit before it, and the last also the batch's targets and its loss mask.
+// Units run in the order of the layout. Each reads the output of the unit before it, and what it
+// needs of the batch. The last returns the sums of the model's metrics over the batch.
 // Implementations: TransformerLm; in tests BigramModel. Immutable, so thread-safe. Forward is
 // differentiable by autograd, and throws c10::Error as torch does; the engine converts it.
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "common/base/named_value.h"
 #include "common/layout/model_layout.h"
+#include "worker/model/staged_batch.h"
 
 namespace longhaul {
-
-// Token sequences, int64, on the model's device. B: sequences, T: positions.
-struct Batch {
-  at::Tensor inputs_BT, targets_BT;
-  // For each position, where its document begins, int64. Attention does not look before that.
-  // Undefined: each sequence is one document.
-  at::Tensor document_starts_BT;
-  // DocumentMask (layers.h) of it, which all blocks share with autograd. FusedPass does not read
-  // it.
-  at::Tensor mask_B1TT;
-  // The targets on which the loss is, bool. Undefined: all.
-  at::Tensor loss_mask_BT;
-};
 
 struct TensorRef {
   // Indexes in ModelLayout::units and in UnitLayout::tensors.
@@ -52,10 +42,18 @@ class Model {
   virtual std::vector<TensorRef> Borrowed(int unit) const = 0;
   // `weights`: the unit's own tensors in the order of its layout, then the borrowed ones. Matrices
   // have the type to compute in, vectors are float32. `x` is the output of the previous unit; the
-  // first unit ignores it. The last unit returns the sum of the cross-entropy over the targets
-  // that the batch counts, in nats, a float32 scalar.
+  // first unit ignores it. The last unit returns float32 [metrics]: sums over what the batch
+  // counts. The first is that of the loss, in nats for cross-entropy, and the only one that is
+  // differentiated.
   virtual at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
-                             const Batch& batch) const = 0;
+                             const StagedBatch& batch) const = 0;
+  // The names of those sums. The first is "loss".
+  virtual std::vector<std::string> metrics() const { return {"loss"}; }
+  // Adds to the means of the metrics what follows from them, or replaces them, for reports.
+  virtual void Derive(std::vector<NamedValue>& means) const {}
+  // Adds to a batch what several units' Forward reads and is made once. FusedPass does not need it.
+  // `compute`: the type of matrices.
+  virtual void Prepare(StagedBatch& batch, at::ScalarType compute) const {}
   // The same units in hand-written kernels (worker/model/fused_pass.h), computing in kFloat or
   // kBFloat16. The model outlives the result. Null: there are none for this model on this device.
   virtual std::unique_ptr<FusedPass> MakeFusedPass(at::ScalarType compute) const;

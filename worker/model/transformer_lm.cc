@@ -12,6 +12,7 @@
 #include "worker/model/device_layers.h"
 #include "worker/model/fused_decoder.h"
 #include "worker/model/head_loss.h"
+#include "worker/model/language_batch.h"
 
 namespace longhaul {
 namespace {
@@ -56,17 +57,27 @@ std::vector<TensorRef> TransformerLm::Borrowed(int unit) const {
 }
 
 at::Tensor TransformerLm::Forward(int unit, absl::Span<const at::Tensor> weights,
-                                  const at::Tensor& x, const Batch& batch) const {
+                                  const at::Tensor& x, const StagedBatch& batch) const {
+  const at::Tensor& mask_B1TT = batch.tensors[kDocumentMask];
   switch (layout_.units[unit].kind) {
     case UnitKind::kEmbedding:
-      return at::embedding(weights[0], batch.inputs_BT);
+      return at::embedding(weights[0], batch.tensors[kInputs]);
     case UnitKind::kHead:
-      return Head(weights, x, batch);
+      return Head(weights, x, batch).unsqueeze(0);
     default:
-      TORCH_CHECK(batch.mask_B1TT.defined() == batch.document_starts_BT.defined(),
+      TORCH_CHECK(mask_B1TT.defined() == batch.tensors[kDocumentStarts].defined(),
                   "a batch with documents has their mask");
-      return Block(weights, x, batch.mask_B1TT);
+      return Block(weights, x, mask_B1TT);
   }
+}
+
+void TransformerLm::Derive(std::vector<NamedValue>& means) const {
+  means.push_back({"perplexity", std::exp(means[0].value)});
+}
+
+void TransformerLm::Prepare(StagedBatch& batch, at::ScalarType compute) const {
+  const at::Tensor& starts_BT = batch.tensors[kDocumentStarts];
+  if (starts_BT.defined()) batch.tensors[kDocumentMask] = DocumentMask(starts_BT, compute);
 }
 
 std::unique_ptr<FusedPass> TransformerLm::MakeFusedPass(at::ScalarType compute) const {
@@ -103,12 +114,12 @@ at::Tensor TransformerLm::Attention(absl::Span<const at::Tensor> weights, const 
 }
 
 at::Tensor TransformerLm::Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
-                               const Batch& batch) const {
+                               const StagedBatch& batch) const {
+  const at::Tensor &targets_BT = batch.tensors[kTargets], &mask_BT = batch.tensors[kLossMask];
   const at::Tensor normed_BTD = RmsNorm(x_BTD, weights[0], shape_.norm_eps);
   if (kernels_ != nullptr)
-    return HeadLossSum(normed_BTD, weights[1], batch.targets_BT, kLogitsMax, batch.loss_mask_BT);
-  return CrossEntropySum(at::linear(normed_BTD, weights[1]).to(at::kFloat), batch.targets_BT,
-                         batch.loss_mask_BT);
+    return HeadLossSum(normed_BTD, weights[1], targets_BT, kLogitsMax, mask_BT);
+  return CrossEntropySum(at::linear(normed_BTD, weights[1]).to(at::kFloat), targets_BT, mask_BT);
 }
 
 }  // namespace longhaul

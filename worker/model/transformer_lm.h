@@ -1,6 +1,7 @@
 // A Llama-style decoder language model (Touvron et al., arXiv 2302.13971): token embedding, blocks
 // (RMSNorm, rotary positions, grouped-query attention, SwiGLU), final norm and output projection.
-// Its tensors and their order are those of LayOutTransformer. Immutable, so thread-safe.
+// Its tensors and their order are those of LayOutTransformer, its batches LanguageBatch. Immutable,
+// so thread-safe.
 #pragma once
 
 #include <memory>
@@ -27,7 +28,11 @@ class TransformerLm : public Model {
   InitialValues Initial(TensorRef tensor) const override;
   std::vector<TensorRef> Borrowed(int unit) const override;
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
-                     const Batch& batch) const override;
+                     const StagedBatch& batch) const override;
+  // Adds "perplexity".
+  void Derive(std::vector<NamedValue>& means) const override;
+  // Makes the mask of the batch's documents.
+  void Prepare(StagedBatch& batch, at::ScalarType compute) const override;
   std::unique_ptr<FusedPass> MakeFusedPass(at::ScalarType compute) const override;
 
  private:
@@ -40,7 +45,7 @@ class TransformerLm : public Model {
                        const at::Tensor& mask_B1TT) const;
   at::Tensor Rotated(const at::Tensor& x_BHTW) const;
   at::Tensor Head(absl::Span<const at::Tensor> weights, const at::Tensor& x_BTD,
-                  const Batch& batch) const;
+                  const StagedBatch& batch) const;
 
   TransformerShape shape_;
   ModelLayout layout_;

@@ -56,8 +56,6 @@
 #include "worker/rank/rank_monitor.h"
 #include "worker/rank/rank_reporter.h"
 #include "worker/rank/replica_factory.h"
-#include "worker/rank/watched_communicator.h"
-#include "worker/rank/watched_replica.h"
 #include "worker/session/data_summary_of.h"
 #include "worker/session/rank_session.h"
 
@@ -184,9 +182,13 @@ ReplicaOptions ReplicaOptionsOf(const RankFlags& flags, const v1::Assignment& as
                                 const Logger& log, std::vector<v1::DataWarning>& warnings) {
   return {.spec = assignment.spec(),
           .ordinal = assignment.ordinal(),
-          .local_rank = flags.local_rank,
-          .threads = flags.threads,
-          .team = std::move(team),
+          .site = {.link = {.ranks_of_node = flags.ranks_of_node,
+                            .timeout = monitor.CollectiveTimeout()},
+                   .device_index = flags.local_rank,
+                   .threads = flags.threads,
+                   .team = std::move(team),
+                   .trace_path = flags.trace,
+                   .patience = Patience([&monitor] { return monitor.OwnPatience(); })},
           .pool = flags.pool,
           .data_dir = flags.data_dir,
           .work_dir = flags.work_dir,
@@ -200,17 +202,19 @@ ReplicaOptions ReplicaOptionsOf(const RankFlags& flags, const v1::Assignment& as
                 kept.set_kind(warning.kind);
                 kept.set_message(warning.message);
               },
-          .ranks_of_node = flags.ranks_of_node,
-          .update_rates_path = flags.update_rates,
-          .trace_path = flags.trace,
-          .collective_timeout = monitor.CollectiveTimeout(),
-          .patience = Patience([&monitor] { return monitor.OwnPatience(); })};
+          .update_rates_path = flags.update_rates};
 }
 
-// Rank 0 reports for the pool.
-session::SessionObserver ObserverOf(const RankFlags& flags, RankMonitor& monitor,
+// Rank 0 reports for the pool. An evaluation has `batches` batches.
+session::SessionObserver ObserverOf(const RankFlags& flags, int64_t batches, RankMonitor& monitor,
                                     RankReporter& reporter) {
   session::SessionObserver observer;
+  observer.on_compute = [&monitor, batches](int64_t step) {
+    step > 0 ? monitor.BeginStep() : monitor.BeginEvaluation(batches);
+  };
+  observer.on_computed = [&monitor](int64_t step, absl::Duration took) {
+    step > 0 ? monitor.EndStep(step, took) : monitor.EndEvaluation();
+  };
   observer.on_wait = [&monitor](const std::string& what) { monitor.WaitsFor(what); };
   observer.on_damaged_pull = [&monitor] { monitor.PullDamaged(); };
   if (flags.rank != 0) return observer;
@@ -312,11 +316,11 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
       MakePoolCommunicator(CommunicatorOptionsOf(flags, spec, *tls, team.get()));
   if (!communicator.ok())
     return end(FaultOrigin::kMeeting, communicator.status(), "while the pool's ranks met");
-  WatchedCommunicator watched(communicator->get(), &monitor);
+  if (communicator->get() != nullptr) communicator->get()->SetWatch(&monitor);
   std::vector<v1::DataWarning> warnings;
   ReplicaOptions options = ReplicaOptionsOf(flags, assignment, team, monitor, log, warnings);
-  options.communicator = communicator->get() == nullptr ? nullptr : &watched;
-  options.communicator_on_device = communicator->on_device;
+  options.site.link.communicator = communicator->get();
+  options.site.link.on_device = communicator->on_device;
   options.tokenizer_folder = *tokenizer;
   const absl::StatusOr<std::unique_ptr<Replica>> made = MakeReplica(options);
   if (!made.ok())
@@ -325,13 +329,14 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
     log.Info(line);
   if (const std::string slow = SlowComputing(spec, kernels::HasFastBf16()); !slow.empty())
     log.Warning(slow);
-  WatchedReplica replica(made->get(), &monitor, spec.evaluation().batches());
+  Replica& replica = **made;
   if (const absl::Status compared = CompareDevices(spec, flags, replica, log); !compared.ok())
     return end(FaultOrigin::kPreparation, compared, "while the model was prepared");
   if (const absl::Status same = CompareData(assignment, replica, log); !same.ok())
     return end(FaultOrigin::kPreparation, same, "while the model was prepared");
-  session::RankSession::Options session_options = SessionOptionsOf(
-      flags, assignment, *tls, team.get(), ObserverOf(flags, monitor, reporter), log);
+  session::RankSession::Options session_options =
+      SessionOptionsOf(flags, assignment, *tls, team.get(),
+                       ObserverOf(flags, spec.evaluation().batches(), monitor, reporter), log);
   session_options.data_warnings = std::move(warnings);
   session::RankSession session(std::move(session_options), &replica);
   drain.SetSession(&session);

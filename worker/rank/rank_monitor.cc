@@ -48,12 +48,15 @@ void RankMonitor::PullDamaged() {
   ++status_.damaged_pulls;
 }
 
-void RankMonitor::EnterCollective() {
-  absl::MutexLock lock(&mutex_);
-  status_.in_collective = true;
+absl::Duration RankMonitor::BeginCollective() {
+  {
+    absl::MutexLock lock(&mutex_);
+    status_.in_collective = true;
+  }
+  return CollectiveTimeout();
 }
 
-void RankMonitor::LeaveCollective() {
+void RankMonitor::EndCollective() {
   absl::MutexLock lock(&mutex_);
   status_.in_collective = false;
 }

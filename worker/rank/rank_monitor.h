@@ -12,10 +12,11 @@
 #include "absl/time/time.h"
 #include "worker/agent/pool_supervisor.h"
 #include "worker/agent/rank_report.h"
+#include "worker/collective/communicator.h"
 
 namespace longhaul {
 
-class RankMonitor {
+class RankMonitor : public CollectiveWatch {
  public:
   explicit RankMonitor(const ProgressLimits& limits) : limits_(limits) {}
 
@@ -29,8 +30,8 @@ class RankMonitor {
   void WaitsFor(const std::string& what);
   // Also called on the threads of pulls.
   void PullDamaged();
-  void EnterCollective();
-  void LeaveCollective();
+  absl::Duration BeginCollective() override;
+  void EndCollective() override;
 
   RankStatus Status() const;
   // The timeout of a collective that begins now. During steps and evaluations, which ranks begin

@@ -15,6 +15,8 @@
 #include "common/hf/hf_parameters.h"
 #include "common/hf/hf_tokenizer.h"
 #include "worker/collective/communicator.h"
+#include "worker/family/language/language_family.h"
+#include "worker/plan/plan_of_spec.h"
 #include "worker/rank/fault.h"
 #include "worker/replica/synthetic_replica.h"
 #include "worker/trainer/torch_replica.h"
@@ -89,17 +91,11 @@ SourceOptions SourceOf(const v1::WeightedSource& of, const ReplicaOptions& optio
   return source;
 }
 
-// One evaluation of the outer parameters, and one of the pool's own.
-int EvaluationsBeside(const v1::EvaluationSpec& spec) {
-  if (!spec.beside_training()) return 0;
-  return spec.pools_every_cycles() > 0 ? 2 : 1;
-}
-
 absl::StatusOr<std::unique_ptr<Replica>> MakeSynthetic(const ReplicaOptions& options) {
-  if (options.communicator != nullptr) {
-    return AboutField(kSyntheticField,
-                      absl::FailedPreconditionError(absl::StrCat(
-                          "this pool has ", options.communicator->size(), " ranks, not one")));
+  const Communicator* const ranks = options.site.link.communicator;
+  if (ranks != nullptr) {
+    return AboutField(kSyntheticField, absl::FailedPreconditionError(absl::StrCat(
+                                           "this pool has ", ranks->size(), " ranks, not one")));
   }
   const v1::SyntheticModelSpec& model = options.spec.model().synthetic();
   SyntheticReplica::Options result{
@@ -113,105 +109,23 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeSynthetic(const ReplicaOptions& opt
   return SyntheticReplica::Create(result);
 }
 
-AdamWOptions AdamWOf(const v1::AdamWSpec& spec) {
-  return {.beta1 = spec.beta1(),
-          .beta2 = spec.beta2(),
-          .eps = spec.eps(),
-          .weight_decay = spec.weight_decay(),
-          .moments = spec.moments() == v1::BFLOAT16 ? MomentPrecision::kBfloat16
-                                                    : MomentPrecision::kFloat32};
-}
-
-OneBitAdamOptions OneBitAdamOf(const v1::InnerOptimizerSpec& spec) {
-  const v1::OneBitAdamSpec& onebit = spec.onebit_adam();
-  return {.adamw = {.beta1 = onebit.beta1(),
-                    .beta2 = onebit.beta2(),
-                    .eps = onebit.eps(),
-                    .weight_decay = onebit.weight_decay()},
-          .freeze_step = onebit.freeze_step(),
-          .freeze_ratio = onebit.freeze_ratio(),
-          .freeze_not_before = spec.schedule().warmup_steps(),
-          .var_update_scaler = onebit.var_update_scaler(),
-          .var_freeze_step = onebit.var_freeze_step(),
-          .local_step_scaler = onebit.local_step_scaler(),
-          .local_step_clipper = onebit.local_step_clipper(),
-          .scale = onebit.mean_scale() ? SignScale::kMeanMagnitude : SignScale::kRootMeanSquare,
-          .scale_block = onebit.scale_block()};
-}
-
-// The inner optimizer's options, and its peak learning rate.
-std::pair<OptimizerOptions, double> OptimizerOf(const v1::InnerOptimizerSpec& spec) {
-  if (spec.has_onebit_adam()) return {OneBitAdamOf(spec), spec.onebit_adam().lr()};
-  if (!spec.has_muon()) return {AdamWOf(spec.adamw()), spec.adamw().lr()};
-  const v1::MuonSpec& muon = spec.muon();
-  const MuonOptions options{.momentum = muon.momentum(),
-                            .weight_decay = muon.weight_decay(),
-                            .scaling = muon.scaling() == v1::MATCH_ADAMW ? MuonScaling::kMatchAdamW
-                                                                         : MuonScaling::kSpectral,
-                            .iterations = muon.iterations() == v1::FLOAT32
-                                              ? MuonPrecision::kFloat32
-                                              : MuonPrecision::kBfloat16,
-                            .adamw = AdamWOf(muon.adamw()),
-                            .adamw_rate = muon.adamw().lr() / muon.lr()};
-  return {options, muon.lr()};
-}
-
-absl::StatusOr<TorchReplica::Options> TorchOptions(const ReplicaOptions& options) {
-  const v1::JobSpec& spec = options.spec;
-  TorchReplica::Options result;
-  const auto [optimizer, peak] = OptimizerOf(spec.inner());
-  result.optimizer = optimizer;
-  result.shape = ShapeOf(spec.model().transformer());
-  result.batch = spec.train().batch();
-  result.seed = spec.train().seed();
-  result.pool = options.ordinal;
-  result.learning_rate = {.peak = peak,
-                          .steps = spec.train().steps(),
-                          .warmup_steps = spec.inner().schedule().warmup_steps(),
-                          .final_fraction = spec.inner().schedule().final_fraction()};
-  result.clip_norm = spec.inner().clip_norm();
-  LH_ASSIGN_OR_RETURN(result.partition, PartitionOf(spec.partition()));
-  if (spec.partition().has_gathers_ahead()) result.gathers_ahead = spec.partition().gathers_ahead();
-  result.accumulation = spec.train().accumulation();
-  result.recompute = spec.train().activations() == v1::RECOMPUTE;
-  result.blocks = spec.train().blocks() == v1::FUSED      ? BlockKind::kFused
-                  : spec.train().blocks() == v1::AUTOGRAD ? BlockKind::kAutograd
-                                                          : BlockKind::kAuto;
-  result.cuda_graphs = spec.train().cuda_graphs();
-  const v1::OffloadSpec& offload = spec.offload();
-  result.offload = {.optimizer = offload.optimizer(),
-                    .parameters = offload.parameters(),
-                    .stride = offload.has_stride() ? offload.stride() : -1,
-                    .device_share = offload.device_share(),
-                    .subgroup_elements = offload.subgroup_elements(),
-                    .profile_path = options.update_rates_path};
-  for (const DataSource& of : DataSourcesOf(spec.data(), options.pool)) {
-    result.sources.push_back(
+LanguageOptions LanguageOf(const ReplicaOptions& options) {
+  const v1::DataSpec& data = options.spec.data();
+  LanguageOptions language{
+      .shape = ShapeOf(options.spec.model().transformer()),
+      .pool = options.ordinal,
+      .order = data.order() == v1::EPOCHS ? DataOrder::kEpochs : DataOrder::kDraws,
+      .token_work = {.folder = options.work_dir,
+                     .threads = options.site.threads,
+                     .on_wait = options.on_wait,
+                     .on_warning = options.on_warning},
+      .separate_documents = data.separate_documents(),
+      .eval_fraction = data.eval_fraction()};
+  for (const DataSource& of : DataSourcesOf(data, options.pool)) {
+    language.sources.push_back(
         {.source = SourceOf(of.source, options), .weight = of.source.weight()});
   }
-  result.separate_documents = spec.data().separate_documents();
-  result.order = spec.data().order() == v1::EPOCHS ? DataOrder::kEpochs : DataOrder::kDraws;
-  result.token_work = {.folder = options.work_dir,
-                       .threads = options.threads,
-                       .on_wait = options.on_wait,
-                       .on_warning = options.on_warning};
-  result.eval_fraction = spec.data().eval_fraction();
-  result.eval_batches = spec.evaluation().batches();
-  result.evaluation_beside = {.evaluations = EvaluationsBeside(spec.evaluation())};
-  result.device = spec.train().device() == v1::CUDA ? DeviceKind::kCuda : DeviceKind::kCpu;
-  result.device_index = options.local_rank;
-  result.precision = spec.train().precision() == v1::BFLOAT16  ? ComputePrecision::kBfloat16
-                     : spec.train().precision() == v1::FLOAT32 ? ComputePrecision::kFloat32
-                                                               : ComputePrecision::kDefault;
-  result.threads = options.threads;
-  result.team = options.team;
-  result.communicator = options.communicator;
-  result.communicator_on_device = options.communicator_on_device;
-  result.ranks_of_node = options.ranks_of_node;
-  result.trace_path = options.trace_path;
-  result.collective_timeout = options.collective_timeout;
-  result.patience = options.patience;
-  return result;
+  return language;
 }
 
 // Adds the field of the spec to errors.
@@ -283,20 +197,27 @@ absl::Status CheckModelTokenizer(const ReplicaOptions& options) {
                  "chat template, or a special token that it names,");
 }
 
+absl::StatusOr<std::unique_ptr<Replica>> MakeLanguageModel(const ReplicaOptions& options) {
+  TorchReplica::Options torch{.site = options.site};
+  LH_ASSIGN_OR_RETURN(torch.plan, PlanOf(options.spec));
+  torch.plan.offload.profile_path = options.update_rates_path;
+  LH_RETURN_IF_ERROR(CheckModelTokenizer(options));
+  LanguageOptions language = LanguageOf(options);
+  if (options.spec.model().has_hf()) {
+    LH_ASSIGN_OR_RETURN(torch.initial, OpenInitialParameters(options, language.shape));
+  }
+  torch.family = LanguageFamily(std::move(language));
+  return TorchReplica::Create(torch);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options) {
   switch (options.spec.model().kind_case()) {
     case v1::ModelSpec::kSynthetic:
       return MakeSynthetic(options);
-    case v1::ModelSpec::kTransformer: {
-      LH_ASSIGN_OR_RETURN(TorchReplica::Options torch, TorchOptions(options));
-      LH_RETURN_IF_ERROR(CheckModelTokenizer(options));
-      if (options.spec.model().has_hf()) {
-        LH_ASSIGN_OR_RETURN(torch.initial, OpenInitialParameters(options, torch.shape));
-      }
-      return TorchReplica::Create(torch);
-    }
+    case v1::ModelSpec::kTransformer:
+      return MakeLanguageModel(options);
     default:
       return absl::UnimplementedError("model: this worker has only `transformer` and `synthetic`");
   }

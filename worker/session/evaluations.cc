@@ -1,7 +1,5 @@
 #include "worker/session/evaluations.h"
 
-#include <utility>
-
 #include "absl/cleanup/cleanup.h"
 #include "common/base/status_macros.h"
 #include "worker/session/outer_evaluation.h"
@@ -10,12 +8,12 @@ namespace longhaul::session {
 
 Evaluations::Evaluations(Replica& replica,
                          const std::vector<std::unique_ptr<OuterFragment>>& fragments, Clock& clock,
-                         int64_t steps_max, Report report)
+                         int64_t steps_max, const SessionObserver& observer)
     : replica_(replica),
       fragments_(fragments),
       clock_(clock),
       steps_max_(steps_max),
-      report_(std::move(report)) {}
+      observer_(observer) {}
 
 absl::Duration Evaluations::busy(absl::Time now) const {
   return busy_ + (busy_since_.has_value() ? now - *busy_since_ : absl::ZeroDuration());
@@ -54,7 +52,7 @@ absl::Status Evaluations::AfterStep(int64_t step, bool steps_follow) {
 absl::Status Evaluations::InPlace(const Evaluate& action) {
   absl::StatusOr<EvalStats> stats;
   const auto evaluate = [&] {
-    stats = replica_.Evaluate();
+    stats = Observed(observer_, 0, [this] { return replica_.Evaluate(); });
     return stats.status();
   };
   LH_RETURN_IF_ERROR(action.of_pool ? evaluate()
@@ -71,7 +69,9 @@ absl::Status Evaluations::Begin(const Evaluate& action) {
 }
 
 absl::StatusOr<bool> Evaluations::Take(bool wait) {
-  LH_ASSIGN_OR_RETURN(const std::optional<EvalStats> stats, replica_.TakeEvaluation(wait));
+  const auto take = [&] { return replica_.TakeEvaluation(wait); };
+  LH_ASSIGN_OR_RETURN(const std::optional<EvalStats> stats,
+                      wait ? Observed(observer_, 0, take) : take());
   if (!stats.has_value()) return false;
   Tell(begun_.front(), *stats);
   begun_.pop_front();
@@ -79,9 +79,9 @@ absl::StatusOr<bool> Evaluations::Take(bool wait) {
 }
 
 void Evaluations::Tell(const Evaluate& action, const EvalStats& stats) const {
-  if (!report_) return;
-  report_({action.step, action.version, stats.loss, stats.tokens, action.final, action.of_pool,
-           stats.metrics});
+  if (!observer_.on_evaluation) return;
+  observer_.on_evaluation({action.step, action.version, stats.loss, stats.tokens, action.final,
+                           action.of_pool, stats.metrics});
 }
 
 }  // namespace longhaul::session

@@ -26,12 +26,10 @@ namespace longhaul::session {
 
 class Evaluations {
  public:
-  using Report = std::function<void(const EvaluationResult&)>;
   // The references outlive the object. `steps_max`: training waits for an evaluation that is not
   // done after so many steps, so that results of all pools come in order. 0: it does not wait.
-  // `report` may be empty.
   Evaluations(Replica& replica, const std::vector<std::unique_ptr<OuterFragment>>& fragments,
-              Clock& clock, int64_t steps_max, Report report);
+              Clock& clock, int64_t steps_max, const SessionObserver& observer);
 
   // Evaluates, or begins to. `steps_follow`: training goes on, so the evaluation may run beside it.
   // Collective, blocks.
@@ -58,7 +56,7 @@ class Evaluations {
   const std::vector<std::unique_ptr<OuterFragment>>& fragments_;
   Clock& clock_;
   const int64_t steps_max_;
-  const Report report_;
+  const SessionObserver& observer_;
   // Beside training and not reported, oldest first.
   std::deque<Evaluate> begun_;
   std::optional<absl::Time> busy_since_;

@@ -79,7 +79,7 @@ class RankSession::Impl {
                          Fail(Outcome::Origin::kContribution, status);
                        }}),
         evaluations_(*replica, exchange_.fragments(), *clock_, options_.evaluation_steps_max,
-                     options_.observer.on_evaluation),
+                     options_.observer),
         keeper_(KeeperOptions(options_, log_), replica, clock_.get(), files_.get()) {
     if (!options_.inner_state.folder.empty()) operations_.Watch();
     keeper_.KeepBeside(UplinkState(exchange_.fragments(), [this] { return HeldVersions(); }));
@@ -470,7 +470,8 @@ absl::Status RankSession::Impl::DoAgree(const AgreeOnVersions& action) {
 absl::Status RankSession::Impl::DoStep(const RunStep& action) {
   if (!meter_.training()) meter_.Begin(clock_->Now());
   const absl::Time begin = clock_->Now();
-  LH_ASSIGN_OR_RETURN(StepStats stats, replica_->Step(action.step));
+  LH_ASSIGN_OR_RETURN(StepStats stats, Observed(options_.observer, action.step,
+                                                [&] { return replica_->Step(action.step); }));
   if (action.settle) {
     const absl::Time since = clock_->Now();
     LH_ASSIGN_OR_RETURN(const InPoolTraffic received, replica_->Settle());

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "common/base/clock.h"
 #include "common/base/named_value.h"
 #include "worker/replica/replica.h"
 #include "worker/state/state_keeper.h"
@@ -80,6 +82,20 @@ struct SessionObserver {
   std::function<void(const std::string&)> on_wait;
   // Bytes of a pull were damaged; it is tried again.
   std::function<void()> on_damaged_pull;
+  // Before and after the pool's ranks compute together: a step, or an evaluation for which training
+  // waits (0). `took`: what the replica took.
+  std::function<void(int64_t step)> on_compute;
+  std::function<void(int64_t step, absl::Duration took)> on_computed;
 };
+
+// Calls the replica for a step, or for an evaluation (0), and tells the observer.
+template <typename Call>
+auto Observed(const SessionObserver& observer, int64_t step, Call&& call) {
+  const absl::Time begin = SteadyTime();
+  if (observer.on_compute) observer.on_compute(step);
+  auto result = call();
+  if (observer.on_computed) observer.on_computed(step, SteadyTime() - begin);
+  return result;
+}
 
 }  // namespace longhaul::session

@@ -40,7 +40,7 @@ bool EvaluationThread::Done() const {
   return evaluations_.front().done;
 }
 
-absl::StatusOr<std::vector<double>> EvaluationThread::Take() {
+absl::StatusOr<std::vector<EvaluationThread::Sums>> EvaluationThread::Take() {
   absl::MutexLock lock(&mutex_);
   LH_CHECK(!evaluations_.empty(), "no evaluation was begun");
   const auto done = [this]()
@@ -51,9 +51,9 @@ absl::StatusOr<std::vector<double>> EvaluationThread::Take() {
         absl::StrCat("an evaluation alongside training has not ended after ",
                      absl::FormatDuration(patience), " in which training waited for it"));
   }
-  absl::StatusOr<std::vector<double>> values = std::move(evaluations_.front().values);
+  absl::StatusOr<std::vector<Sums>> sums = std::move(evaluations_.front().sums);
   evaluations_.pop_front();
-  return values;
+  return sums;
 }
 
 EvaluationThread::Evaluation* EvaluationThread::Next() {
@@ -62,16 +62,16 @@ EvaluationThread::Evaluation* EvaluationThread::Next() {
   return next == evaluations_.end() ? nullptr : &*next;
 }
 
-absl::StatusOr<std::vector<double>> EvaluationThread::Run(const Batch& batch) {
-  std::vector<double> values;
+absl::StatusOr<std::vector<EvaluationThread::Sums>> EvaluationThread::Run(const Batch& batch) {
+  std::vector<Sums> sums;
   for (int64_t index = 0; index < batches_; ++index) {
     {
       absl::MutexLock lock(&mutex_);
       if (ends_) return absl::CancelledError("the evaluation was given up");
     }
-    LH_ASSIGN_OR_RETURN(values.emplace_back(), batch(index));
+    LH_ASSIGN_OR_RETURN(sums.emplace_back(), batch(index));
   }
-  return values;
+  return sums;
 }
 
 void EvaluationThread::Work() {
@@ -88,10 +88,10 @@ void EvaluationThread::Work() {
       if (ends_) return;
       evaluation = Next();  // Stays where it is: only one that is done is taken.
     }
-    absl::StatusOr<std::vector<double>> values = Run(evaluation->batch);
+    absl::StatusOr<std::vector<Sums>> sums = Run(evaluation->batch);
     const Batch drop = std::move(evaluation->batch);  // What it holds goes outside the lock.
     absl::MutexLock lock(&mutex_);
-    evaluation->values = std::move(values);
+    evaluation->sums = std::move(sums);
     evaluation->done = true;
   }
 }

@@ -18,8 +18,9 @@ namespace longhaul {
 
 class EvaluationThread {
  public:
-  // Computes one batch of an evaluation. Destroyed when all batches are done.
-  using Batch = std::function<absl::StatusOr<double>(int64_t index)>;
+  // Computes the sums of one batch of an evaluation. Destroyed when all batches are done.
+  using Sums = std::vector<double>;
+  using Batch = std::function<absl::StatusOr<Sums>(int64_t index)>;
 
   // Each evaluation has this many batches. `patience`: the longest that Take waits.
   EvaluationThread(int64_t batches, Patience patience);
@@ -30,19 +31,19 @@ class EvaluationThread {
   void Begin(Batch batch);
   // Whether the oldest evaluation that was not taken is done. There must be one.
   bool Done() const;
-  // The values of that evaluation's batches, or the first error. Waits until it is done.
+  // The sums of that evaluation's batches, or the first error. Waits until it is done.
   // DEADLINE_EXCEEDED: it takes too long; it is not taken.
-  absl::StatusOr<std::vector<double>> Take();
+  absl::StatusOr<std::vector<Sums>> Take();
 
  private:
   struct Evaluation {
     Batch batch;
-    absl::StatusOr<std::vector<double>> values = std::vector<double>();
+    absl::StatusOr<std::vector<Sums>> sums = std::vector<Sums>();
     bool done = false;
   };
 
   void Work();
-  absl::StatusOr<std::vector<double>> Run(const Batch& batch);
+  absl::StatusOr<std::vector<Sums>> Run(const Batch& batch);
   Evaluation* Next() ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const int64_t batches_;

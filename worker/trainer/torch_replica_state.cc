@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "worker/engine/engine.h"
+#include "worker/family/family.h"
 #include "worker/trainer/torch_replica.h"
 
 namespace longhaul {
@@ -41,13 +42,14 @@ std::vector<NamedValue> TorchReplica::InnerStatePhase() const {
   const OptimizerPhase phase = engine_->phase();
   std::vector<NamedValue> values = {{kUpdates, static_cast<double>(phase.updates)},
                                     {kSkips, static_cast<double>(phase.skips_in_a_row)}};
-  for (size_t i = 0; i < data_.size(); ++i) {
-    values.push_back({absl::StrCat(kDataTokensPrefix, i), static_cast<double>(data_[i].tokens)});
+  const std::vector<DataFacts>& data = family_->data;
+  for (size_t i = 0; i < data.size(); ++i) {
+    values.push_back({absl::StrCat(kDataTokensPrefix, i), static_cast<double>(data[i].units)});
     // As many bits as a double has.
     values.push_back(
-        {absl::StrCat(kDataSamplePrefix, i), static_cast<double>(data_[i].sample >> 11)});
+        {absl::StrCat(kDataSamplePrefix, i), static_cast<double>(data[i].sample >> 11)});
   }
-  if (!std::holds_alternative<OneBitAdamOptions>(options_.optimizer)) return values;
+  if (!std::holds_alternative<OneBitAdamOptions>(plan_.optimizer)) return values;
   values.push_back({kFrozenAt, static_cast<double>(phase.frozen_at)});
   values.push_back({kLookUpdates, static_cast<double>(phase.last_look.updates)});
   values.push_back({kLookNorm, phase.last_look.norm});

@@ -69,6 +69,7 @@ const findingsOf = (job) => ((job.health || {}).findings || []).flatMap((f) =>
 
 // A job whose spec cannot be read has no name, and one of an old coordinator may lack parts.
 const nameOf = (job) => (job.spec || {}).name || job.id || "?";
+const unitOf = (job) => job.unit_name || "tokens";
 const stepsOf = (job) => number(((job.spec || {}).train || {}).steps);
 const reasonOf = (thing) => (thing.error || {}).message || "no reason is known";
 
@@ -161,7 +162,7 @@ function lossChart(detail, width, curves, other) {
 const tickText = (t) => (t !== 0 && (Math.abs(t) >= 1e5 || Math.abs(t) < 1e-3) ? t.toExponential(0) : String(t));
 
 // What pools report beside their loss. The names are those of the coordinator's files (deploy/README.md).
-const SMALL_CURVES = [["train/learning_rate", "Learning rate"], ["train/gradient_norm", "Gradient norm"], ["train/tokens_per_second", "Tokens per second"]];
+const SMALL_CURVES = [["train/learning_rate", "Learning rate"], ["train/gradient_norm", "Gradient norm"], ["train/tokens_per_second", "Units per second"]];
 
 function smallChart(pools, title) {
   const all = pools.flatMap((p) => p.points).filter((p) => isFinite(p.loss));
@@ -181,7 +182,7 @@ function smallChart(pools, title) {
   return element("div", {}, element("p", {class: "legend"}, title), svg);
 }
 
-const smallCharts = (curves) => SMALL_CURVES.map(([name, title]) => smallChart(stored(curves, name, false), title)).filter(Boolean);
+const smallCharts = (curves, unit) => SMALL_CURVES.map(([name, title]) => smallChart(stored(curves, name, false), title.replace("Units", unit))).filter(Boolean);
 
 function roundsChart(detail, width) {
   const now = time(detail.now);
@@ -288,7 +289,7 @@ function describeSetAside(pool) {
 
 // What words of this page mean, for those who hold the pointer over them.
 const TERMS = {
-  "contributing tokens": "Tokens whose training is part of a committed round, of all tokens that pools trained on",
+  "contributing": "What was trained on in steps that are part of a committed round, of all that pools trained on",
   "eval loss": "Loss of the shared (outer) parameters on held-out text, in nats per token",
   "perplexity": "exp(eval loss): of tokens that are bytes it is small; compare bits per byte, eval loss / ln 2",
   "computing": "Compute / (compute + exposed wait + exchange), mean over the pools",
@@ -299,7 +300,7 @@ const TERMS = {
   "pools participating": "Pools with a rank that has opened its plan: rounds wait for them",
   "uplink NMSE": "Normalised mean squared error of the uplink's codec: how much of a contribution coding loses",
   "Mbit/s up": "What its link carried in the newest rounds, without framing", "Mbit/s down": "What its link carried in the newest rounds, without framing",
-  "contributed": "Tokens of this pool that are part of committed rounds", "waited": "Exposed wait of this pool",
+  "contributed": "What this pool trained on in steps that are part of committed rounds", "waited": "Exposed wait of this pool",
   "outer parameters": "The last committed parameters, the same bytes at every pool",
 };
 const explained = (name) => (TERMS[name] ? {title: TERMS[name]} : {});
@@ -317,12 +318,12 @@ function showFacts(job, pools, now) {
   const seconds = (ended ? time(job.ended_at) : time(now)) - time(job.started_at);
   const facts = [
     ...(ended ? [] : [["pools alive", alive.length], ["pools participating", mine.filter((p) => p.state === "PARTICIPATING").length]]),
-    ["contributing tokens", `${short(job.contributed_tokens)} of ${short(job.tokens)}`],
+    ["contributing", `${short(job.contributed_tokens)} of ${short(job.tokens)} ${unitOf(job)}`],
     ["eval loss", `${loss(evaluation.last)} (best ${loss(evaluation.best)})`],
     ["perplexity", loss(((evaluation.metrics || []).find((m) => m.name === "perplexity") || {}).value)],
     ["duration", duration(seconds)],
-    ...(ended ? [["mean speed", seconds > 0 ? `${short(number(job.tokens) / seconds)} tokens/s` : "–"]]
-      : [["speed", running ? `${short(rate)} tokens/s` : "–"],
+    ...(ended ? [["mean speed", seconds > 0 ? `${short(number(job.tokens) / seconds)} ${unitOf(job)}/s` : "–"]]
+      : [["speed", running ? `${short(rate)} ${unitOf(job)}/s` : "–"],
          ["time left", running && rate > 0 && stepsOf(job) > 0 ? duration(tokensLeft / rate) : "–"]]),
     ["computing", `${(number(job.utilization) * 100).toFixed(1)} %`],
     ["exposed wait", duration(number(job.exposed_wait_seconds))],
@@ -379,7 +380,9 @@ function showJob(detail, pools, curves, other) {
   // One unit is one pixel, so that words have their size on a phone as well.
   const width = Math.max($("job").clientWidth - 32, 280);
   $("loss").replaceChildren(lossChart(detail, width, curves, other));
-  $("curves").replaceChildren(...smallCharts(curves));
+  const unit = unitOf(job);
+  for (const name of document.querySelectorAll(".unit")) name.textContent = unit;
+  $("curves").replaceChildren(...smallCharts(curves, unit[0].toUpperCase() + unit.slice(1)));
   $("results").replaceChildren(...results(detail));
   const spec = JSON.stringify(job.spec || {}, null, 2);
   if ($("spec").textContent !== spec) $("spec").textContent = spec;  // Else a selection in it would be lost.

@@ -63,8 +63,8 @@ void MeasureBatches(const std::string& name, const Files& files,
     datasets.push_back(files.Open(kind, path));
     options.sources.push_back({path, datasets.back()->tokens()});
   }
-  const TokenBatches batches({.context = kContext, .batch = kBatch, .vocab = kVocab},
-                             std::move(datasets), ExamplePlan::Create(options).value());
+  const TokenBatches batches({.context = kContext, .batch = kBatch}, std::move(datasets),
+                             ExamplePlan::Create(options).value());
   std::vector<double> seconds;
   for (int repetition = 0; repetition < 5; ++repetition) {
     seconds.push_back(Seconds([&] {

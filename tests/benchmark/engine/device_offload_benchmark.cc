@@ -34,6 +34,7 @@
 #include "tests/benchmark/harness/cheap_parameters.h"
 #include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
+#include "tests/testing/token_steps.h"
 #include "worker/engine/device.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/subgroup_tensors.h"
@@ -81,7 +82,7 @@ struct Setup {
   at::Device device;
   ThreadTeam& team;
   at::ScalarType compute() const { return device.is_cpu() ? at::kFloat : at::kBFloat16; }
-  OffloadOptions offload() const {
+  OffloadPlan offload() const {
     return {.optimizer = true, .subgroup_elements = arguments.subgroup_elements};
   }
   std::unique_ptr<TransformerLm> MakeModel() const {
@@ -223,7 +224,7 @@ class Passes {
   }
 
   // `ready` is called when a unit's gradient is complete.
-  PassLoss Run(const UnitGradientReady& ready) {
+  MetricSums Run(const UnitGradientReady& ready) {
     gradients_.BeginStep();
     WeightStream stream(*model_, weights_, *queue_, TrainingUses(*model_), 1);
     return Value(
@@ -246,8 +247,8 @@ class Passes {
   const ShardPlan plan_;
   ComputeWeights weights_;
   FlatGradients gradients_;
-  const std::unique_ptr<CollectiveQueue> queue_ = MakeImmediateQueue();
-  Batch batch_;
+  const std::unique_ptr<StreamQueue> queue_ = MakeImmediateQueue();
+  LanguageBatch batch_;
 };
 
 class BackwardBenchmark {
@@ -363,7 +364,7 @@ class SynchronousOffload {
   // Returns the loss before the update.
   double Step() {
     ++updates_;
-    const PassLoss loss = passes_.Run([&](int unit) {
+    const MetricSums sums = passes_.Run([&](int unit) {
       const int first = passes_.plan().first_subgroup(unit);
       const at::Tensor& gradient = passes_.gradients().sum(unit);
       TensorOf(gradients_.floats().subspan(first_[first], gradient.numel()), at::kCPU)
@@ -375,7 +376,7 @@ class SynchronousOffload {
     for (size_t i = 0; i < subgroups.size(); ++i) CopyBack(first_[i], subgroups[i]);
     for (int unit = 0; unit < passes_.units(); ++unit)
       Must(passes_.weights().Refresh(unit, ComputeWeights::From::kShadow));
-    return loss.Total() / static_cast<double>(setup_.tokens());
+    return sums.Total()[0] / static_cast<double>(setup_.tokens());
   }
 
  private:
@@ -439,20 +440,21 @@ Steps Time(int repetitions, Step&& step) {
 Steps TimeEngine(const Setup& setup, std::string& schedule) {
   const Arguments& arguments = setup.arguments;
   const ModelLayout layout = LayOutTransformer(arguments.shape).value();
-  const auto engine =
-      Value(Engine::Create({.model = setup.MakeModel(),
-                            .device = setup.device,
-                            .compute = setup.compute(),
-                            .optimizer = AdamWOptions(),
-                            .initial = std::make_shared<CheapParameters>(layout),
-                            .team = std::shared_ptr<ThreadTeam>(&setup.team, [](ThreadTeam*) {}),
-                            .blocks = Blocks::kAutograd,
-                            .offload = setup.offload()}));
+  const auto engine = Value(Engine::Create(
+      {.plan = {.optimizer = AdamWOptions(),
+                .clip_norm = 0,
+                .offload = setup.offload(),
+                .precision = PrecisionOf(setup.compute()),
+                .blocks = Blocks::kAutograd},
+       .site = {.team = std::shared_ptr<ThreadTeam>(&setup.team, [](ThreadTeam*) {})},
+       .model = setup.MakeModel(),
+       .device = setup.device,
+       .initial = std::make_shared<CheapParameters>(layout)}));
   schedule = engine->schedule()->Describe();
   const std::vector<int64_t> tokens = setup.MakeTokens();
   return Time(arguments.repetitions, [&] {
-    const StepResult step = Value(engine->Step({arguments.batch, arguments.shape.context, tokens},
-                                               setup.tokens(), kLearningRate));
+    const StepResult step = Value(Step(*engine, {arguments.batch, arguments.shape.context, tokens},
+                                       setup.tokens(), kLearningRate));
     return step.loss_sum / static_cast<double>(setup.tokens());
   });
 }

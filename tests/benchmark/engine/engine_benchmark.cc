@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/testing/language_run.h"
 #include "worker/trainer/torch_replica.h"
 
 namespace longhaul {
@@ -21,7 +22,7 @@ namespace {
 
 using Flags = std::map<std::string, std::string>;
 
-TorchReplica::Options OptionsOf(const std::string& text, const Flags& flags) {
+LanguageRun OptionsOf(const std::string& text, const Flags& flags) {
   const auto number = [&](const char* name, int64_t otherwise) {
     const auto found = flags.find(name);
     return found == flags.end() ? otherwise : std::atoll(found->second.c_str());
@@ -31,22 +32,22 @@ TorchReplica::Options OptionsOf(const std::string& text, const Flags& flags) {
     return found != flags.end() && found->second == value;
   };
   const int64_t heads = number("--heads", 4);
-  return {.shape = {.layers = number("--layers", 4),
-                    .dim = number("--dim", 96),
-                    .heads = heads,
-                    .kv_heads = heads,
-                    .ff_dim = number("--ff", 256),
-                    .context = number("--context", 128),
-                    .vocab = 256},
-          .batch = number("--batch", 4),
-          .learning_rate = {.peak = 1e-3, .steps = 1000, .warmup_steps = 100},
-          .optimizer = AdamWOptions{.weight_decay = 0.01},
-          .blocks = is("--blocks", "autograd") ? BlockKind::kAutograd : BlockKind::kAuto,
-          .data_path = text,
-          .separate_documents = is("--documents", "separate"),
-          .precision =
-              is("--precision", "bf16") ? ComputePrecision::kBfloat16 : ComputePrecision::kFloat32,
-          .threads = static_cast<int>(number("--threads", 1))};
+  return {.plan = {.batch = number("--batch", 4),
+                   .learning_rate = {.peak = 1e-3, .steps = 1000, .warmup_steps = 100},
+                   .optimizer = AdamWOptions{.weight_decay = 0.01},
+                   .precision = is("--precision", "bf16") ? ComputePrecision::kBfloat16
+                                                          : ComputePrecision::kFloat32,
+                   .blocks = is("--blocks", "autograd") ? Blocks::kAutograd : Blocks::kAuto},
+          .site = {.threads = static_cast<int>(number("--threads", 1))},
+          .language = {.shape = {.layers = number("--layers", 4),
+                                 .dim = number("--dim", 96),
+                                 .heads = heads,
+                                 .kv_heads = heads,
+                                 .ff_dim = number("--ff", 256),
+                                 .context = number("--context", 128),
+                                 .vocab = 256},
+                       .sources = {{.source = {.path = text}}},
+                       .separate_documents = is("--documents", "separate")}};
 }
 
 rusage Usage() {
@@ -59,8 +60,8 @@ int Run(const std::string& text, const Flags& flags) {
   const auto given = flags.find("--steps");
   const int steps = given == flags.end() ? 100 : std::atoi(given->second.c_str());
   const int warmup = std::min(10, steps);
-  const TorchReplica::Options options = OptionsOf(text, flags);
-  const auto replica = TorchReplica::Create(options);
+  const LanguageRun options = OptionsOf(text, flags);
+  const auto replica = CreateReplica(options);
   if (!replica.ok()) {
     std::fprintf(stderr, "%s\n", replica.status().ToString().c_str());
     return 1;
@@ -78,11 +79,11 @@ int Run(const std::string& text, const Flags& flags) {
   }
   const rusage after = Usage();
   std::nth_element(seconds.begin(), seconds.begin() + seconds.size() / 2, seconds.end());
-  std::printf(
-      "{\"tokens_per_second\": %.1f, \"peak_mb\": %.1f, \"faults_per_step\": %.1f}\n",
-      static_cast<double>(options.batch * options.shape.context) / seconds[seconds.size() / 2],
-      static_cast<double>(after.ru_maxrss) / 1024,
-      static_cast<double>(after.ru_minflt - before.ru_minflt) / steps);
+  std::printf("{\"tokens_per_second\": %.1f, \"peak_mb\": %.1f, \"faults_per_step\": %.1f}\n",
+              static_cast<double>(options.plan.batch * options.language.shape.context) /
+                  seconds[seconds.size() / 2],
+              static_cast<double>(after.ru_maxrss) / 1024,
+              static_cast<double>(after.ru_minflt - before.ru_minflt) / steps);
   return 0;
 }
 

@@ -22,6 +22,7 @@
 #include "tests/benchmark/harness/cheap_parameters.h"
 #include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
+#include "tests/testing/language_run.h"
 #include "worker/trainer/torch_replica.h"
 
 namespace longhaul::benchmark {
@@ -64,11 +65,11 @@ double OperationsOfAToken(const ModelLayout& layout, const TransformerShape& sha
 
 struct Variant {
   const char* suffix;
-  BlockKind blocks = BlockKind::kAuto;
+  Blocks blocks = Blocks::kAuto;
   bool cuda_graphs = false;
 };
 constexpr Variant kVariants[] = {
-    {""}, {"_graphs", BlockKind::kAuto, true}, {"_torch", BlockKind::kAutograd}};
+    {""}, {"_graphs", Blocks::kAuto, true}, {"_torch", Blocks::kAutograd}};
 
 absl::Status Measure(Case one, const Variant& variant, const std::string& text, DeviceKind device,
                      int steps, double peak_tflops) {
@@ -76,14 +77,15 @@ absl::Status Measure(Case one, const Variant& variant, const std::string& text, 
   const absl::StatusOr<ModelLayout> layout = LayOutTransformer(one.shape);
   if (!layout.ok()) return layout.status();
   auto replica =
-      TorchReplica::Create({.shape = one.shape,
-                            .batch = one.batch,
-                            .initial = std::make_shared<CheapParameters>(*layout),
-                            .learning_rate = {.peak = 1e-4, .steps = 1000, .warmup_steps = 100},
-                            .blocks = variant.blocks,
-                            .cuda_graphs = variant.cuda_graphs,
-                            .data_path = text,
-                            .device = device});
+      CreateReplica({.plan = {.batch = one.batch,
+                              .learning_rate = {.peak = 1e-4, .steps = 1000, .warmup_steps = 100},
+                              .device = device,
+                              .precision = device == DeviceKind::kCuda ? ComputePrecision::kBfloat16
+                                                                       : ComputePrecision::kFloat32,
+                              .blocks = variant.blocks,
+                              .cuda_graphs = variant.cuda_graphs},
+                     .language = {.shape = one.shape, .sources = {{.source = {.path = text}}}},
+                     .initial = std::make_shared<CheapParameters>(*layout)});
   if (!replica.ok()) return replica.status();
   std::vector<double> seconds;
   for (int step = 1; step <= 3 + steps; ++step) {

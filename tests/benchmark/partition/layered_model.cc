@@ -14,8 +14,8 @@ LayeredModel::LayeredModel(int units, int64_t elements) {
 }
 
 at::Tensor LayeredModel::Forward(int, absl::Span<const at::Tensor> weights, const at::Tensor& x,
-                                 const Batch&) const {
-  const at::Tensor half = weights[0].square().sum(at::kFloat) * 0.5;
+                                 const StagedBatch&) const {
+  const at::Tensor half = weights[0].square().sum(at::kFloat).unsqueeze(0) * 0.5;
   return x.defined() ? x + half : half;
 }
 

@@ -16,7 +16,7 @@ class LayeredModel : public Model {
   std::vector<TensorRef> Borrowed(int unit) const override { return {}; }
   // Half the squared norm of all weights: the gradient is the weights.
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
-                     const Batch& batch) const override;
+                     const StagedBatch& batch) const override;
 
  private:
   ModelLayout layout_;

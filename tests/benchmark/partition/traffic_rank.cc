@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "nlohmann/json.hpp"
 #include "tests/benchmark/partition/layered_model.h"
+#include "tests/testing/token_steps.h"
 #include "worker/engine/engine.h"
 
 namespace longhaul::benchmark {
@@ -32,7 +33,7 @@ Json ToJson(const std::array<ReceivedBytes::ByLevel, kUses>& bytes) {
 }
 
 // Times what it runs, by the use that the work's name tells.
-class TimedQueue : public CollectiveQueue {
+class TimedQueue : public StreamQueue {
  public:
   Ticket Submit(std::string name, std::function<absl::Status()> work) override {
     const char* const use = absl::StrContains(name, "for forward")    ? "forward"
@@ -56,7 +57,7 @@ class TimedQueue : public CollectiveQueue {
 
  private:
   std::map<std::string, double> seconds_;
-  const std::unique_ptr<CollectiveQueue> queue_ = MakeCollectiveQueue(at::kCPU);
+  const std::unique_ptr<StreamQueue> queue_ = MakeStreamQueue(at::kCPU);
 };
 
 }  // namespace
@@ -69,11 +70,12 @@ absl::StatusOr<std::string> RunTrafficRank(const TrafficOptions& options,
   LH_ASSIGN_OR_RETURN(
       const std::unique_ptr<Engine> engine,
       Engine::Create(
-          {.model = std::make_unique<LayeredModel>(options.units, options.elements),
-           .link = {.communicator = communicator, .ranks_of_node = options.ranks_of_node},
-           .partition = options.map,
-           .compute = at::kBFloat16,
-           .accumulation = options.accumulation,
+          {.plan = {.accumulation = options.accumulation,
+                    .clip_norm = 0,
+                    .partition = options.map,
+                    .precision = ComputePrecision::kBfloat16},
+           .site = {.link = {.communicator = communicator, .ranks_of_node = options.ranks_of_node}},
+           .model = std::make_unique<LayeredModel>(options.units, options.elements),
            .queue = &queue}));
   queue.Forget();
   // One token a micro-batch.
@@ -82,7 +84,7 @@ absl::StatusOr<std::string> RunTrafficRank(const TrafficOptions& options,
   const auto start = std::chrono::steady_clock::now();
   for (int step = 0; step < options.steps; ++step) {
     LH_RETURN_IF_ERROR(
-        engine->Step({options.accumulation, 1, tokens}, options.accumulation * ranks, 1e-3)
+        Step(*engine, {options.accumulation, 1, tokens}, options.accumulation * ranks, 1e-3)
             .status());
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

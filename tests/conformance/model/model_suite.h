@@ -16,6 +16,7 @@
 #include "ATen/ops/randint.h"
 #include "tests/testing/single_rank.h"
 #include "worker/model/initialization.h"
+#include "worker/model/language_batch.h"
 #include "worker/model/model.h"
 
 namespace longhaul {
@@ -40,7 +41,7 @@ class ModelSuite : public testing::TestWithParam<ModelMaker> {
       rank.Write(unit, values);
     }
   }
-  static Batch MakeBatch(int64_t sequences) {
+  static LanguageBatch MakeBatch(int64_t sequences) {
     const at::Tensor tokens = at::randint(5, {sequences, 7}, at::kLong);
     return {tokens.narrow(1, 0, 6), tokens.narrow(1, 1, 6)};
   }
@@ -75,9 +76,9 @@ TEST_P(ModelSuite, LossSumsOverTheBatch) {
   const auto model = GetParam().make();
   SingleRank rank(*model, at::kFloat);
   Fill(rank);
-  const Batch one = MakeBatch(1), two = MakeBatch(2);
-  const Batch all = {at::cat({one.inputs_BT, two.inputs_BT}),
-                     at::cat({one.targets_BT, two.targets_BT})};
+  const LanguageBatch one = MakeBatch(1), two = MakeBatch(2);
+  const LanguageBatch all = {at::cat({one.inputs_BT, two.inputs_BT}),
+                             at::cat({one.targets_BT, two.targets_BT})};
   const double expected = rank.ForwardOnly(one) + rank.ForwardOnly(two);
   EXPECT_NEAR(rank.ForwardOnly(all), expected, 1e-5 * expected);
 }
@@ -89,7 +90,7 @@ TEST_P(ModelSuite, GradientIsTheSlopeOfTheLoss) {
   SingleRank rank(*model, at::kFloat);
   Fill(rank);
   FlatGradients gradients = rank.MakeGradients();
-  const Batch batch = MakeBatch(2);
+  const LanguageBatch batch = MakeBatch(2);
   for (int unit = 0; unit < static_cast<int>(model->layout().units.size()); ++unit) {
     ASSERT_TRUE(rank.ForwardBackward(batch, {}, gradients).ok());
     const at::Tensor slope = gradients.unit(unit).clone();

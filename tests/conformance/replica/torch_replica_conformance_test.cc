@@ -1,6 +1,7 @@
 #include <fstream>
 
 #include "tests/conformance/replica/replica_suite.h"
+#include "tests/testing/language_run.h"
 #include "tests/testing/temp_dir.h"
 #include "worker/trainer/torch_replica.h"
 
@@ -11,8 +12,8 @@ std::unique_ptr<Replica> MakeTorchReplica(const TransformerShape& shape) {
   const std::string path = WrittenOnce("torch_replica_conformance", [](std::ostream& file) {
     for (int i = 0; i < 500; ++i) file << i * i << ' ';
   });
-  return TorchReplica::Create(
-             {.shape = shape, .batch = 2, .seed = 1, .data_path = path, .eval_batches = 2})
+  return CreateReplica({.plan = {.batch = 2, .seed = 1, .eval_batches = 2},
+                        .language = {.shape = shape, .sources = {{.source = {.path = path}}}}})
       .value();
 }
 

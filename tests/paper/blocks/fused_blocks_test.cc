@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/paper/many_seeds.h"
+#include "tests/testing/language_run.h"
 #include "worker/trainer/torch_replica.h"
 
 namespace longhaul {
@@ -16,24 +17,24 @@ namespace {
 constexpr int kSteps = 300;
 constexpr char kText[] = "/usr/share/common-licenses/GPL-3";
 
-std::vector<double> Losses(BlockKind blocks, ComputePrecision precision, uint64_t seed = 1,
+std::vector<double> Losses(Blocks blocks, ComputePrecision precision, uint64_t seed = 1,
                            int batch = 8) {
   const auto replica =
-      TorchReplica::Create({.shape = {.layers = 2,
-                                      .dim = 64,
-                                      .heads = 4,
-                                      .kv_heads = 2,
-                                      .ff_dim = 128,
-                                      .context = 64,
-                                      .vocab = 256,
-                                      .qk_norm = true},
-                            .batch = batch,
-                            .seed = seed,
-                            .learning_rate = {.peak = 4e-3, .steps = kSteps, .warmup_steps = 30},
-                            .optimizer = AdamWOptions{.weight_decay = 0.01},
-                            .blocks = blocks,
-                            .data_path = kText,
-                            .precision = precision});
+      CreateReplica({.plan = {.batch = batch,
+                              .seed = seed,
+                              .learning_rate = {.peak = 4e-3, .steps = kSteps, .warmup_steps = 30},
+                              .optimizer = AdamWOptions{.weight_decay = 0.01},
+                              .precision = precision,
+                              .blocks = blocks},
+                     .language = {.shape = {.layers = 2,
+                                            .dim = 64,
+                                            .heads = 4,
+                                            .kv_heads = 2,
+                                            .ff_dim = 128,
+                                            .context = 64,
+                                            .vocab = 256,
+                                            .qk_norm = true},
+                                  .sources = {{.source = {.path = kText}}}}});
   EXPECT_TRUE(replica.ok()) << replica.status();
   std::vector<double> losses;
   for (int step = 1; step <= kSteps; ++step) losses.push_back((*replica)->Step(step)->loss);
@@ -41,14 +42,14 @@ std::vector<double> Losses(BlockKind blocks, ComputePrecision precision, uint64_
 }
 
 TEST(FusedBlocksTest, LossesOf300StepsAreAutograds) {
-  const auto fused = Losses(BlockKind::kFused, ComputePrecision::kFloat32);
+  const auto fused = Losses(Blocks::kFused, ComputePrecision::kFloat32);
   EXPECT_LT(fused.back(), 0.6 * fused.front());
-  const auto autograd = Losses(BlockKind::kAutograd, ComputePrecision::kFloat32);
+  const auto autograd = Losses(Blocks::kAutograd, ComputePrecision::kFloat32);
   for (int i = 0; i < kSteps; ++i) EXPECT_LT(std::abs(fused[i] / autograd[i] - 1), 1e-3) << i;
 }
 
 // The mean of the last 50 steps.
-double EndLoss(BlockKind blocks, ComputePrecision precision, uint64_t seed, int batch) {
+double EndLoss(Blocks blocks, ComputePrecision precision, uint64_t seed, int batch) {
   const std::vector<double> losses = Losses(blocks, precision, seed, batch);
   return std::accumulate(losses.end() - 50, losses.end(), 0.0) / 50;
 }
@@ -57,10 +58,10 @@ double EndLoss(BlockKind blocks, ComputePrecision precision, uint64_t seed, int 
 void ExpectLossesInBfloat16Stay(int seeds, int batch, double fused, double autograd) {
   std::vector<double> exact;
   for (int seed = 1; seed <= seeds; ++seed)
-    exact.push_back(EndLoss(BlockKind::kFused, ComputePrecision::kFloat32, seed, batch));
+    exact.push_back(EndLoss(Blocks::kFused, ComputePrecision::kFloat32, seed, batch));
   for (const auto& [name, blocks, bound] :
-       {std::tuple{"fused blocks in bf16", BlockKind::kFused, fused},
-        {"autograd in bf16", BlockKind::kAutograd, autograd}}) {
+       {std::tuple{"fused blocks in bf16", Blocks::kFused, fused},
+        {"autograd in bf16", Blocks::kAutograd, autograd}}) {
     const double excess = MeanExcess(
         name, seeds,
         [&, blocks = blocks](uint64_t seed) {

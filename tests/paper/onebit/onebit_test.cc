@@ -9,6 +9,7 @@
 
 #include "tests/paper/held_out_loss.h"
 #include "tests/paper/many_seeds.h"
+#include "tests/testing/language_run.h"
 
 namespace longhaul {
 namespace {
@@ -17,8 +18,8 @@ constexpr AdamWOptions kAdam{.weight_decay = 0.01};
 const OneBitAdamOptions kOneBit{.adamw = kAdam, .freeze_step = kComparedSteps / 5};
 
 double LossOf(const OptimizerOptions& optimizer, uint64_t seed) {
-  TorchReplica::Options options = ComparedRun(seed);
-  options.optimizer = optimizer;
+  LanguageRun options = ComparedRun(seed);
+  options.plan.optimizer = optimizer;
   return HeldOutLoss(options, kComparedRanks, kComparedSteps);
 }
 

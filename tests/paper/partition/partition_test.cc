@@ -9,14 +9,15 @@
 
 #include "tests/paper/held_out_loss.h"
 #include "tests/paper/many_seeds.h"
+#include "tests/testing/language_run.h"
 
 namespace longhaul {
 namespace {
 
 double LossOf(const PartitionMap& map, uint64_t seed, int steps) {
-  TorchReplica::Options options = ComparedRun(seed);
-  options.partition = map;
-  options.ranks_of_node = {2, 2};
+  LanguageRun options = ComparedRun(seed);
+  options.plan.partition = map;
+  options.site.link.ranks_of_node = {2, 2};
   return HeldOutLoss(options, kComparedRanks, steps);
 }
 

@@ -47,6 +47,7 @@ TEST(ModelLayoutTest, TensorsFollowEachOtherWithoutGaps) {
       EXPECT_EQ(tensor.offset, end);
       end += tensor.elements;
       EXPECT_EQ(tensor.decay, tensor.shape.size() > 1);
+      EXPECT_EQ(tensor.matrix, unit.kind == UnitKind::kBlock && tensor.shape.size() == 2);
       EXPECT_TRUE(names.insert(tensor.name).second);
     }
     EXPECT_EQ(end, unit.elements);
@@ -136,6 +137,18 @@ TEST(CutFragmentsTest, EveryUnitIsInOneFragmentAtAMultipleOfABlock) {
     }
     EXPECT_EQ(units.size(), model->units.size());
   }
+}
+
+// As of a model without embeddings, whose last layer computes the loss.
+TEST(CutFragmentsTest, UnitsWithTheIndexOfALayerAreSharedOut) {
+  ModelLayout model;
+  for (int64_t layer = 0; layer < 3; ++layer)
+    model.units.push_back(
+        {.kind = layer == 2 ? UnitKind::kHead : UnitKind::kBlock, .layer = layer});
+  const auto fragments = CutFragments(model, {.rule = FragmentRule::kSequential, .count = 2});
+  ASSERT_EQ(fragments->size(), 2);
+  EXPECT_EQ((*fragments)[0].name, "layers 0,1");
+  EXPECT_EQ((*fragments)[1].name, "layers 2");
 }
 
 TEST(CutFragmentsTest, NamesFragmentsByTheirLayers) {

@@ -44,7 +44,7 @@ TEST(UnitPiecesTest, NoHiddenMatrixIsCut) {
       const auto units = CutUnits(model, pieces, CutRule::kMatrices);
       for (size_t u = 0; u < model.units.size(); ++u) {
         for (const TensorLayout& tensor : model.units[u].tensors) {
-          if (!IsHiddenMatrix(model.units[u], tensor)) continue;
+          if (!tensor.matrix) continue;
           for (const BlockRange& blocks : units[u]) {
             const int64_t cut = blocks.first * kBlockElements;
             EXPECT_FALSE(tensor.offset < cut && cut < tensor.offset + tensor.elements)
@@ -63,7 +63,7 @@ TEST(UnitPiecesTest, MatricesAreSharedByTheirWork) {
     std::vector<double> loads(pieces);
     for (size_t u = 0; u < model.units.size(); ++u) {
       for (const TensorLayout& tensor : model.units[u].tensors) {
-        if (!IsHiddenMatrix(model.units[u], tensor)) continue;
+        if (!tensor.matrix) continue;
         for (int piece = 0; piece < pieces; ++piece) {
           const int64_t first = units[u][piece].first * kBlockElements;
           if (first <= tensor.offset && tensor.offset < units[u][piece].end() * kBlockElements)

@@ -5,6 +5,7 @@
 
 #include "cli_runner.h"
 #include "coordinator/cli/text.h"
+#include "coordinator/cli/views.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sample_job.h"
@@ -76,6 +77,15 @@ TEST(ProgressTest, ALineFitsEveryWidth) {
               AllOf(HasSubstr("RUNNING"), HasSubstr("step 1200/6000"), HasSubstr("loss 2.5000"),
                     HasSubstr("ETA 3m20s"), Not(HasSubstr("tokens/s"))));
   EXPECT_THAT(ProgressLine(SampleJob(), now, 200), HasSubstr("4.0k tokens/s"));
+}
+
+TEST(ProgressTest, CountsAreOfWhatTheJobTrainsOn) {
+  v1::Job job = SampleJob();
+  EXPECT_THAT(JobTable(job, kStart), AllOf(HasSubstr("tokens "), HasSubstr("TOKENS/S")));
+  job.set_unit_name("nodes");
+  EXPECT_THAT(ProgressLine(job, kStart, 200), HasSubstr("4.0k nodes/s"));
+  EXPECT_THAT(JobTable(job, kStart),
+              AllOf(HasSubstr("nodes "), HasSubstr("NODES/S"), Not(HasSubstr("okens"))));
 }
 
 TEST(ProgressTest, WhatIsAwaitedIsClippedRatherThanLeftOut) {

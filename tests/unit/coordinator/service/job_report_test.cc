@@ -322,6 +322,7 @@ TEST_F(JobReportTest, AJobThatIsNotStoredHasItsFragmentsAndNoTimes) {
   const v1::Job report = UnstoredJob(resolved_);
   EXPECT_EQ(report.state(), v1::PENDING);
   EXPECT_EQ(report.fragments_size(), 2);
+  EXPECT_EQ(report.unit_name(), "tokens");
   EXPECT_FALSE(report.has_created_at());
 }
 

@@ -24,18 +24,31 @@ class CountingMaker : public BatchMaker {
     if (gate != nullptr) gate->WaitForNotification();
     ++*made;
     if (step == 13) return absl::DataLossError("unlucky");
-    return ExampleBatch{.tensors = {{"step", {1}, {step}}}, .examples = 1};
+    return ExampleBatch{.tensors = {{"step", {1}, std::vector<int64_t>{step}}}, .examples = 1};
   }
   absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const override {
-    return ExampleBatch{.tensors = {{"held out", {2}, {index, count}}}, .examples = 1};
+    return ExampleBatch{.tensors = {{"held out", {2}, std::vector<int64_t>{index, count}}},
+                        .examples = 1};
   }
-  absl::StatusOr<int64_t> HeldOutTargets(int64_t count) const override { return 10 * count; }
+  absl::StatusOr<int64_t> HeldOutWeight(int64_t count) const override { return 10 * count; }
   std::atomic<int>* made = nullptr;
   absl::Notification* gate = nullptr;
 };
 
 int64_t StepOf(const absl::StatusOr<ExampleBatch>& batch) {
-  return batch.ok() ? batch->tensors[0].values[0] : -1;
+  return batch.ok() ? batch->tensors[0].As<int64_t>()[0] : -1;
+}
+
+TEST(ExampleBatchTest, TensorsHaveTheirOwnTypes) {
+  const ExampleBatch batch{.tensors = {{"ids", {2}, std::vector<int64_t>{1, 2}},
+                                       {"labels", {1}, std::vector<int32_t>{7}},
+                                       {"features", {1, 2}, std::vector<float>{0.5f, 1}}},
+                           .examples = 1};
+  EXPECT_THAT(batch.Values("ids"), ElementsAre(1, 2));
+  EXPECT_THAT(batch.Values<int32_t>("labels"), ElementsAre(7));
+  EXPECT_THAT(batch.Values<float>("features"), ElementsAre(0.5f, 1));
+  EXPECT_TRUE(batch.Values<float>("others").empty());
+  EXPECT_DEATH(batch.Values<float>("ids"), "another type");
 }
 
 TEST(PrefetchedBatchesTest, TakesWhatWasPreparedAndWhatWasNot) {
@@ -46,7 +59,7 @@ TEST(PrefetchedBatchesTest, TakesWhatWasPreparedAndWhatWasNot) {
   for (int64_t step = 1; step <= 12; ++step) {
     EXPECT_EQ(StepOf(batches.Take(step)), step);
     batches.Prepare(step + 1);
-    EXPECT_THAT(batches.TakeHeldOut(3, 8)->tensors[0].values, ElementsAre(3, 8));
+    EXPECT_THAT(batches.TakeHeldOut(3, 8)->tensors[0].As<int64_t>(), ElementsAre(3, 8));
   }
   EXPECT_EQ(batches.Take(13).status().code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(made, 13) << "each once";
@@ -125,11 +138,11 @@ TEST_F(TokenBatchesTest, RanksOfAnyNumberShareTheSameBatch) {
       std::vector<int64_t> joined;
       for (int rank = 0; rank < ranks; ++rank) {
         const ExampleBatch part = Make(rank, ranks).Make(step).value();
-        const auto& values = part.tensors[0].values;
+        const auto& values = part.tensors[0].As<int64_t>();
         EXPECT_EQ(static_cast<int64_t>(values.size()), part.examples * (kContext + 1));
         joined.insert(joined.end(), values.begin(), values.end());
       }
-      EXPECT_EQ(joined, whole.tensors[0].values);
+      EXPECT_EQ(joined, whole.tensors[0].As<int64_t>());
     }
   }
 }
@@ -139,7 +152,7 @@ TEST_F(TokenBatchesTest, ExamplesAreWindowsOfBothSources) {
   for (int64_t step = 1; step <= 100; ++step) {
     const ExampleBatch batch = Make(0, 1).Make(step).value();
     for (int64_t i = 0; i < kBatch; ++i) {
-      const int64_t* const example = &batch.tensors[0].values[i * (kContext + 1)];
+      const int64_t* const example = &batch.tensors[0].As<int64_t>()[i * (kContext + 1)];
       for (int64_t k = 1; k <= kContext; ++k) EXPECT_EQ(example[k], example[0] + k);
       of_second += example[0] >= 1000;
     }
@@ -147,7 +160,7 @@ TEST_F(TokenBatchesTest, ExamplesAreWindowsOfBothSources) {
   EXPECT_NEAR(of_second, 375, 40);
   const ExampleBatch held_out = Make(0, 1).MakeHeldOut(1, 2).value();
   for (int64_t i = 0; i < kBatch; ++i)
-    EXPECT_GE(held_out.tensors[0].values[i * (kContext + 1)] % 1000, 950);
+    EXPECT_GE(held_out.tensors[0].As<int64_t>()[i * (kContext + 1)] % 1000, 950);
 }
 
 // Each of the two sources has one border: behind 500, behind 1600.
@@ -158,12 +171,13 @@ TEST_F(TokenBatchesTest, SaysWhereDocumentsBegin) {
     EXPECT_EQ(batch.tensors[1].name, "document_starts");
     EXPECT_THAT(batch.tensors[1].shape, ElementsAre(batch.examples, kContext));
     for (int64_t i = 0; i < batch.examples; ++i) {
-      const int64_t* const tokens = &batch.tensors[0].values[i * (kContext + 1)];
+      const int64_t* const tokens = &batch.tensors[0].As<int64_t>()[i * (kContext + 1)];
       const int64_t border = (tokens[0] < 1000 ? 501 : 1601) - tokens[0];  // In the example.
       const bool crosses = border > 0 && border < kContext;
       crossing += crosses;
       for (int64_t t = 0; t < kContext; ++t) {
-        EXPECT_EQ(batch.tensors[1].values[i * kContext + t], crosses && t >= border ? border : 0);
+        EXPECT_EQ(batch.tensors[1].As<int64_t>()[i * kContext + t],
+                  crosses && t >= border ? border : 0);
       }
     }
   };
@@ -175,9 +189,10 @@ TEST_F(TokenBatchesTest, SaysWhereDocumentsBegin) {
   std::vector<int64_t> joined;
   for (int rank = 0; rank < 3; ++rank) {
     const ExampleBatch part = Make(rank, 3, true).Make(1).value();
-    joined.insert(joined.end(), part.tensors[1].values.begin(), part.tensors[1].values.end());
+    joined.insert(joined.end(), part.tensors[1].As<int64_t>().begin(),
+                  part.tensors[1].As<int64_t>().end());
   }
-  EXPECT_EQ(joined, whole.Make(1)->tensors[1].values);
+  EXPECT_EQ(joined, whole.Make(1)->tensors[1].As<int64_t>());
 }
 
 TEST_F(TokenBatchesTest, NoticesThatAFileChanged) {

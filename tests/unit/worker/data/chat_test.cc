@@ -237,22 +237,22 @@ TEST_F(ChatTest, BatchesHaveTheMaskAndTheNumberOfTargetsOfThePool) {
   std::set<int64_t> numbers;
   for (int64_t step = 1; step <= 20; ++step) {
     const ExampleBatch batch = whole.Make(step).value();
-    EXPECT_EQ(check(batch), batch.pool_targets);
-    numbers.insert(batch.pool_targets);
+    EXPECT_EQ(check(batch), batch.pool_weight);
+    numbers.insert(batch.pool_weight);
     int64_t sum = 0;
     for (const auto& rank : ranks) {
       const ExampleBatch part = rank->Make(step).value();
-      EXPECT_EQ(part.pool_targets, batch.pool_targets);
+      EXPECT_EQ(part.pool_weight, batch.pool_weight);
       sum += check(part);
     }
-    EXPECT_EQ(sum, batch.pool_targets);
+    EXPECT_EQ(sum, batch.pool_weight);
   }
   EXPECT_GT(numbers.size(), 2u);
   int64_t held_out = 0;
   for (int64_t index = 0; index < 3; ++index)
     held_out += check(whole.MakeHeldOut(index, 3).value());
-  EXPECT_EQ(whole.HeldOutTargets(3).value(), held_out);
-  EXPECT_EQ(make(1, 2).HeldOutTargets(3).value(), held_out);
+  EXPECT_EQ(whole.HeldOutWeight(3).value(), held_out);
+  EXPECT_EQ(make(1, 2).HeldOutWeight(3).value(), held_out);
 }
 
 TEST_F(ChatTest, ACheckCountsWhatTheLossIsOn) {

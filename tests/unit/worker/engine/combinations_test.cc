@@ -27,7 +27,7 @@ struct Drawn {
   std::vector<int> nodes = {1};
   PartitionMap partition;
   OptimizerOptions optimizer;
-  OffloadOptions offload;
+  OffloadPlan offload;
   at::ScalarType compute = at::kFloat;
   Blocks blocks = Blocks::kAutograd;
   int accumulation = 1, ahead = 1;
@@ -170,15 +170,15 @@ class DrawnRank {
 
   void Make() {
     Engine::Options options = MakeOptions(Decoder(drawn_.tied), drawn_.partition, &communicator_);
-    options.link.ranks_of_node = drawn_.nodes;
-    options.compute = drawn_.compute;
-    options.optimizer = drawn_.optimizer;
-    options.offload = drawn_.offload;
-    options.accumulation = drawn_.accumulation;
-    options.gathers_ahead = drawn_.ahead;
-    options.recompute = drawn_.recompute;
-    options.blocks = drawn_.blocks;
-    options.clip_norm = drawn_.clip_norm;
+    options.site.link.ranks_of_node = drawn_.nodes;
+    options.plan.precision = PrecisionOf(drawn_.compute);
+    options.plan.optimizer = drawn_.optimizer;
+    options.plan.offload = drawn_.offload;
+    options.plan.accumulation = drawn_.accumulation;
+    options.plan.gathers_ahead = drawn_.ahead;
+    options.plan.recompute = drawn_.recompute;
+    options.plan.blocks = drawn_.blocks;
+    options.plan.clip_norm = drawn_.clip_norm;
     if (interruptions_.late > 0) options.queue = &queue_;
     auto made = Engine::Create(std::move(options));
     ASSERT_TRUE(made.ok()) << made.status();
@@ -189,9 +189,9 @@ class DrawnRank {
   absl::StatusOr<StepResult> Step(int step) {
     const std::vector<int64_t> tokens = Tokens(step, share_), starts = StartsOf(step),
                                mask = MaskOf(step);
-    return engine_->Step({share_.count, kContext, tokens, starts, mask},
-                         drawn_.masked ? TargetsOf(step, kDrawnBatch) : kDrawnBatch * kContext,
-                         0.01);
+    return longhaul::Step(*engine_, {share_.count, kContext, tokens, starts, mask},
+                          drawn_.masked ? TargetsOf(step, kDrawnBatch) : kDrawnBatch * kContext,
+                          0.01);
   }
 
   // Evaluates in training's place and on a copy. Returns the loss.
@@ -199,12 +199,12 @@ class DrawnRank {
     const std::vector<int64_t> tokens = Tokens(kDrawnSteps + 1, share_),
                                starts = StartsOf(kDrawnSteps + 1), mask = MaskOf(kDrawnSteps + 1);
     const TokenBatch batch{share_.count, kContext, tokens, starts, mask};
-    EXPECT_TRUE(engine_->PrepareEvaluationBeside(kDrawnBatch, kContext).ok());
+    EXPECT_TRUE(engine_->PrepareEvaluationBeside(StageTokens(batch, at::kCPU)).ok());
     const auto copied = engine_->CopyWeights();
-    const auto stopped = engine_->LossSum(batch);
+    const auto stopped = longhaul::LossSum(*engine_, batch);
     EXPECT_TRUE(copied.ok() && stopped.ok()) << copied.status() << stopped.status();
     if (!copied.ok() || !stopped.ok()) return 0;
-    auto beside = engine_->LossSumBeside(*copied, batch);
+    auto beside = longhaul::LossSumBeside(*engine_, *copied, batch);
     EXPECT_TRUE(beside.ok() && engine_->Sum(absl::MakeSpan(&*beside, 1)).ok());
     EXPECT_TRUE(*beside == *stopped || (std::isnan(*beside) && std::isnan(*stopped)));
     return *stopped;

@@ -91,8 +91,8 @@ TEST(EngineOffloadTest, OffloadingMuonChangesNoBit) {
 
 TEST(EngineOffloadTest, WhatCannotBeOffloadedIsRefused) {
   Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
-  options.optimizer = OneBitAdamOptions();
-  options.offload = Offload({2, 0}, false);
+  options.plan.optimizer = OneBitAdamOptions();
+  options.plan.offload = Offload({2, 0}, false);
   EXPECT_EQ(Engine::Create(std::move(options)).status().code(), absl::StatusCode::kUnimplemented);
 }
 
@@ -112,7 +112,7 @@ TEST(EngineOffloadTest, OffloadingIsExactInPoolsOfAnyShape) {
 
 TEST(EngineOffloadTest, WeightsThatAreWholeStayOnTheDevice) {
   Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
-  options.offload = Offload({2, 0}, true);
+  options.plan.offload = Offload({2, 0}, true);
   EXPECT_EQ(Engine::Create(std::move(options)).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
@@ -127,12 +127,12 @@ TEST(EngineOffloadTest, OffloadingIsExactWithThreadsAndAChosenStride) {
 TEST(EngineOffloadTest, ARankThatIsAloneGathersBesideItsComputation) {
   const std::string path = testing::TempDir() + "/engine_offload_trace.json";
   Engine::Options options = MakeOptions(Decoder(), "zero3", nullptr);
-  options.offload = Offload({2, 0}, true);
-  options.trace_path = path;
+  options.plan.offload = Offload({2, 0}, true);
+  options.site.trace_path = path;
   {
     const auto engine = Engine::Create(std::move(options)).value();
     const std::vector<int64_t> tokens = Tokens(1, {0, 1});
-    ASSERT_TRUE(engine->Step({1, kContext, tokens}, kContext, 0.01).ok());
+    ASSERT_TRUE(Step(*engine, {1, kContext, tokens}, kContext, 0.01).ok());
   }
   std::ifstream file(path);
   const std::string trace(std::istreambuf_iterator<char>(file), {});
@@ -157,7 +157,7 @@ TEST(EngineOffloadTest, OffloadedStateIsReadAndWrittenAsAnyOther) {
 TEST(EngineOffloadTest, OffloadedStateIsInHostMemory) {
   RunRanks(4, [](int, Communicator& communicator) {
     Engine::Options options = MakeOptions(Decoder(), "zero3", &communicator);
-    options.offload = Offload({0, 0}, true);
+    options.plan.offload = Offload({0, 0}, true);
     const auto engine = Engine::Create(std::move(options)).value();
     const StateBytes bytes = engine->state_bytes();
     // What rests on the device are gradients.
@@ -170,10 +170,10 @@ TEST(EngineOffloadTest, OffloadedStateIsInHostMemory) {
 TEST(EngineOffloadTest, ARankWithTooLittleMemoryTellsTheOthersBeforeTheyTakeAny) {
   RunRanks(3, [](int rank, Communicator& communicator) {
     Engine::Options options = MakeOptions(Decoder(), "zero3", &communicator);
-    options.offload = Offload({2, 0}, false);
-    if (rank == 1) options.offload.host_bytes = 1000;
+    options.plan.offload = Offload({2, 0}, false);
+    if (rank == 1) options.plan.offload.host_bytes = 1000;
     // It would say so if it were asked for memory.
-    if (rank != 1) options.offload.emulation.host_bytes_max = 1;
+    if (rank != 1) options.plan.offload.emulation.host_bytes_max = 1;
     const absl::Status status = Engine::Create(std::move(options)).status();
     if (rank == 1) {
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
@@ -186,15 +186,15 @@ TEST(EngineOffloadTest, ARankWithTooLittleMemoryTellsTheOthersBeforeTheyTakeAny)
 
 TEST(EngineOffloadTest, OffloadingSaysHowMuchMemoryThereIsToo) {
   Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
-  options.offload = Offload({2, 0}, false);
-  options.offload.host_bytes = 1000;
+  options.plan.offload = Offload({2, 0}, false);
+  options.plan.offload.host_bytes = 1000;
   const absl::Status status = Engine::Create(std::move(options)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()),
               testing::ContainsRegex("this node needs 0.[1-9] MiB .* has 0.0 MiB left: 1 ranks"));
   options = MakeOptions(Decoder(), "ddp", nullptr);
-  options.offload = Offload({2, 0}, false);
-  options.offload.emulation.host_bytes_max = 1000;
+  options.plan.offload = Offload({2, 0}, false);
+  options.plan.offload.emulation.host_bytes_max = 1000;
   EXPECT_EQ(Engine::Create(std::move(options)).status().code(),
             absl::StatusCode::kResourceExhausted);
 }

@@ -84,7 +84,7 @@ TEST(EngineSettleTest, NobodyLooksAtRanksThatDiffer) {
                                        engine->WriteState(OptimizerState::kMoment, 0, 0, values),
                                        engine->Publish({0}),
                                        engine->CopyWeights().status(),
-                                       engine->LossSum({1, kSequence, tokens}).status()};
+                                       LossSum(*engine, {1, kSequence, tokens}).status()};
     };
     for (const absl::Status& status : all())
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;

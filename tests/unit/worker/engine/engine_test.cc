@@ -68,8 +68,8 @@ TEST(EngineTest, OneRankUpdatesAMatrixInEveryPartition) {
     std::vector<std::pair<int, int64_t>> updated;
     RunRanks(4, [&, partition = map](int, Communicator& communicator) {
       Engine::Options options = MakeOptions(Decoder(), partition, &communicator);
-      options.link.ranks_of_node = {2, 2};
-      options.optimizer = MuonOptions{};
+      options.site.link.ranks_of_node = {2, 2};
+      options.plan.optimizer = MuonOptions{};
       const auto engine = Engine::Create(std::move(options));
       ASSERT_TRUE(engine.ok()) << engine.status();
       const std::lock_guard lock(mutex);
@@ -122,7 +122,7 @@ TEST(EngineTest, QuantizedPartitionsTrainWithMuon) {
 
 TEST(EngineTest, RefusesMuonWhereItWouldUpdateNothing) {
   Engine::Options options = MakeOptions(std::make_unique<BigramModel>(kVocab), "ddp", nullptr);
-  options.optimizer = MuonOptions{};
+  options.plan.optimizer = MuonOptions{};
   const absl::Status status = Engine::Create(std::move(options)).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("no hidden matrix"));
@@ -251,11 +251,11 @@ TEST(EngineTest, RefusesWhatThePoolCannotDo) {
     EXPECT_TRUE(absl::IsFailedPrecondition(pairs));
     EXPECT_THAT(std::string(pairs.message()), testing::HasSubstr("3 ranks, which are no pairs"));
     options = MakeOptions(Decoder(), "zeropp", &communicator);
-    options.link.ranks_of_node = {1, 2};
+    options.site.link.ranks_of_node = {1, 2};
     const absl::Status uneven = Engine::Create(std::move(options)).status();
     EXPECT_THAT(std::string(uneven.message()), testing::HasSubstr("nodes differ in size"));
     options = MakeOptions(Decoder(), "zero3", &communicator);
-    options.link.ranks_of_node = {2, 2};
+    options.site.link.ranks_of_node = {2, 2};
     EXPECT_TRUE(absl::IsInvalidArgument(Engine::Create(std::move(options)).status()));
   });
 }
@@ -282,8 +282,8 @@ TEST(EngineTest, StateIsSplitAsTheMapSays) {
                                           .vocab = 512},
                                          at::kCPU);
       Engine::Options options = MakeOptions(*std::move(model), expected.preset, &communicator);
-      options.compute = at::kBFloat16;
-      options.link.ranks_of_node = {4, 4};
+      options.plan.precision = ComputePrecision::kBfloat16;
+      options.site.link.ranks_of_node = {4, 4};
       const auto engine = Engine::Create(std::move(options)).value();
       const StateBytes bytes = engine->state_bytes();
       const auto elements = static_cast<double>(engine->layout().elements());
@@ -326,38 +326,24 @@ TEST(EngineTest, SameInputsGiveTheSameBits) {
   EXPECT_EQ(Train({2}, "ddp", 3).parameters, Train({2}, "ddp", 3).parameters);
 }
 
-TEST(EngineTest, LossSumCoversAllRanksAndChangesNothing) {
-  const std::vector<int64_t> all = Tokens(1, {0, 3});
-  const auto alone = Engine::Create(MakeOptions(Decoder(), "ddp", nullptr)).value();
-  const Parameters before = ReadAll(*alone);
-  const double expected = alone->LossSum({3, kContext, all}).value();
-  EXPECT_EQ(ReadAll(*alone), before);
-  EXPECT_NEAR(expected, 3 * kContext * std::log(kVocab), 1);
-  RunRanks(4, [&](int rank, Communicator& communicator) {
-    const auto engine = Engine::Create(MakeOptions(Decoder(), "ddp", &communicator)).value();
-    const Share share = ShareOf(3, rank, 4);
-    EXPECT_NEAR(engine->LossSum({share.count, kContext, Tokens(1, share)}).value(), expected, 1e-4);
-  });
-}
-
 TEST(EngineTest, PublishSpreadsWhatOwnersWrote) {
   for (const char* preset : {"ddp", "zero1", "zero3", "zeropp", "frontier3"}) {
     SCOPED_TRACE(preset);
     RunRanks(4, [&](int rank, Communicator& communicator) {
       Engine::Options options = MakeOptions(Decoder(), preset, &communicator);
-      options.link.ranks_of_node = {2, 2};
+      options.site.link.ranks_of_node = {2, 2};
       const auto engine = Engine::Create(std::move(options)).value();
       const int head = static_cast<int>(engine->layout().units.size()) - 1;
       const ElementRange& owned = engine->plan().owned(head);
       const std::vector<int64_t> tokens = Tokens(1, {rank, 1});
-      ASSERT_TRUE(engine->LossSum({1, kContext, tokens}).ok());
+      ASSERT_TRUE(LossSum(*engine, {1, kContext, tokens}).ok());
       // A head of zeros predicts nothing.
       ASSERT_TRUE(engine->Write(head, owned.first, std::vector<float>(owned.count)).ok());
       ASSERT_TRUE(engine->Publish({head}).ok());
-      EXPECT_NEAR(engine->LossSum({1, kContext, tokens}).value(), 4 * kContext * std::log(kVocab),
+      EXPECT_NEAR(LossSum(*engine, {1, kContext, tokens}).value(), 4 * kContext * std::log(kVocab),
                   1e-3);
       // Backward, too, computes with what was published.
-      ASSERT_TRUE(engine->Step({1, kContext, tokens}, 4 * kContext, 0.01).ok());
+      ASSERT_TRUE(Step(*engine, {1, kContext, tokens}, 4 * kContext, 0.01).ok());
     });
   }
 }
@@ -366,24 +352,24 @@ TEST(EngineTest, TrainsAnyModelOfTheSeam) {
   const auto engine =
       Engine::Create(MakeOptions(std::make_unique<BigramModel>(kVocab), "ddp", nullptr)).value();
   const std::vector<int64_t> tokens = Tokens(1, {0, 4});
-  const double first = engine->LossSum({4, kContext, tokens}).value();
+  const double first = LossSum(*engine, {4, kContext, tokens}).value();
   EXPECT_NEAR(first, 4 * kContext * std::log(kVocab), 1e-4);
   for (int step = 0; step < 200; ++step)
-    ASSERT_TRUE(engine->Step({4, kContext, tokens}, 4 * kContext, 0.05).ok());
-  EXPECT_LT(engine->LossSum({4, kContext, tokens}).value(), 0.6 * first);
+    ASSERT_TRUE(Step(*engine, {4, kContext, tokens}, 4 * kContext, 0.05).ok());
+  EXPECT_LT(LossSum(*engine, {4, kContext, tokens}).value(), 0.6 * first);
 }
 
 TEST(EngineTest, ComputesInBfloat16OverFloat32Parameters) {
   for (const Blocks blocks : {Blocks::kFused, Blocks::kAutograd}) {
     Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
-    options.compute = at::kBFloat16;
-    options.blocks = blocks;
+    options.plan.precision = ComputePrecision::kBfloat16;
+    options.plan.blocks = blocks;
     const auto narrow = Engine::Create(std::move(options)).value();
     const auto wide = Engine::Create(MakeOptions(Decoder(), "ddp", nullptr)).value();
     for (int step = 1; step <= 10; ++step) {
       const std::vector<int64_t> tokens = Tokens(1, {0, 4});
-      const double expected = wide->Step({4, kContext, tokens}, 4 * kContext, 0.01)->loss_sum;
-      EXPECT_NEAR(narrow->Step({4, kContext, tokens}, 4 * kContext, 0.01)->loss_sum, expected,
+      const double expected = Step(*wide, {4, kContext, tokens}, 4 * kContext, 0.01)->loss_sum;
+      EXPECT_NEAR(Step(*narrow, {4, kContext, tokens}, 4 * kContext, 0.01)->loss_sum, expected,
                   0.03 * expected);
     }
   }
@@ -392,12 +378,12 @@ TEST(EngineTest, ComputesInBfloat16OverFloat32Parameters) {
 // The losses of steps, each on tokens of its own.
 std::vector<double> Curve(Blocks blocks, int steps) {
   Engine::Options options = MakeOptions(Decoder(), "ddp", nullptr);
-  options.blocks = blocks;
+  options.plan.blocks = blocks;
   const auto engine = Engine::Create(std::move(options)).value();
   std::vector<double> losses;
   for (int step = 1; step <= steps; ++step) {
     const std::vector<int64_t> tokens = Tokens(step % 5, {0, 4});
-    losses.push_back(engine->Step({4, kContext, tokens}, 4 * kContext, 2e-3)->loss_sum);
+    losses.push_back(Step(*engine, {4, kContext, tokens}, 4 * kContext, 2e-3)->loss_sum);
   }
   return losses;
 }
@@ -413,7 +399,7 @@ TEST(EngineTest, FusedBlocksTrainAsAutogradDoes) {
 
 TEST(EngineTest, RefusesFusedBlocksThatAModelLacks) {
   Engine::Options options = MakeOptions(std::make_unique<BigramModel>(kVocab), "ddp", nullptr);
-  options.blocks = Blocks::kFused;
+  options.plan.blocks = Blocks::kFused;
   EXPECT_EQ(Engine::Create(std::move(options)).status().code(), absl::StatusCode::kUnimplemented);
 }
 
@@ -422,14 +408,14 @@ TEST(EngineTest, ALostPeerEndsTheStep) {
     const auto engine = Engine::Create(MakeOptions(Decoder(), "ddp", &communicator)).value();
     if (rank == 1) return communicator.Abort("rank 1 stops");
     const std::vector<int64_t> tokens = Tokens(1, {0, 1});
-    EXPECT_EQ(engine->Step({1, kContext, tokens}, 2 * kContext, 0.01).status().code(),
+    EXPECT_EQ(Step(*engine, {1, kContext, tokens}, 2 * kContext, 0.01).status().code(),
               absl::StatusCode::kUnavailable);
   });
 }
 
 // On one rank's share alone: all ranks skip the step, and go on.
 TEST(EngineTest, AGradientThatIsNotFiniteSkipsTheStepOnAllRanks) {
-  const std::vector<std::pair<std::string, OffloadOptions>> cases = {
+  const std::vector<std::pair<std::string, OffloadPlan>> cases = {
       {"ddp", {}}, {"zero1", {}}, {"zero3", {}}, {"zero3", Offload({2, 0.3}, true)}};
   // Of the first rank, by case.
   std::vector<Parameters> ends;
@@ -437,12 +423,12 @@ TEST(EngineTest, AGradientThatIsNotFiniteSkipsTheStepOnAllRanks) {
     SCOPED_TRACE(preset);
     RunRanks(2, [&, preset = preset, offload = offload](int rank, Communicator& communicator) {
       Engine::Options options = MakeOptions(Decoder(), preset, &communicator);
-      options.offload = offload;
+      options.plan.offload = offload;
       const auto engine = Engine::Create(std::move(options)).value();
       const int head = static_cast<int>(engine->layout().units.size()) - 1;
       const ElementRange& owned = engine->plan().owned(head);
       const std::vector<int64_t> tokens = Tokens(1, {rank, 1});
-      const auto step = [&] { return engine->Step({1, kContext, tokens}, 2 * kContext, 0.01); };
+      const auto step = [&] { return Step(*engine, {1, kContext, tokens}, 2 * kContext, 0.01); };
       ASSERT_TRUE(step().ok());
       std::vector<float> good(owned.count), bad(owned.count);
       ASSERT_TRUE(engine->Read(head, owned.first, absl::MakeSpan(good)).ok());
@@ -479,7 +465,7 @@ TEST(EngineTest, StopsWhenTooManyGradientsInARowAreNotFinite) {
   ASSERT_TRUE(engine->Write(1, 0, {std::numeric_limits<float>::infinity()}).ok());
   const Parameters before = ReadAll(*engine);
   const std::vector<int64_t> tokens = Tokens(1, {0, 1});
-  const auto step = [&] { return engine->Step({1, kContext, tokens}, kContext, 0.01).status(); };
+  const auto step = [&] { return Step(*engine, {1, kContext, tokens}, kContext, 0.01).status(); };
   for (int skip = 1; skip < Engine::kSkipsInARowMax; ++skip) ASSERT_TRUE(step().ok());
   const absl::Status last = step();
   EXPECT_EQ(last.code(), absl::StatusCode::kInternal);
@@ -534,7 +520,7 @@ TEST(EngineTest, ARankThatCannotReadLeavesNoOtherWaiting) {
 }
 
 // Counts the gathers that are submitted before the first of them is waited for.
-class GatherCounter : public CollectiveQueue {
+class GatherCounter : public StreamQueue {
  public:
   Ticket Submit(std::string name, std::function<absl::Status()> work) override {
     if (name.ends_with(" for evaluation")) before_wait_ += waited_ ? 0 : 1;
@@ -548,7 +534,7 @@ class GatherCounter : public CollectiveQueue {
   int before_wait() const { return before_wait_; }
 
  private:
-  const std::unique_ptr<CollectiveQueue> queue_ = MakeCollectiveQueue(at::kCPU);
+  const std::unique_ptr<StreamQueue> queue_ = MakeStreamQueue(at::kCPU);
   bool waited_ = false;
   int before_wait_ = 0;
 };
@@ -559,12 +545,12 @@ TEST(EngineTest, GathersAsFarAheadAsItIsTold) {
       at::set_num_threads(1);
       GatherCounter queue;
       Engine::Options options = MakeOptions(Decoder(), "zero3", &communicator);
-      options.gathers_ahead = ahead;
+      options.plan.gathers_ahead = ahead;
       options.queue = &queue;
       const auto engine = Engine::Create(std::move(options)).value();
       queue.Begin();
       const std::vector<int64_t> tokens = Tokens(1, {.first = rank, .count = 1});
-      EXPECT_TRUE(engine->LossSum({1, kContext, tokens}).ok());
+      EXPECT_TRUE(LossSum(*engine, {1, kContext, tokens}).ok());
       EXPECT_EQ(queue.before_wait(), 1 + ahead);
     });
   }
@@ -577,13 +563,13 @@ TEST(EngineTest, ALostRankIsNamedWithItsNodeTheOperationAndTheUnit) {
   RunRanks(4, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     Engine::Options options = MakeOptions(Decoder(), "zero3", &communicator);
-    options.link.ranks_of_node = {2, 2};
+    options.site.link.ranks_of_node = {2, 2};
     const auto engine = Engine::Create(std::move(options)).value();
     const std::vector<int64_t> tokens = Tokens(1, {.first = rank, .count = 1});
     if (rank == 3) return communicator.Abort("rank 3 has died");
     absl::Status status;
     for (int step = 0; step < 3 && status.ok(); ++step)
-      status = engine->Step({1, kContext, tokens}, 4 * kContext, 0.01).status();
+      status = Step(*engine, {1, kContext, tokens}, 4 * kContext, 0.01).status();
     EXPECT_TRUE(absl::IsUnavailable(status) || absl::IsCancelled(status)) << status;
     const std::lock_guard lock(mutex);
     errors.emplace_back(status.message());

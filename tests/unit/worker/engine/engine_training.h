@@ -13,6 +13,7 @@
 
 #include "ATen/Parallel.h"
 #include "common/base/random.h"
+#include "tests/testing/token_steps.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/data/windows.h"
 #include "worker/engine/engine.h"
@@ -38,12 +39,12 @@ inline std::unique_ptr<Model> Decoder(bool tied = false) {
 
 inline Engine::Options MakeOptions(std::unique_ptr<Model> model, const PartitionMap& partition,
                                    Communicator* communicator) {
-  return {.model = std::move(model),
-          .link = {.communicator = communicator},
-          .partition = partition,
-          .optimizer = AdamWOptions{.weight_decay = 0.1},
-          .clip_norm = 0.5,
-          .seed = 4};
+  return {.plan = {.seed = 4,
+                   .optimizer = AdamWOptions{.weight_decay = 0.1},
+                   .clip_norm = 0.5,
+                   .partition = partition},
+          .site = {.link = {.communicator = communicator}},
+          .model = std::move(model)};
 }
 inline Engine::Options MakeOptions(std::unique_ptr<Model> model, std::string_view preset,
                                    Communicator* communicator) {
@@ -101,7 +102,7 @@ inline Parameters ReadAll(const Engine& engine) {
 }
 
 // On a device that is as late and out of order as its tokens allow.
-inline OffloadOptions Offload(UpdateScheduleOptions schedule, bool parameters, uint64_t seed = 1) {
+inline OffloadPlan Offload(UpdateScheduleOptions schedule, bool parameters, uint64_t seed = 1) {
   return {.optimizer = true,
           .parameters = parameters,
           .schedule = schedule,
@@ -120,7 +121,7 @@ struct TrainingRun {
   at::ScalarType compute = at::kFloat;
   const SegmentKernels* kernels = nullptr;
   OptimizerOptions optimizer = AdamWOptions{.weight_decay = 0.1};
-  OffloadOptions offload;
+  OffloadPlan offload;
   bool masked = false;
   Blocks blocks = Blocks::kAuto;
 };
@@ -139,14 +140,14 @@ inline Trained Train(const TrainingRun& run) {
   RunRanks(ranks, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     Engine::Options options = MakeOptions(Decoder(run.tied), run.partition, &communicator);
-    options.link.ranks_of_node = run.nodes;
-    options.accumulation = run.accumulation;
-    options.recompute = run.recompute;
-    options.compute = run.compute;
+    options.site.link.ranks_of_node = run.nodes;
+    options.plan.accumulation = run.accumulation;
+    options.plan.recompute = run.recompute;
+    options.plan.precision = PrecisionOf(run.compute);
     options.kernels = run.kernels;
-    options.optimizer = run.optimizer;
-    options.offload = run.offload;
-    options.blocks = run.blocks;
+    options.plan.optimizer = run.optimizer;
+    options.plan.offload = run.offload;
+    options.plan.blocks = run.blocks;
     auto made = Engine::Create(std::move(options));
     ASSERT_TRUE(made.ok()) << made.status();
     Engine& engine = **made;
@@ -157,7 +158,7 @@ inline Trained Train(const TrainingRun& run) {
       const std::vector<int64_t> mask = LossMask(step, share);
       if (run.masked) batch.loss_mask = mask;
       const auto stats =
-          engine.Step(batch, run.masked ? TargetsOf(step, run.batch) : run.batch * kContext, 0.01);
+          Step(engine, batch, run.masked ? TargetsOf(step, run.batch) : run.batch * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (rank != 0) continue;
       result.losses.push_back(stats->loss_sum);
@@ -227,7 +228,7 @@ inline void Restore(const Saved& saved, Engine& engine) {
 // Trains steps 1 to 3, or from what was saved on steps 4 to 6.
 inline std::vector<double> TrainHalf(const std::vector<int>& nodes, std::string_view preset,
                                      bool from_saved, Saved& saved,
-                                     const OffloadOptions& offload = {}) {
+                                     const OffloadPlan& offload = {}) {
   std::vector<double> losses;
   std::mutex mutex;
   const int ranks = std::accumulate(nodes.begin(), nodes.end(), 0);
@@ -236,14 +237,14 @@ inline std::vector<double> TrainHalf(const std::vector<int>& nodes, std::string_
   RunRanks(ranks, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     Engine::Options options = MakeOptions(Decoder(), preset, &communicator);
-    options.link.ranks_of_node = nodes;
-    options.offload = offload;
+    options.site.link.ranks_of_node = nodes;
+    options.plan.offload = offload;
     const auto engine = Engine::Create(std::move(options)).value();
     if (from_saved) Restore(before, *engine);
     const Share share = ShareOf(4, rank, ranks);
     for (int step = from_saved ? 4 : 1; step <= (from_saved ? 6 : 3); ++step) {
       const std::vector<int64_t> tokens = Tokens(step, share);
-      const auto stats = engine->Step({share.count, kContext, tokens}, 4 * kContext, 0.01);
+      const auto stats = Step(*engine, {share.count, kContext, tokens}, 4 * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (rank == 0) losses.push_back(stats->loss_sum);
     }

@@ -31,15 +31,15 @@ OwingRun TrainOwing(const std::vector<int>& nodes, const PartitionMap& map,
   RunRanks(ranks, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     Engine::Options options = MakeOptions(Decoder(), map, &communicator);
-    options.link.ranks_of_node = nodes;
-    options.accumulation = 2;
+    options.site.link.ranks_of_node = nodes;
+    options.plan.accumulation = 2;
     const auto engine = Engine::Create(std::move(options)).value();
     const Share share = ShareOf(8, rank, ranks);
     if (from != nullptr) Restore(*from, *engine);
     for (int step = from == nullptr ? 1 : 4; step <= last; ++step) {
       if (step == 4 && from == nullptr) Save(*engine, mutex, run.saved);
       const std::vector<int64_t> tokens = Tokens(step, share);
-      const auto stats = engine->Step({share.count, kContext, tokens}, 8 * kContext, 0.01);
+      const auto stats = Step(*engine, {share.count, kContext, tokens}, 8 * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (rank == 0 && step >= 4) run.losses.push_back(stats->loss_sum);
     }
@@ -111,13 +111,13 @@ TEST(ErrorFeedbackTest, AStepThatIsSkippedLeavesNothingOfItself) {
       SCOPED_TRACE(absl::StrCat(bits, " bits, ", value));
       RunRanks(2, [&](int rank, Communicator& communicator) {
         Engine::Options options = MakeOptions(Decoder(), Owing(bits, Level::kPool), &communicator);
-        options.clip_norm = 0;
+        options.plan.clip_norm = 0;
         const auto engine = Engine::Create(std::move(options)).value();
         const int head = static_cast<int>(engine->layout().units.size()) - 1;
         const ElementRange owned = engine->plan().owned(head);
         const std::vector<int64_t> tokens = Tokens(1, {rank, 1});
         // No step changes the parameters.
-        const auto step = [&] { return engine->Step({1, kContext, tokens}, 2 * kContext, 0); };
+        const auto step = [&] { return Step(*engine, {1, kContext, tokens}, 2 * kContext, 0); };
         const double usual = step()->gradient_norm;
         std::vector<float> good(owned.count);
         ASSERT_TRUE(engine->Read(head, owned.first, absl::MakeSpan(good)).ok());

@@ -19,6 +19,7 @@
 #include "c10/util/ThreadLocalDebugInfo.h"
 #include "common/base/random.h"
 #include "tests/testing/single_rank.h"
+#include "worker/model/language_batch.h"
 #include "worker/model/layers.h"
 #include "worker/model/transformer_lm.h"
 
@@ -77,7 +78,7 @@ struct TestedDecoder {
   }
 
   // Of `sequences` sequences of `positions` tokens.
-  Batch MakeBatch(int64_t sequences, int64_t positions, int64_t vocab) {
+  LanguageBatch MakeBatch(int64_t sequences, int64_t positions, int64_t vocab) {
     Random random(sequences + 100 * positions);
     const at::Tensor tokens = at::empty({sequences, positions + 1}, at::kLong);
     for (int64_t i = 0; i < tokens.numel(); ++i)
@@ -91,7 +92,7 @@ struct TestedDecoder {
 };
 
 // The batch with documents, of lengths that differ between its sequences.
-Batch WithDocuments(Batch batch, at::ScalarType compute) {
+LanguageBatch WithDocuments(LanguageBatch batch, at::ScalarType compute) {
   batch.document_starts_BT = at::zeros(batch.inputs_BT.sizes(), c10::TensorOptions(at::kLong));
   const int64_t positions = batch.inputs_BT.size(1);
   for (int64_t b = 0; b < batch.inputs_BT.size(0); ++b) {
@@ -106,7 +107,7 @@ Batch WithDocuments(Batch batch, at::ScalarType compute) {
 }
 
 // The batch with a loss on some targets: none of the last sequence, half of the others.
-Batch WithLossMask(Batch batch) {
+LanguageBatch WithLossMask(LanguageBatch batch) {
   batch.loss_mask_BT = at::zeros(batch.inputs_BT.sizes(), c10::TensorOptions(at::kBool));
   const int64_t positions = batch.inputs_BT.size(1);
   bool* const counts = batch.loss_mask_BT.data_ptr<bool>();
@@ -123,13 +124,14 @@ class PlainLossDecoder : public Model {
   InitialValues Initial(TensorRef tensor) const override { return decoder_.Initial(tensor); }
   std::vector<TensorRef> Borrowed(int unit) const override { return decoder_.Borrowed(unit); }
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
-                     const Batch& batch) const override {
+                     const StagedBatch& batch) const override {
     if (layout().units[unit].kind != UnitKind::kHead)
       return decoder_.Forward(unit, weights, x, batch);
     const at::Tensor log_p =
         at::log_softmax(at::linear(RmsNorm(x, weights[0], norm_eps_), weights[1]), -1);
-    const at::Tensor at_target = log_p.gather(-1, batch.targets_BT.unsqueeze(-1)).squeeze(-1);
-    return -(at_target * batch.loss_mask_BT.to(at::kFloat)).sum();
+    const at::Tensor at_target =
+        log_p.gather(-1, batch.tensors[kTargets].unsqueeze(-1)).squeeze(-1);
+    return -(at_target * batch.tensors[kLossMask].to(at::kFloat)).sum().unsqueeze(0);
   }
 
  private:
@@ -142,7 +144,7 @@ struct PassOutcome {
   std::vector<std::vector<float>> gradients;  // By tensor.
 };
 
-PassOutcome Differentiate(TestedDecoder& decoder, const Batch& batch, PassOptions options,
+PassOutcome Differentiate(TestedDecoder& decoder, const LanguageBatch& batch, PassOptions options,
                           int passes = 1, const Model* model = nullptr) {
   if (model == nullptr) model = decoder.model.get();
   FlatGradients gradients = decoder.rank.MakeGradients();
@@ -153,7 +155,7 @@ PassOutcome Differentiate(TestedDecoder& decoder, const Batch& batch, PassOption
     if (pass == 0) gradients.BeginStep();
     outcome.loss = ForwardBackward(*model, batch, options, stream, gradients, [](int) {
                      return absl::OkStatus();
-                   })->Total();
+                   })->Total()[0];
   }
   const ModelLayout& layout = decoder.model->layout();
   for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
@@ -196,7 +198,7 @@ TEST(FusedPassTest, EqualsAutograd) {
     SCOPED_TRACE(ShapeName(shape));
     TestedDecoder decoder(shape, at::kFloat);
     for (const int64_t positions : {int64_t{2}, int64_t{3}, shape.context}) {
-      const Batch batch = decoder.MakeBatch(3, positions, shape.vocab);
+      const LanguageBatch batch = decoder.MakeBatch(3, positions, shape.vocab);
       const PassOutcome expected = Differentiate(decoder, batch, {.scale = 0.25});
       ExpectNear(Differentiate(decoder, batch, {.scale = 0.25, .fused = decoder.fused.get()}),
                  expected, 1e-5);
@@ -211,8 +213,8 @@ TEST(FusedPassTest, EqualsAutogradWithDocuments) {
     SCOPED_TRACE(ShapeName(shape));
     TestedDecoder decoder(shape, at::kFloat);
     for (const int64_t positions : {int64_t{3}, shape.context}) {
-      const Batch plain = decoder.MakeBatch(3, positions, shape.vocab);
-      const Batch batch = WithDocuments(plain, at::kFloat);
+      const LanguageBatch plain = decoder.MakeBatch(3, positions, shape.vocab);
+      const LanguageBatch batch = WithDocuments(plain, at::kFloat);
       const PassOutcome expected = Differentiate(decoder, batch, {.scale = 0.25});
       const PassOutcome actual =
           Differentiate(decoder, batch, {.scale = 0.25, .fused = decoder.fused.get()});
@@ -235,8 +237,8 @@ TEST(FusedPassTest, EqualsPlainTorchWithALossMask) {
     TestedDecoder decoder(shape, at::kFloat);
     const PlainLossDecoder plain(*decoder.model, shape.norm_eps);
     for (const bool documents : {false, true}) {
-      const Batch whole = decoder.MakeBatch(3, shape.context, shape.vocab);
-      Batch batch = WithLossMask(documents ? WithDocuments(whole, at::kFloat) : whole);
+      const LanguageBatch whole = decoder.MakeBatch(3, shape.context, shape.vocab);
+      LanguageBatch batch = WithLossMask(documents ? WithDocuments(whole, at::kFloat) : whole);
       const PassOutcome expected = Differentiate(decoder, batch, {.scale = 0.25}, 1, &plain);
       ExpectNear(Differentiate(decoder, batch, {.scale = 0.25}), expected, 1e-5);
       const PassOutcome actual =
@@ -249,7 +251,7 @@ TEST(FusedPassTest, EqualsPlainTorchWithALossMask) {
       for (FusedPass* const fused : {decoder.fused.get(), static_cast<FusedPass*>(nullptr)}) {
         EXPECT_NEAR(decoder.rank.ForwardOnly(batch, fused), expected.loss, 1e-5 * expected.loss);
         // It matters. A mask that counts all changes no bit, and the next batch has none again.
-        Batch all = batch, none = batch;
+        LanguageBatch all = batch, none = batch;
         all.loss_mask_BT = at::ones_like(batch.loss_mask_BT);
         none.loss_mask_BT = at::zeros_like(batch.loss_mask_BT);
         EXPECT_EQ(decoder.rank.ForwardOnly(none, fused), 0);
@@ -269,9 +271,10 @@ TEST(FusedPassTest, ADocumentInARowIsThatDocumentAlone) {
   const TransformerShape shape = Shapes()[1];
   TestedDecoder decoder(shape, at::kFloat);
   const int64_t first = 11, positions = shape.context;
-  Batch batch = decoder.MakeBatch(1, positions, shape.vocab);
+  LanguageBatch batch = decoder.MakeBatch(1, positions, shape.vocab);
   const auto part = [&](int64_t at, int64_t count) {
-    return Batch{batch.inputs_BT.narrow(1, at, count), batch.targets_BT.narrow(1, at, count)};
+    return LanguageBatch{batch.inputs_BT.narrow(1, at, count),
+                         batch.targets_BT.narrow(1, at, count)};
   };
   const double alone =
       decoder.rank.ForwardOnly(part(0, first), decoder.fused.get()) +
@@ -285,7 +288,7 @@ TEST(FusedPassTest, ADocumentInARowIsThatDocumentAlone) {
 TEST(FusedPassTest, EqualsAutogradOnSinglePositions) {
   for (const TransformerShape& shape : Shapes()) {
     TestedDecoder decoder(shape, at::kFloat);
-    const Batch batch = decoder.MakeBatch(5, 1, shape.vocab);
+    const LanguageBatch batch = decoder.MakeBatch(5, 1, shape.vocab);
     const PassOutcome expected = Differentiate(decoder, batch, {});
     const PassOutcome actual = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
     double size = 0;
@@ -301,7 +304,7 @@ TEST(FusedPassTest, EqualsAutogradOnSinglePositions) {
 TEST(FusedPassTest, RecomputesToTheSameBits) {
   for (const TransformerShape& shape : Shapes()) {
     TestedDecoder decoder(shape, at::kFloat);
-    const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
+    const LanguageBatch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
     const PassOutcome kept = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
     const PassOutcome again =
         Differentiate(decoder, batch, {.recompute = true, .fused = decoder.fused.get()});
@@ -315,7 +318,7 @@ TEST(FusedPassTest, AddsToWhatGradientsHave) {
   for (const TransformerShape& shape : Shapes()) {
     SCOPED_TRACE(ShapeName(shape));
     TestedDecoder decoder(shape, at::kFloat);
-    const Batch batch = decoder.MakeBatch(2, shape.context, shape.vocab);
+    const LanguageBatch batch = decoder.MakeBatch(2, shape.context, shape.vocab);
     ExpectNear(Differentiate(decoder, batch, {.fused = decoder.fused.get()}, 3),
                Differentiate(decoder, batch, {}, 3), 1e-5);
   }
@@ -325,8 +328,8 @@ TEST(FusedPassTest, TheNumberOfThreadsChangesNoBit) {
   for (const at::ScalarType compute : {at::kFloat, at::kBFloat16}) {
     for (const TransformerShape& shape : Shapes()) {
       TestedDecoder decoder(shape, compute);
-      const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
-      for (const Batch& tokens : {batch, WithDocuments(batch, compute)}) {
+      const LanguageBatch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
+      for (const LanguageBatch& tokens : {batch, WithDocuments(batch, compute)}) {
         const PassOutcome one = Differentiate(decoder, tokens, {.fused = decoder.fused.get()});
         for (const int threads : {2, 3}) {
           at::set_num_threads(threads);
@@ -340,7 +343,8 @@ TEST(FusedPassTest, TheNumberOfThreadsChangesNoBit) {
   }
 }
 
-void ExpectBfloat16IsNear(TestedDecoder& decoder, const Batch& batch, const PassOutcome& expected) {
+void ExpectBfloat16IsNear(TestedDecoder& decoder, const LanguageBatch& batch,
+                          const PassOutcome& expected) {
   const PassOutcome autograd = Differentiate(decoder, batch, {});
   const PassOutcome actual = Differentiate(decoder, batch, {.fused = decoder.fused.get()});
   EXPECT_NEAR(actual.loss, expected.loss, 2e-3 * expected.loss);
@@ -357,7 +361,7 @@ TEST(FusedPassTest, Bfloat16IsAsNearAsAutogradIs) {
   for (const TransformerShape& shape : Shapes()) {
     SCOPED_TRACE(ShapeName(shape));
     TestedDecoder decoder(shape, at::kBFloat16), exact(shape, at::kFloat);
-    const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
+    const LanguageBatch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
     ExpectBfloat16IsNear(decoder, batch, Differentiate(exact, batch, {}));
     ExpectBfloat16IsNear(decoder, WithDocuments(batch, at::kBFloat16),
                          Differentiate(exact, WithDocuments(batch, at::kFloat), {}));
@@ -377,11 +381,11 @@ class AllocationCount : public c10::MemoryReportingInfoBase {
 TEST(FusedPassTest, AllocatesNothingAfterTheFirstStep) {
   const TransformerShape shape = Shapes()[1];
   TestedDecoder decoder(shape, at::kFloat);
-  const Batch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
-  const Batch smaller = decoder.MakeBatch(2, shape.context, shape.vocab);
-  const Batch documents = WithDocuments(batch, at::kFloat);
+  const LanguageBatch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
+  const LanguageBatch smaller = decoder.MakeBatch(2, shape.context, shape.vocab);
+  const LanguageBatch documents = WithDocuments(batch, at::kFloat);
   FlatGradients gradients = decoder.rank.MakeGradients();
-  const auto step = [&](const Batch& tokens, FusedPass* fused) {
+  const auto step = [&](const LanguageBatch& tokens, FusedPass* fused) {
     ASSERT_TRUE(decoder.rank.ForwardBackward(tokens, {.fused = fused}, gradients).ok());
     decoder.rank.ForwardOnly(tokens, fused);
   };
@@ -408,14 +412,14 @@ TEST(FusedPassTest, AllocatesNothingAfterTheFirstStep) {
 TEST(FusedPassTest, RefusesATokenBeyondTheVocabulary) {
   const TransformerShape shape = Shapes()[0];
   TestedDecoder decoder(shape, at::kFloat);
-  const Batch batch = decoder.MakeBatch(2, 4, shape.vocab + 100);
+  const LanguageBatch batch = decoder.MakeBatch(2, 4, shape.vocab + 100);
   EXPECT_THROW(decoder.fused->Begin(batch, {}), c10::Error);
 }
 
 TEST(FusedPassTest, RefusesALossMaskOfAnotherBatch) {
   const TransformerShape shape = Shapes()[0];
   TestedDecoder decoder(shape, at::kFloat);
-  Batch batch = decoder.MakeBatch(2, 4, shape.vocab);
+  LanguageBatch batch = decoder.MakeBatch(2, 4, shape.vocab);
   batch.loss_mask_BT = at::zeros({2, 3}, c10::TensorOptions(at::kBool));
   EXPECT_THROW(decoder.fused->Begin(batch, {}), c10::Error);
 }
@@ -423,7 +427,7 @@ TEST(FusedPassTest, RefusesALossMaskOfAnotherBatch) {
 TEST(FusedPassTest, RefusesDocumentsThatAreNone) {
   const TransformerShape shape = Shapes()[0];
   TestedDecoder decoder(shape, at::kFloat);
-  Batch batch = decoder.MakeBatch(2, 4, shape.vocab);
+  LanguageBatch batch = decoder.MakeBatch(2, 4, shape.vocab);
   for (const std::vector<int64_t>& starts : {std::vector<int64_t>{0, 0, 2, 2, 0, 1, 0, 0},
                                              {1, 1, 1, 1, 0, 0, 0, 0},
                                              {0, 0, 0, 5, 0, 0, 0, 0},

@@ -16,6 +16,7 @@
 #include "common/base/status_marks.h"
 #include "tests/testing/emulated_cuda_runtime.h"
 #include "tests/testing/stream_communicator.h"
+#include "tests/testing/token_steps.h"
 #include "tests/unit/worker/engine/late_graphs.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/engine/engine.h"
@@ -53,7 +54,7 @@ class LateSegmentKernels : public SegmentKernels {
 enum class Forgotten { kNothing, kAtSubmit, kAtWait };
 
 // The product's queue, whose events stand for a stream that nobody uses.
-class ForgetfulQueue : public CollectiveQueue {
+class ForgetfulQueue : public StreamQueue {
  public:
   explicit ForgetfulQueue(Forgotten forgotten) : forgotten_(forgotten) {}
 
@@ -74,7 +75,7 @@ class ForgetfulQueue : public CollectiveQueue {
   const Forgotten forgotten_;
   const c10::Stream elsewhere_ =
       c10::impl::VirtualGuardImpl(kLateDevice.type()).getNewStream(kLateDevice);
-  const std::unique_ptr<CollectiveQueue> queue_ = MakeCollectiveQueue(kLateDevice);
+  const std::unique_ptr<StreamQueue> queue_ = MakeStreamQueue(kLateDevice);
 };
 
 std::unique_ptr<Model> LateModel(int64_t layers, bool tied) {
@@ -120,19 +121,20 @@ std::vector<double> TrainLate(const LateRun& run) {
   RunRanks(std::move(group), [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     TakeLateStream();
-    std::unique_ptr<CollectiveQueue> forgetful;
+    std::unique_ptr<StreamQueue> forgetful;
     if (run.forgotten != Forgotten::kNothing)
       forgetful = std::make_unique<ForgetfulQueue>(run.forgotten);
-    Engine::Options options{.model = LateModel(2, run.tied),
-                            .link = {.communicator = &communicator,
-                                     .ranks_of_node = run.nodes,
-                                     .on_device = !run.staged},
-                            .partition = PartitionPreset(run.preset).value(),
+    Engine::Options options{.plan = {.accumulation = 2,
+                                     .optimizer = AdamWOptions{},
+                                     .clip_norm = 0,
+                                     .partition = PartitionPreset(run.preset).value(),
+                                     .gathers_ahead = run.ahead,
+                                     .recompute = run.recompute},
+                            .site = {.link = {.communicator = &communicator,
+                                              .ranks_of_node = run.nodes,
+                                              .on_device = !run.staged}},
+                            .model = LateModel(2, run.tied),
                             .device = kLateDevice,
-                            .optimizer = AdamWOptions{},
-                            .accumulation = 2,
-                            .recompute = run.recompute,
-                            .gathers_ahead = run.ahead,
                             .queue = forgetful.get(),
                             .kernels = &kernels};
     if (run.recorder != nullptr) options.graphs = run.recorder();
@@ -151,8 +153,8 @@ std::vector<double> TrainLate(const LateRun& run) {
       // The last sequence has none that counts; a step without a mask may follow.
       for (int64_t i = 0; run.masked && step != 2 && i < run.sequences * kLateWindow; ++i)
         mask.push_back(i < (run.sequences - 1) * kLateWindow && random.Below(2) == 0 ? 1 : 0);
-      const auto result = (*engine)->Step({run.sequences, kLateWindow, tokens, starts, mask},
-                                          run.sequences * ranks * kLateWindow, 0.05);
+      const auto result = Step(**engine, {run.sequences, kLateWindow, tokens, starts, mask},
+                               run.sequences * ranks * kLateWindow, 0.05);
       if (forgetful != nullptr && !result.ok()) return;
       ASSERT_TRUE(result.ok()) << result.status();
       if (rank == 0) results.insert(results.end(), {result->loss_sum, result->gradient_norm});
@@ -165,13 +167,13 @@ std::vector<double> TrainLate(const LateRun& run) {
 absl::StatusOr<std::unique_ptr<Engine>> SmallEngine(
     std::unique_ptr<GraphRecorder> graphs, absl::Duration patience = absl::Milliseconds(50),
     Communicator* communicator = nullptr) {
-  return Engine::Create({.model = LateModel(1, /*tied=*/false),
-                         .link = {.communicator = communicator},
-                         .partition = PartitionPreset("ddp").value(),
+  return Engine::Create({.plan = {.optimizer = AdamWOptions{},
+                                  .clip_norm = 0,
+                                  .partition = PartitionPreset("ddp").value()},
+                         .site = {.link = {.communicator = communicator}, .patience = patience},
+                         .model = LateModel(1, /*tied=*/false),
                          .device = kLateDevice,
-                         .optimizer = AdamWOptions{},
-                         .graphs = std::move(graphs),
-                         .patience = patience});
+                         .graphs = std::move(graphs)});
 }
 
 TEST(LateDeviceTest, RanksThatShareTheDeviceTrainToTheBitsOfThoseThatMeetInHostMemory) {
@@ -248,7 +250,7 @@ TEST(LateDeviceTest, AGraphThatComputesSomethingElseIsFound) {
   TakeLateStream();
   const auto engine = SmallEngine(std::make_unique<ForgetfulRecorder>()).value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
-  const absl::Status status = engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status();
+  const absl::Status status = Step(*engine, {1, kLateWindow, tokens}, kLateWindow, 0.05).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(status.message(), testing::HasSubstr("where the recorded pass gave"));
 }
@@ -262,12 +264,12 @@ TEST(LateDeviceTest, NothingWaitsForeverForADeviceThatHangs) {
   TakeLateStream();
   const auto engine = SmallEngine(nullptr).value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
-  ASSERT_TRUE(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).ok());
+  ASSERT_TRUE(Step(*engine, {1, kLateWindow, tokens}, kLateWindow, 0.05).ok());
   const HungLateStream hung;
   std::vector<float> read(1);
   EXPECT_EQ(engine->Read(0, 0, absl::MakeSpan(read)), TooLate("reading parameters"));
-  EXPECT_EQ(engine->LossSum({1, kLateWindow, tokens}).status(), TooLate("evaluating"));
-  const absl::Status status = engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status();
+  EXPECT_EQ(LossSum(*engine, {1, kLateWindow, tokens}).status(), TooLate("evaluating"));
+  const absl::Status status = Step(*engine, {1, kLateWindow, tokens}, kLateWindow, 0.05).status();
   EXPECT_EQ(status, TooLate("a step"));
   EXPECT_FALSE(IsPeerFault(status));
 }
@@ -278,7 +280,7 @@ TEST(LateDeviceTest, NothingWaitsForeverToRecordGraphs) {
   const auto engine = SmallEngine(MakeLateGraphRecorder()).value();
   const std::vector<int64_t> tokens(kLateWindow + 1, 1);
   const HungLateStream hung;
-  EXPECT_EQ(engine->Step({1, kLateWindow, tokens}, kLateWindow, 0.05).status(),
+  EXPECT_EQ(Step(*engine, {1, kLateWindow, tokens}, kLateWindow, 0.05).status(),
             TooLate("recording a pass"));
 }
 
@@ -294,7 +296,7 @@ TEST(LateDeviceTest, ARankWhoseDeviceHangsInACollectiveSaysSo) {
     const auto engine = SmallEngine(nullptr, absl::Seconds(2), &communicator).value();
     const std::vector<int64_t> tokens(kLateWindow + 1, 1);
     const auto step = [&] {
-      return engine->Step({1, kLateWindow, tokens}, 2 * kLateWindow, 0.05).status();
+      return Step(*engine, {1, kLateWindow, tokens}, 2 * kLateWindow, 0.05).status();
     };
     ASSERT_TRUE(step().ok());
     std::optional<HungLateStream> hung;

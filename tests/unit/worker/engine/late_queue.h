@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "common/base/random.h"
-#include "worker/engine/collective_queue.h"
+#include "worker/engine/stream_queue.h"
 #include "worker/engine/torch_status.h"
 
 namespace longhaul {
 
-class LateQueue : public CollectiveQueue {
+class LateQueue : public StreamQueue {
  public:
   // `unwaited`: waits for works whose name begins so are skipped.
   explicit LateQueue(uint64_t seed, std::string unwaited = "")

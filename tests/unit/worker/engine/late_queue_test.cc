@@ -7,6 +7,7 @@
 #include "common/base/random.h"
 #include "tests/testing/emulated_streams.h"
 #include "tests/testing/stream_communicator.h"
+#include "tests/testing/token_steps.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/collective/parts.h"
 #include "worker/engine/engine.h"
@@ -37,20 +38,22 @@ std::vector<double> Results(std::string_view preset, uint64_t seed, bool tied,
   RunRanks(std::move(group), [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     LateQueue queue(seed + rank, unwaited);
-    Engine::Options options{.model = TransformerLm::Create({.layers = 3,
-                                                            .dim = 16,
-                                                            .heads = 2,
-                                                            .kv_heads = 2,
-                                                            .ff_dim = 24,
-                                                            .context = kLateContext,
-                                                            .vocab = kLateVocab,
-                                                            .tie_embeddings = tied},
-                                                           at::kCPU)
-                                         .value(),
-                            .link = {.communicator = &communicator, .ranks_of_node = {2, 2}},
-                            .partition = PartitionPreset(onebit ? "ddp" : preset).value(),
-                            .optimizer = LateOptimizer(preset),
-                            .accumulation = 2};
+    Engine::Options options{
+        .plan = {.accumulation = 2,
+                 .optimizer = LateOptimizer(preset),
+                 .clip_norm = 0,
+                 .partition = PartitionPreset(onebit ? "ddp" : preset).value()},
+        .site = {.link = {.communicator = &communicator, .ranks_of_node = {2, 2}}},
+        .model = TransformerLm::Create({.layers = 3,
+                                        .dim = 16,
+                                        .heads = 2,
+                                        .kv_heads = 2,
+                                        .ff_dim = 24,
+                                        .context = kLateContext,
+                                        .vocab = kLateVocab,
+                                        .tie_embeddings = tied},
+                                       at::kCPU)
+                     .value()};
     if (seed > 0) options.queue = &queue;
     const auto engine = Engine::Create(std::move(options));
     if (!engine.ok()) return;
@@ -61,7 +64,7 @@ std::vector<double> Results(std::string_view preset, uint64_t seed, bool tied,
         tokens.push_back(static_cast<int64_t>(random.Below(kLateVocab)));
       // 1-bit Adam takes full steps where the variance is frozen while it is small.
       const double rate = onebit ? 1e-3 : 0.05;
-      const auto result = (*engine)->Step({2, kLateContext, tokens}, 8 * kLateContext, rate);
+      const auto result = Step(**engine, {2, kLateContext, tokens}, 8 * kLateContext, rate);
       if (!result.ok()) return;
       if (rank == 0) results.insert(results.end(), {result->loss_sum, result->gradient_norm});
     }

@@ -65,13 +65,13 @@ TEST(LossMaskTest, AMaskedStepIsThatOfPlainTorch) {
       RunRanks(ranks, [&](int rank, Communicator& communicator) {
         Engine::Options options =
             MakeOptions(std::make_unique<BigramModel>(kVocab), "ddp", &communicator);
-        options.accumulation = accumulation;
+        options.plan.accumulation = accumulation;
         const auto engine = Engine::Create(std::move(options)).value();
         const Share share = ShareOf(kBatch, rank, ranks);
         const std::vector<int64_t> mine = Tokens(1, share), counts = LossMask(1, share);
         const TokenBatch batch{share.count, kContext, mine, {}, counts};
-        EXPECT_NEAR(engine->LossSum(batch).value(), sum.item<double>(), 1e-5 * sum.item<double>());
-        const auto result = engine->Step(batch, targets, 0.01);
+        EXPECT_NEAR(LossSum(*engine, batch).value(), sum.item<double>(), 1e-5 * sum.item<double>());
+        const auto result = Step(*engine, batch, targets, 0.01);
         ASSERT_TRUE(result.ok()) << result.status();
         EXPECT_NEAR(result->loss_sum, sum.item<double>(), 1e-5 * sum.item<double>());
         EXPECT_NEAR(result->gradient_norm, norm, 1e-5 * norm);
@@ -85,17 +85,17 @@ TEST(LossMaskTest, AStepThatCountsNoTargetHasAZeroGradient) {
     RunRanks(2, [&](int rank, Communicator& communicator) {
       at::set_num_threads(1);
       Engine::Options options = MakeOptions(Decoder(), "zeropp", &communicator);
-      options.link.ranks_of_node = {1, 1};
-      options.blocks = blocks;
+      options.site.link.ranks_of_node = {1, 1};
+      options.plan.blocks = blocks;
       const auto engine = Engine::Create(std::move(options)).value();
       const std::vector<int64_t> tokens = Tokens(1, {rank, 1}), none(kContext, 0);
       const TokenBatch batch{1, kContext, tokens, {}, none};
-      const auto result = engine->Step(batch, 0, 0.01);
+      const auto result = Step(*engine, batch, 0, 0.01);
       ASSERT_TRUE(result.ok()) << result.status();
       EXPECT_FALSE(result->skipped);
       EXPECT_EQ(result->loss_sum, 0);
       EXPECT_EQ(result->gradient_norm, 0);
-      EXPECT_TRUE(std::isfinite(engine->LossSum({1, kContext, tokens}).value()));
+      EXPECT_TRUE(std::isfinite(LossSum(*engine, {1, kContext, tokens}).value()));
     });
   }
 }

@@ -111,7 +111,7 @@ void ExpectOwedOfOwnGradients(const OneBitAdamOptions& options, double factor) {
       const Share share = ShareOf(4, rank, kRanks);
       const std::vector<int64_t> tokens = OneBitTokens(kFreeze + 1, share);
       const int64_t count = share.count * kSequence;
-      ASSERT_TRUE(engine->Step({share.count, kSequence, tokens}, count, 0).ok());
+      ASSERT_TRUE(Step(*engine, {share.count, kSequence, tokens}, count, 0).ok());
       moment = SaveState(*engine).moment;
     });
     for (int unit = 0; unit < static_cast<int>(layout.units.size()); ++unit) {
@@ -192,8 +192,8 @@ TEST(MomentumExchangeTest, ClipsByTheRanksOwnNorms) {
       for (int unit = 0; unit < static_cast<int>(before.parameters[0].size()); ++unit)
         ASSERT_TRUE(engine->Write(unit, 0, before.parameters[0][unit]).ok());
       const Share share = ShareOf(4, rank, 4);
-      const auto stats = engine->Step({share.count, kSequence, OneBitTokens(kFreeze + 1, share)},
-                                      share.count * kSequence, 0);
+      const auto stats = Step(*engine, {share.count, kSequence, OneBitTokens(kFreeze + 1, share)},
+                              share.count * kSequence, 0);
       squares += stats->gradient_norm * stats->gradient_norm / 4;
     });
   }
@@ -300,7 +300,7 @@ TEST(MomentumExchangeTest, IsRefusedWhereSomethingIsSplit) {
   for (const char* preset : {"zero1", "zero2", "zero3", "zeropp", "frontier3"}) {
     RunRanks(2, [&](int, Communicator& communicator) {
       Engine::Options options = OneBitOptions({}, communicator);
-      options.partition = PartitionPreset(preset).value();
+      options.plan.partition = PartitionPreset(preset).value();
       const auto engine = Engine::Create(std::move(options));
       EXPECT_EQ(engine.status().code(), absl::StatusCode::kUnimplemented) << preset;
     });

@@ -17,7 +17,7 @@ std::string Read(const std::string& path) {
 }
 
 // `name`: as if the device were another one. Empty: the device's own.
-absl::StatusOr<int> Choose(const OffloadOptions& options, const std::string& name = "") {
+absl::StatusOr<int> Choose(const OffloadPlan& options, const std::string& name = "") {
   OffloadDevice device = OpenOffloadDevice(at::kCPU, options).value();
   if (!name.empty()) device.name = name;
   ThreadTeam team;
@@ -27,17 +27,17 @@ absl::StatusOr<int> Choose(const OffloadOptions& options, const std::string& nam
 
 TEST(OffloadDeviceTest, AStrideThatIsSetIsNotMeasured) {
   const TempDir dir;
-  OffloadOptions options{.optimizer = true,
-                         .schedule = {.stride = 5},
-                         .subgroup_elements = 128,
-                         .profile_path = dir.Join("rates")};
+  OffloadPlan options{.optimizer = true,
+                      .schedule = {.stride = 5},
+                      .subgroup_elements = 128,
+                      .profile_path = dir.Join("rates")};
   EXPECT_EQ(*Choose(options), 5);
   EXPECT_EQ(Read(options.profile_path), "");
 }
 
 TEST(OffloadDeviceTest, WhatWasMeasuredIsKept) {
   const TempDir dir;
-  OffloadOptions options{
+  OffloadPlan options{
       .optimizer = true, .subgroup_elements = 128, .profile_path = dir.Join("rates")};
   ASSERT_TRUE(Choose(options).ok());
   const std::string measured = Read(options.profile_path);

@@ -11,6 +11,7 @@
 #include "ATen/Parallel.h"
 #include "absl/algorithm/container.h"
 #include "common/base/random.h"
+#include "tests/testing/token_steps.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/data/windows.h"
 #include "worker/engine/engine.h"
@@ -42,7 +43,13 @@ struct OneBitResult {
 };
 
 inline Engine::Options OneBitOptions(const OneBitRun& run, Communicator& communicator) {
-  return {.model = TransformerLm::Create({.layers = 2,
+  return {.plan = {.accumulation = run.accumulation,
+                   .seed = 4,
+                   .optimizer = run.optimizer,
+                   .clip_norm = run.clip_norm,
+                   .precision = PrecisionOf(run.compute)},
+          .site = {.link = {.communicator = &communicator, .ranks_of_node = run.nodes}},
+          .model = TransformerLm::Create({.layers = 2,
                                           .dim = 16,
                                           .heads = 2,
                                           .kv_heads = 1,
@@ -50,13 +57,7 @@ inline Engine::Options OneBitOptions(const OneBitRun& run, Communicator& communi
                                           .context = kSequence,
                                           .vocab = kWords},
                                          at::kCPU)
-                       .value(),
-          .link = {.communicator = &communicator, .ranks_of_node = run.nodes},
-          .compute = run.compute,
-          .optimizer = run.optimizer,
-          .clip_norm = run.clip_norm,
-          .seed = 4,
-          .accumulation = run.accumulation};
+                       .value()};
 }
 
 inline Units ReadUnits(const Engine& engine) {
@@ -82,7 +83,7 @@ inline std::vector<int64_t> OneBitTokens(int step, const Share& share) {
 inline absl::StatusOr<StepResult> OneBitStep(Engine& engine, int step, int rank, int ranks,
                                              double rate = 0.01) {
   const Share share = ShareOf(4, rank, ranks);
-  return engine.Step({share.count, kSequence, OneBitTokens(step, share)}, 4 * kSequence, rate);
+  return Step(engine, {share.count, kSequence, OneBitTokens(step, share)}, 4 * kSequence, rate);
 }
 
 // What gradients, momentum and steps of updates cost a rank.

@@ -24,7 +24,7 @@ struct CopyRun {
   PartitionMap map;
   std::vector<int> nodes = {2, 2};
   at::ScalarType compute = at::kFloat;
-  OffloadOptions offload;
+  OffloadPlan offload;
   // Called on every rank after each step but the last.
   std::function<void(Engine&, int step)> between = [](Engine&, int) {};
 };
@@ -37,15 +37,15 @@ Parameters TrainCopy(const CopyRun& run) {
   RunRanks(ranks, [&](int rank, Communicator& communicator) {
     at::set_num_threads(1);
     Engine::Options options = MakeOptions(Decoder(), run.map, &communicator);
-    options.link.ranks_of_node = run.nodes;
-    options.compute = run.compute;
-    options.offload = run.offload;
-    options.accumulation = 2;
+    options.site.link.ranks_of_node = run.nodes;
+    options.plan.precision = PrecisionOf(run.compute);
+    options.plan.offload = run.offload;
+    options.plan.accumulation = 2;
     const auto engine = Engine::Create(std::move(options)).value();
     const Share share = ShareOf(2 * ranks, rank, ranks);
     for (int step = 1; step <= kSteps; ++step) {
       const std::vector<int64_t> tokens = Tokens(step, share);
-      const auto stats = engine->Step({share.count, kContext, tokens}, 2 * ranks * kContext, 0.01);
+      const auto stats = Step(*engine, {share.count, kContext, tokens}, 2 * ranks * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (step < kSteps) run.between(*engine, step);
     }
@@ -58,7 +58,7 @@ Parameters TrainCopy(const CopyRun& run) {
 
 void Evaluate(Engine& engine, int step) {
   const std::vector<int64_t> tokens = Tokens(100 + step, {0, 1});
-  ASSERT_TRUE(engine.LossSum({1, kContext, tokens}).ok());
+  ASSERT_TRUE(LossSum(engine, {1, kContext, tokens}).ok());
   ASSERT_TRUE(engine.CopyWeights().ok());
 }
 
@@ -80,8 +80,8 @@ std::vector<std::pair<std::string, CopyRun>> CopyRuns() {
   std::vector<std::pair<std::string, CopyRun>> runs;
   for (const auto compute : {at::kFloat, at::kBFloat16}) {
     for (const bool offloaded : {false, true}) {
-      const OffloadOptions offload =
-          offloaded ? Offload({2, 0.2}, true, runs.size() + 1) : OffloadOptions();
+      const OffloadPlan offload =
+          offloaded ? Offload({2, 0.2}, true, runs.size() + 1) : OffloadPlan();
       const std::string kind = absl::StrCat(compute == at::kFloat ? " in float" : " in bf16",
                                             offloaded ? ", offloaded" : "");
       const auto add = [&](const std::string& name, const PartitionMap& map,
@@ -136,7 +136,7 @@ TEST(SecondaryCopyTest, BackwardComputesWithWhatWasWritten) {
   const Parameters expected = TrainCopy({.map = *PartitionPreset("zero3"), .between = write});
   for (const bool offloaded : {false, true}) {
     EXPECT_TRUE(TrainCopy({.map = kExactCopy,
-                           .offload = offloaded ? Offload({2, 0.2}, true) : OffloadOptions(),
+                           .offload = offloaded ? Offload({2, 0.2}, true) : OffloadPlan(),
                            .between = write}) == expected)
         << offloaded;
   }

@@ -7,6 +7,7 @@
 #include "ATen/ops/from_blob.h"
 #include "tests/golden/engine/golden_file.h"
 #include "tests/testing/single_rank.h"
+#include "worker/model/language_batch.h"
 #include "worker/model/transformer_lm.h"
 
 namespace longhaul {
@@ -35,7 +36,7 @@ struct GoldenDecoder {
   GoldenFile file;
   std::vector<int64_t> tokens;
   std::unique_ptr<TransformerLm> model;
-  Batch batch;
+  LanguageBatch batch;
 };
 
 // The golden parameters.

@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "worker/rank/watched_communicator.h"
-#include "worker/rank/watched_replica.h"
-#include "worker/replica/synthetic_replica.h"
-
 namespace longhaul {
 namespace {
 
@@ -78,22 +74,20 @@ TEST(RankMonitorTest, DeadlinesFollowEachOther) {
   }
 }
 
+TEST(RankMonitorTest, KnowsWhenACollectiveRuns) {
+  RankMonitor monitor(kLimits);
+  EXPECT_EQ(monitor.BeginCollective(), absl::Hours(1));
+  EXPECT_TRUE(monitor.Status().in_collective);
+  monitor.EndCollective();
+  EXPECT_FALSE(monitor.Status().in_collective);
+}
+
 TEST(RankMonitorTest, SaysWhatItWaitsFor) {
   RankMonitor monitor(kLimits);
   monitor.WaitsFor("fragment 0 version 1");
   EXPECT_EQ(monitor.Status().waits_for, "fragment 0 version 1");
   monitor.WaitsFor("");
   EXPECT_EQ(monitor.Status().waits_for, "");
-}
-
-TEST(WatchedReplicaTest, TellsItsSteps) {
-  RankMonitor monitor(kLimits);
-  auto inner = SyntheticReplica::Create({.units = 1, .elements = 10});
-  ASSERT_TRUE(inner.ok());
-  WatchedReplica replica(inner->get(), &monitor, 1);
-  ASSERT_TRUE(replica.Step(1).ok());
-  EXPECT_EQ(monitor.Status().step, 1);
-  EXPECT_EQ(replica.ranks(), 1);
 }
 
 }  // namespace

@@ -84,10 +84,16 @@ class EvaluationsTest : public testing::Test {
 
   void Make(int beside) {
     replica_ = std::make_unique<PatientReplica>(beside, clock_);
-    evaluations_ = std::make_unique<Evaluations>(
-        *replica_, fragments_, clock_, steps_max_, [this](const EvaluationResult& result) {
-          told_.push_back({result.step, result.version, result.loss, result.of_pool});
-        });
+    observer_.on_evaluation = [this](const EvaluationResult& result) {
+      told_.push_back({result.step, result.version, result.loss, result.of_pool});
+    };
+    observer_.on_compute = [this](int64_t step) { computes_ = step == 0; };
+    observer_.on_computed = [this](int64_t step, absl::Duration) {
+      EXPECT_TRUE(std::exchange(computes_, false));
+      waited_for_ += step == 0;
+    };
+    evaluations_ =
+        std::make_unique<Evaluations>(*replica_, fragments_, clock_, steps_max_, observer_);
   }
   // A step of a second, and what follows it.
   void Step(int64_t step, bool steps_follow = true) {
@@ -112,6 +118,9 @@ class EvaluationsTest : public testing::Test {
   std::vector<std::unique_ptr<OuterFragment>> fragments_;
   std::unique_ptr<PatientReplica> replica_;
   int64_t steps_max_ = 0;
+  SessionObserver observer_;
+  bool computes_ = false;
+  int waited_for_ = 0;  // Evaluations for which training waited.
   std::unique_ptr<Evaluations> evaluations_;
   std::vector<Told> told_;
 };
@@ -125,6 +134,7 @@ TEST_F(EvaluationsTest, InTrainingsPlaceByDefault) {
   EXPECT_FALSE(evaluations_->beside());
   EXPECT_EQ(evaluations_->stood_still(), absl::Seconds(2));
   EXPECT_EQ(evaluations_->busy(clock_.Now()), absl::Seconds(2));
+  EXPECT_EQ(waited_for_, 2);
 }
 
 TEST_F(EvaluationsTest, BesideTrainingOfTheParametersOfTheStepThatIsNamed) {
@@ -133,6 +143,7 @@ TEST_F(EvaluationsTest, BesideTrainingOfTheParametersOfTheStepThatIsNamed) {
   ASSERT_TRUE(evaluations_->Do({.version = 2, .step = 4}, true).ok());
   ASSERT_TRUE(evaluations_->Do({.version = 2, .step = 4, .of_pool = true}, true).ok());
   EXPECT_EQ(Live(), 1.5f) << "the live parameters came back";
+  EXPECT_EQ(waited_for_, 0);
   Step(5);
   Step(6);
   EXPECT_THAT(told_, IsEmpty());

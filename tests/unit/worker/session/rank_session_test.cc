@@ -30,7 +30,7 @@ constexpr int kRanksOfPool = 2;
 
 // What a rank did.
 struct RankSeen {
-  std::vector<int64_t> steps, merged;
+  std::vector<int64_t> steps, computed, merged;
   Progress progress;
   Outcome outcome;
 };
@@ -110,6 +110,10 @@ class RankSessionTest : public ::testing::Test {
     RankSeen& seen = seen_[rank];
     SessionObserver observer;
     observer.on_progress = [&seen](const Progress& progress) { seen.progress = progress; };
+    observer.on_computed = [&seen](int64_t step, absl::Duration took) {
+      EXPECT_GE(took, absl::ZeroDuration());
+      if (step > 0) seen.computed.push_back(step);
+    };
     observer.on_merge = [&seen](const MergeRecord& merge) { seen.merged.push_back(merge.version); };
     observer.on_wait = [this, rank](const std::string& what) {
       absl::MutexLock lock(&mutex_);
@@ -144,6 +148,7 @@ TEST_F(RankSessionTest, ACallThatOneRankHasHeardMovesAllRanks) {
       EXPECT_EQ(seen.outcome.kind, Outcome::Kind::kFinished) << seen.outcome.status;
       EXPECT_EQ(seen.outcome.done, Extent::kAll);
       EXPECT_THAT(seen.steps, ElementsAre(1, 4)) << "round 1 is pushed at step 3";
+      EXPECT_EQ(seen.computed, seen.steps);
       EXPECT_THAT(seen.merged, ElementsAre(1, 2));
     }
     EXPECT_THAT(coordinator_->WeightsOf(1),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/testing/fake_chat_renderer.h"
+#include "tests/testing/language_run.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/trainer/torch_replica.h"
@@ -35,7 +36,7 @@ class ChatTrainingTest : public testing::Test {
   struct Run {
     int ranks = 1, accumulation = 1;
     const char* preset = "ddp";
-    BlockKind blocks = BlockKind::kAuto;
+    Blocks blocks = Blocks::kAuto;
     bool pack = false;
     int beside = 0;
   };
@@ -49,32 +50,32 @@ class ChatTrainingTest : public testing::Test {
   Result Train(const Run& run) {
     Result result;
     RunRanks(run.ranks, [&](int rank, Communicator& communicator) {
-      TorchReplica::Options options{
-          .shape = {.layers = 2,
-                    .dim = 32,
-                    .heads = 2,
-                    .kv_heads = 2,
-                    .ff_dim = 64,
-                    .context = 15,
-                    .vocab = 128},
-          .batch = 6,
-          .seed = 5,
-          .learning_rate = {.peak = 5e-3, .steps = 100},
-          .optimizer = AdamWOptions{},
-          .partition = *PartitionPreset(run.preset),
-          .accumulation = run.accumulation,
-          .blocks = run.blocks,
-          .sources = {{.source = {.kind = SourceKind::kChat,
-                                  .path = dir_.Join("chat.jsonl"),
-                                  .tokenizer = renderer_.model(),
-                                  .pack = run.pack}}},
-          .token_work = {.folder = dir_.Join("work")},
-          .separate_documents = run.pack,
-          .eval_fraction = 0.1,
-          .eval_batches = 2,
-          .evaluation_beside = {.evaluations = run.beside, .host_bytes = 1 << 30}};
-      if (run.ranks > 1) options.communicator = &communicator;
-      const auto replica = TorchReplica::Create(options);
+      LanguageRun options{
+          .plan = {.batch = 6,
+                   .accumulation = run.accumulation,
+                   .seed = 5,
+                   .learning_rate = {.peak = 5e-3, .steps = 100},
+                   .optimizer = AdamWOptions{},
+                   .partition = *PartitionPreset(run.preset),
+                   .blocks = run.blocks,
+                   .eval_batches = 2,
+                   .evaluation_beside = {.evaluations = run.beside, .host_bytes = 1 << 30}},
+          .language = {.shape = {.layers = 2,
+                                 .dim = 32,
+                                 .heads = 2,
+                                 .kv_heads = 2,
+                                 .ff_dim = 64,
+                                 .context = 15,
+                                 .vocab = 128},
+                       .sources = {{.source = {.kind = SourceKind::kChat,
+                                               .path = dir_.Join("chat.jsonl"),
+                                               .tokenizer = renderer_.model(),
+                                               .pack = run.pack}}},
+                       .token_work = {.folder = dir_.Join("work")},
+                       .separate_documents = run.pack,
+                       .eval_fraction = 0.1}};
+      if (run.ranks > 1) options.site.link.communicator = &communicator;
+      const auto replica = CreateReplica(options);
       ASSERT_TRUE(replica.ok()) << replica.status();
       for (int step = 1; step <= kChatSteps; ++step) {
         const auto stats = (*replica)->Step(step);
@@ -104,7 +105,7 @@ class ChatTrainingTest : public testing::Test {
 };
 
 TEST_F(ChatTrainingTest, TheLossIsTheMeanOfWhatCountsInThePool) {
-  const Result one = Train({.blocks = BlockKind::kAutograd});
+  const Result one = Train({.blocks = Blocks::kAutograd});
   ASSERT_EQ(one.losses.size(), static_cast<size_t>(kChatSteps));
   EXPECT_THAT(one.descriptions, testing::Each(testing::HasSubstr("what the assistant wrote")));
   EXPECT_THAT(one.tokens, testing::Each(6 * 15));

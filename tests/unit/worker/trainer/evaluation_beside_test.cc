@@ -6,6 +6,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "tests/testing/language_run.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/trainer/evaluation_thread.h"
@@ -23,32 +24,32 @@ struct BesideCase {
   const char* preset = "ddp";
   int ranks = 1;
   ComputePrecision precision = ComputePrecision::kFloat32;
-  BlockKind blocks = BlockKind::kAuto;
+  Blocks blocks = Blocks::kAuto;
   bool tied = false;
 };
 
-TorchReplica::Options BesideOptions(const BesideCase& of) {
+LanguageRun BesideOptions(const BesideCase& of) {
   const std::string path = WrittenOnce("evaluation_beside", [](std::ostream& file) {
     for (int i = 0; i < 300; ++i)
       file << "beside the quick brown fox " << i % 7 << " another runs\n";
   });
-  return {.shape = {.layers = 2,
-                    .dim = 32,
-                    .heads = 2,
-                    .kv_heads = 2,
-                    .ff_dim = 64,
-                    .context = 16,
-                    .vocab = 256,
-                    .tie_embeddings = of.tied},
-          .batch = 4,
-          .seed = 5,
-          .learning_rate = {.peak = 5e-3, .steps = 100},
-          .optimizer = AdamWOptions{},
-          .partition = *PartitionPreset(of.preset),
-          .blocks = of.blocks,
-          .data_path = path,
-          .eval_batches = 3,
-          .precision = of.precision};
+  return {.plan = {.batch = 4,
+                   .seed = 5,
+                   .learning_rate = {.peak = 5e-3, .steps = 100},
+                   .optimizer = AdamWOptions{},
+                   .partition = *PartitionPreset(of.preset),
+                   .precision = of.precision,
+                   .blocks = of.blocks,
+                   .eval_batches = 3},
+          .language = {.shape = {.layers = 2,
+                                 .dim = 32,
+                                 .heads = 2,
+                                 .kv_heads = 2,
+                                 .ff_dim = 64,
+                                 .context = 16,
+                                 .vocab = 256,
+                                 .tie_embeddings = of.tied},
+                       .sources = {{.source = {.path = path}}}}};
 }
 
 struct BesideRun {
@@ -59,12 +60,12 @@ struct BesideRun {
 // On rank 0. `beside`: while the steps go on; else in their place.
 BesideRun TrainAndEvaluate(const BesideCase& of, bool beside) {
   BesideRun run;
-  TorchReplica::Options options = BesideOptions(of);
-  if (beside) options.evaluation_beside = {.evaluations = 2};
+  LanguageRun options = BesideOptions(of);
+  if (beside) options.plan.evaluation_beside = {.evaluations = 2};
   RunRanks(of.ranks, [&](int rank, Communicator& communicator) {
-    TorchReplica::Options mine = options;
-    mine.communicator = &communicator;
-    const auto made = TorchReplica::Create(mine);
+    LanguageRun mine = options;
+    mine.site.link.communicator = &communicator;
+    const auto made = CreateReplica(mine);
     ASSERT_TRUE(made.ok()) << made.status();
     TorchReplica& replica = **made;
     absl::StatusOr<EvalStats> stats = absl::NotFoundError("none");
@@ -95,7 +96,7 @@ TEST(EvaluationBesideTest, GivesTheBitsOfTheSameEvaluationInTrainingsPlace) {
   for (const BesideCase& of :
        {BesideCase{}, BesideCase{.ranks = 3}, BesideCase{.preset = "zero3", .ranks = 2},
         BesideCase{.precision = ComputePrecision::kBfloat16}, BesideCase{.tied = true},
-        BesideCase{.preset = "zero3", .ranks = 2, .blocks = BlockKind::kAutograd, .tied = true},
+        BesideCase{.preset = "zero3", .ranks = 2, .blocks = Blocks::kAutograd, .tied = true},
         BesideCase{.preset = "zeropp", .ranks = 2, .precision = ComputePrecision::kBfloat16}}) {
     const BesideRun in_place = TrainAndEvaluate(of, false), beside = TrainAndEvaluate(of, true);
     EXPECT_EQ(beside.evaluated, in_place.evaluated) << of.preset << " on " << of.ranks;
@@ -105,9 +106,9 @@ TEST(EvaluationBesideTest, GivesTheBitsOfTheSameEvaluationInTrainingsPlace) {
 }
 
 TEST(EvaluationBesideTest, SeveralAreTakenInTheirOrder) {
-  TorchReplica::Options options = BesideOptions({});
-  options.evaluation_beside = {.evaluations = 2};
-  const auto replica = TorchReplica::Create(options).value();
+  LanguageRun options = BesideOptions({});
+  options.plan.evaluation_beside = {.evaluations = 2};
+  const auto replica = CreateReplica(options).value();
   std::vector<double> expected, taken;
   for (int step = 1; step <= 2; ++step) {
     ASSERT_TRUE(replica->Step(step).ok());
@@ -124,9 +125,9 @@ TEST(EvaluationBesideTest, SeveralAreTakenInTheirOrder) {
 TEST(EvaluationThreadTest, WhoWaitsForAnEvaluationGivesUpAndSaysForWhat) {
   absl::Notification goes_on;
   EvaluationThread evaluating(1, absl::Milliseconds(20));
-  evaluating.Begin([&](int64_t) -> absl::StatusOr<double> {
+  evaluating.Begin([&](int64_t) -> absl::StatusOr<EvaluationThread::Sums> {
     goes_on.WaitForNotification();
-    return 1.5;
+    return EvaluationThread::Sums{1.5};
   });
   const absl::Status late = evaluating.Take().status();
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
@@ -134,22 +135,22 @@ TEST(EvaluationThreadTest, WhoWaitsForAnEvaluationGivesUpAndSaysForWhat) {
               HasSubstr("an evaluation alongside training has not ended after 20ms"));
   goes_on.Notify();
   while (!evaluating.Done()) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_THAT(*evaluating.Take(), testing::ElementsAre(1.5));
+  EXPECT_THAT(*evaluating.Take(), testing::ElementsAre(EvaluationThread::Sums{1.5}));
 }
 
 TEST(EvaluationBesideTest, SaysWhatItTakesAndIsRefusedWithoutThatMemory) {
-  TorchReplica::Options options = BesideOptions({});
-  options.evaluation_beside = {.evaluations = 2};
-  EXPECT_THAT(TorchReplica::Create(options).value()->Describe(),
+  LanguageRun options = BesideOptions({});
+  options.plan.evaluation_beside = {.evaluations = 2};
+  EXPECT_THAT(CreateReplica(options).value()->Describe(),
               HasSubstr("evaluates alongside training, with 0 MiB of each rank at most"));
-  options.evaluation_beside.host_bytes = 1 << 16;
-  const absl::Status refused = TorchReplica::Create(options).status();
+  options.plan.evaluation_beside.host_bytes = 1 << 16;
+  const absl::Status refused = CreateReplica(options).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(refused.message(), AllOf(HasSubstr("evaluation.beside_training: this node needs"),
                                        HasSubstr("has 0.1 MiB left: 1 ranks of"),
                                        HasSubstr("2 copies of the weights of 0.1 MiB")));
-  options.evaluation_beside.host_bytes = 1 << 30;
-  EXPECT_TRUE(TorchReplica::Create(options).ok());
+  options.plan.evaluation_beside.host_bytes = 1 << 30;
+  EXPECT_TRUE(CreateReplica(options).ok());
 }
 
 }  // namespace

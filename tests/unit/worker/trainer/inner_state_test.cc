@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 
+#include "tests/testing/language_run.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 #include "worker/trainer/torch_replica.h"
@@ -24,29 +25,29 @@ struct StateCase {
   bool offload = false;
 };
 
-TorchReplica::Options StateOptions(const StateCase& of) {
+LanguageRun StateOptions(const StateCase& of) {
   const std::string path = WrittenOnce("inner_state", [](std::ostream& file) {
     for (int i = 0; i < 300; ++i)
       file << "a state of " << i % 7 << " moments is put back as it was\n";
   });
   PartitionMap map = *PartitionPreset(of.preset);
   map.error_feedback |= of.error_feedback;
-  return {.shape = {.layers = 2,
-                    .dim = 32,
-                    .heads = 2,
-                    .kv_heads = 2,
-                    .ff_dim = 64,
-                    .context = 16,
-                    .vocab = 256},
-          .batch = 4,
-          .seed = 5,
-          .learning_rate = {.peak = 5e-3, .steps = 100, .warmup_steps = 3},
-          .optimizer = of.optimizer,
-          .partition = map,
-          .offload = {.optimizer = of.offload, .subgroup_elements = of.offload ? 1024 : 0},
-          .data_path = path,
-          .eval_batches = 2,
-          .ranks_of_node = of.nodes};
+  return {.plan = {.batch = 4,
+                   .seed = 5,
+                   .learning_rate = {.peak = 5e-3, .steps = 100, .warmup_steps = 3},
+                   .optimizer = of.optimizer,
+                   .partition = map,
+                   .offload = {.optimizer = of.offload, .subgroup_elements = of.offload ? 1024 : 0},
+                   .eval_batches = 2},
+          .site = {.link = {.ranks_of_node = of.nodes}},
+          .language = {.shape = {.layers = 2,
+                                 .dim = 32,
+                                 .heads = 2,
+                                 .kv_heads = 2,
+                                 .ff_dim = 64,
+                                 .context = 16,
+                                 .vocab = 256},
+                       .sources = {{.source = {.path = path}}}}};
 }
 
 struct RankSave {
@@ -93,11 +94,11 @@ StateRun TrainStates(const StateCase& of, const StateRun* from, bool with_state 
   int ranks = 0;
   for (const int of_node : of.nodes) ranks += of_node;
   StateRun run{.saves = std::vector<RankSave>(ranks)};
-  const TorchReplica::Options options = StateOptions(of);
+  const LanguageRun options = StateOptions(of);
   RunRanks(ranks, [&](int rank, Communicator& communicator) {
-    TorchReplica::Options mine = options;
-    mine.communicator = &communicator;
-    const auto made = TorchReplica::Create(mine);
+    LanguageRun mine = options;
+    mine.site.link.communicator = &communicator;
+    const auto made = CreateReplica(mine);
     ASSERT_TRUE(made.ok()) << made.status();
     TorchReplica& replica = **made;
     if (from != nullptr) RestoreRank(replica, from->saves[rank], with_state);
@@ -146,11 +147,11 @@ TEST(InnerStateTest, WhatARankSavesAloneIsEnoughToGoOn) {
     SCOPED_TRACE(of.name);
     int ranks = 0;
     for (const int of_node : of.nodes) ranks += of_node;
-    const TorchReplica::Options options = StateOptions(of);
+    const LanguageRun options = StateOptions(of);
     RunRanks(ranks, [&](int, Communicator& communicator) {
-      TorchReplica::Options mine = options;
-      mine.communicator = &communicator;
-      const auto made = TorchReplica::Create(mine);
+      LanguageRun mine = options;
+      mine.site.link.communicator = &communicator;
+      const auto made = CreateReplica(mine);
       ASSERT_TRUE(made.ok()) << made.status();
       TorchReplica& replica = **made;
       for (int step = 1; step <= kSavedStep; ++step) ASSERT_TRUE(replica.Step(step).ok());
@@ -192,11 +193,11 @@ TEST(InnerStateTest, GoesToOtherNumbersOfRanksAndPartitions) {
     int ranks = 0;
     for (const int of_node : after.nodes) ranks += of_node;
     std::vector<RankSave> taken(ranks);
-    const TorchReplica::Options options = StateOptions(after);
+    const LanguageRun options = StateOptions(after);
     RunRanks(ranks, [&](int rank, Communicator& communicator) {
-      TorchReplica::Options mine = options;
-      mine.communicator = &communicator;
-      const auto replica = TorchReplica::Create(mine).value();
+      LanguageRun mine = options;
+      mine.site.link.communicator = &communicator;
+      const auto replica = CreateReplica(mine).value();
       InnerState state{.phase = {{"updates", kSavedStep}}};
       for (const InnerStateSlot& slot : replica->InnerStateSlots(state.phase)) {
         InnerStatePart part{.slot = slot};
@@ -217,11 +218,11 @@ TEST(InnerStateTest, OneBitAdamOfOtherRanksStaysInItsCompressionAndOwesNothing) 
   const StateCase two{.name = "", .nodes = {2}, .optimizer = compressing};
   const auto saved = Elements(TrainStates(two, nullptr).saves);
   const StateCase three{.name = "", .nodes = {3}, .optimizer = compressing};
-  const TorchReplica::Options options = StateOptions(three);
+  const LanguageRun options = StateOptions(three);
   RunRanks(3, [&](int rank, Communicator& communicator) {
-    TorchReplica::Options mine = options;
-    mine.communicator = &communicator;
-    const auto replica = TorchReplica::Create(mine).value();
+    LanguageRun mine = options;
+    mine.site.link.communicator = &communicator;
+    const auto replica = CreateReplica(mine).value();
     InnerState state{.phase = {{"frozen_at", 3}, {"updates", kSavedStep}}};
     for (const InnerStateSlot& slot : replica->InnerStateSlots(state.phase)) {
       if (IsOptional(slot.kind)) continue;
@@ -245,9 +246,9 @@ TEST(InnerStateTest, OneBitAdamOfOtherRanksStaysInItsCompressionAndOwesNothing) 
 
 // A few steps behind a restart, from zero moments and from moments of some steps before.
 TEST(InnerStateTest, MomentsOfSomeStepsBeforeAreBetterThanNone) {
-  TorchReplica::Options options = StateOptions({.name = ""});
-  options.communicator = nullptr;
-  const auto trained = TorchReplica::Create(options).value();
+  LanguageRun options = StateOptions({.name = ""});
+  options.site.link.communicator = nullptr;
+  const auto trained = CreateReplica(options).value();
   RankSave parameters;
   InnerState before;
   for (int step = 1; step <= 60; ++step) {
@@ -260,7 +261,7 @@ TEST(InnerStateTest, MomentsOfSomeStepsBeforeAreBetterThanNone) {
   parameters.state = before;
   double losses[2] = {};
   for (const bool with_state : {false, true}) {
-    const auto replica = TorchReplica::Create(options).value();
+    const auto replica = CreateReplica(options).value();
     RestoreRank(*replica, parameters, with_state);
     for (int step = 61; step <= 66; ++step) losses[with_state] += replica->Step(step)->loss;
   }

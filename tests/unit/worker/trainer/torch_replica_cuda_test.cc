@@ -11,6 +11,7 @@
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "tests/testing/cuda_streams.h"
 #include "tests/testing/fake_chat_renderer.h"
+#include "tests/testing/language_run.h"
 #include "tests/testing/stream_communicator.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/testing/thread_communicator.h"
@@ -19,43 +20,43 @@
 namespace longhaul {
 namespace {
 
-TorchReplica::Options TinyOptions(DeviceKind device, ComputePrecision precision) {
+LanguageRun TinyOptions(DeviceKind device, ComputePrecision precision) {
   const std::string path = WrittenOnce("torch_replica_cuda", [](std::ostream& file) {
     for (int i = 0; i < 400; ++i)
       file << "the quick brown fox " << i % 7 << " jumps over the lazy dog\n";
   });
-  return {.shape = {.layers = 2,
-                    .dim = 64,
-                    .heads = 4,
-                    .kv_heads = 2,
-                    .ff_dim = 128,
-                    .context = 32,
-                    .vocab = 256},
-          .batch = 4,
-          .seed = 5,
-          .learning_rate = {.peak = 3e-3, .steps = 100, .warmup_steps = 5},
-          .optimizer = AdamWOptions{.weight_decay = 0.01},
-          .data_path = path,
-          .eval_batches = 2,
-          .device = device,
-          .precision = precision};
+  return {.plan = {.batch = 4,
+                   .seed = 5,
+                   .learning_rate = {.peak = 3e-3, .steps = 100, .warmup_steps = 5},
+                   .optimizer = AdamWOptions{.weight_decay = 0.01},
+                   .device = device,
+                   .precision = precision,
+                   .eval_batches = 2},
+          .language = {.shape = {.layers = 2,
+                                 .dim = 64,
+                                 .heads = 4,
+                                 .kv_heads = 2,
+                                 .ff_dim = 128,
+                                 .context = 32,
+                                 .vocab = 256},
+                       .sources = {{.source = {.path = path}}}}};
 }
 
 // A line a document; most examples have several.
-void GiveDocuments(TorchReplica::Options& options) {
+void GiveDocuments(LanguageRun& options) {
   const std::filesystem::path folder = testing::TempDir() + "/torch_replica_cuda_documents";
   std::filesystem::create_directories(folder);
   for (int i = 0; i < 400; ++i) {
     std::ofstream(folder / std::to_string(1000 + i))
         << "the quick fox " << i % 7 << std::string(i % 5, '!') << "\n";
   }
-  options.data_path = folder;
-  options.separate_documents = true;
+  options.language.sources = {{.source = {.path = folder}}};
+  options.language.separate_documents = true;
 }
 
-std::vector<double> LossesOf(const TorchReplica::Options& options) {
+std::vector<double> LossesOf(const LanguageRun& options) {
   std::vector<double> losses;
-  const auto replica = TorchReplica::Create(options);
+  const auto replica = CreateReplica(options);
   EXPECT_TRUE(replica.ok()) << replica.status();
   for (int step = 1; replica.ok() && step <= 20; ++step) {
     const auto stats = (*replica)->Step(step);
@@ -74,10 +75,12 @@ void ExpectOffloadedAsKept(DeviceKind device, ComputePrecision precision) {
   for (const int stride : {0, 1, 2, -1}) {
     for (const bool parameters : {false, true}) {
       SCOPED_TRACE(absl::StrCat("stride ", stride, parameters ? ", parameters" : ""));
-      TorchReplica::Options options = TinyOptions(device, precision);
-      options.offload = {
-          .optimizer = true, .parameters = parameters, .stride = stride, .subgroup_elements = 1024};
-      if (parameters) options.partition = PartitionPreset("zero3").value();
+      LanguageRun options = TinyOptions(device, precision);
+      options.plan.offload = {.optimizer = true,
+                              .parameters = parameters,
+                              .schedule = {.stride = stride},
+                              .subgroup_elements = 1024};
+      if (parameters) options.plan.partition = PartitionPreset("zero3").value();
       const std::vector<double> offloaded = LossesOf(options);
       ASSERT_EQ(offloaded.size(), kept.size());
       for (size_t step = 0; step < kept.size(); ++step)
@@ -90,8 +93,7 @@ class TorchReplicaCudaTest : public testing::Test {
  protected:
   // The CUDA rank first: torch looks for devices once, at the first use of autograd.
   void SetUp() override {
-    const auto replica =
-        TorchReplica::Create(TinyOptions(DeviceKind::kCuda, ComputePrecision::kDefault));
+    const auto replica = CreateReplica(TinyOptions(DeviceKind::kCuda, ComputePrecision::kBfloat16));
     if (absl::IsFailedPrecondition(replica.status())) GTEST_SKIP() << replica.status().message();
     ASSERT_TRUE(replica.ok()) << replica.status();
   }
@@ -99,12 +101,12 @@ class TorchReplicaCudaTest : public testing::Test {
   // Trains on the device and on the CPU, and compares the losses of both step by step.
   static void ExpectSameLosses(ComputePrecision precision, double relative,
                                bool separate_documents = false) {
-    TorchReplica::Options of_device = TinyOptions(DeviceKind::kCuda, precision),
-                          of_host = TinyOptions(DeviceKind::kCpu, ComputePrecision::kFloat32);
-    for (TorchReplica::Options* const options : {&of_device, &of_host})
+    LanguageRun of_device = TinyOptions(DeviceKind::kCuda, precision),
+                of_host = TinyOptions(DeviceKind::kCpu, ComputePrecision::kFloat32);
+    for (LanguageRun* const options : {&of_device, &of_host})
       if (separate_documents) GiveDocuments(*options);
-    const auto device = TorchReplica::Create(of_device).value();
-    const auto host = TorchReplica::Create(of_host).value();
+    const auto device = CreateReplica(of_device).value();
+    const auto host = CreateReplica(of_host).value();
     EXPECT_EQ(ReadAll(*device), ReadAll(*host));
     for (int step = 1; step <= 60; ++step) {
       const auto actual = device->Step(step), expected = host->Step(step);
@@ -142,11 +144,11 @@ TEST_F(TorchReplicaCudaTest, TheLossMaskIsThatOfTheCpu) {
       file << "the question " << i % 7 << (i % 3 == 0 ? " A" : " THE QUICK ANSWER") << "\n";
   });
   const auto options_of = [&](DeviceKind device, ComputePrecision precision) {
-    TorchReplica::Options options = TinyOptions(device, precision);
-    options.sources = {
+    LanguageRun options = TinyOptions(device, precision);
+    options.language.sources = {
         {.source = {.kind = SourceKind::kChat, .path = path, .tokenizer = renderer.model()}}};
-    options.token_work.folder = testing::TempDir() + "/torch_replica_cuda_chat_tokens";
-    options.accumulation = 2;
+    options.language.token_work.folder = testing::TempDir() + "/torch_replica_cuda_chat_tokens";
+    options.plan.accumulation = 2;
     return options;
   };
   const auto host = LossesOf(options_of(DeviceKind::kCpu, ComputePrecision::kFloat32));
@@ -154,10 +156,10 @@ TEST_F(TorchReplicaCudaTest, TheLossMaskIsThatOfTheCpu) {
        {ComputePrecision::kFloat32, ComputePrecision::kBfloat16}) {
     const double relative = precision == ComputePrecision::kFloat32 ? 0.01 : 0.05;
     for (const bool graphs : {false, true}) {
-      for (const BlockKind blocks : {BlockKind::kAuto, BlockKind::kAutograd}) {
-        TorchReplica::Options options = options_of(DeviceKind::kCuda, precision);
-        options.cuda_graphs = graphs;
-        options.blocks = blocks;
+      for (const Blocks blocks : {Blocks::kAuto, Blocks::kAutograd}) {
+        LanguageRun options = options_of(DeviceKind::kCuda, precision);
+        options.plan.cuda_graphs = graphs;
+        options.plan.blocks = blocks;
         const auto device = LossesOf(options);
         ASSERT_EQ(device.size(), host.size());
         for (size_t step = 0; step < host.size(); ++step)
@@ -177,12 +179,12 @@ TEST_F(TorchReplicaCudaTest, GraphsTrainAsWhatTheyRecord) {
   for (const ComputePrecision precision :
        {ComputePrecision::kFloat32, ComputePrecision::kBfloat16}) {
     for (const bool other : {false, true}) {
-      TorchReplica::Options options = TinyOptions(DeviceKind::kCuda, precision);
-      options.accumulation = 3;
-      options.recompute = other;
+      LanguageRun options = TinyOptions(DeviceKind::kCuda, precision);
+      options.plan.accumulation = 3;
+      options.plan.recompute = other;
       if (other) GiveDocuments(options);
       const std::vector<double> expected = LossesOf(options);
-      options.cuda_graphs = true;
+      options.plan.cuda_graphs = true;
       const std::vector<double> losses = LossesOf(options);
       ASSERT_EQ(losses.size(), expected.size());
       const double relative = precision == ComputePrecision::kFloat32 ? 1e-3 : 2e-2;
@@ -194,7 +196,7 @@ TEST_F(TorchReplicaCudaTest, GraphsTrainAsWhatTheyRecord) {
 
 TEST_F(TorchReplicaCudaTest, ReadsWhatWasWritten) {
   const auto replica =
-      TorchReplica::Create(TinyOptions(DeviceKind::kCuda, ComputePrecision::kBfloat16)).value();
+      CreateReplica(TinyOptions(DeviceKind::kCuda, ComputePrecision::kBfloat16)).value();
   const double before = replica->Evaluate()->loss;
   const std::vector<float> values(64, 0.0f);  // The final norm: all logits become equal.
   const int head = static_cast<int>(replica->layout().units.size()) - 1;
@@ -211,7 +213,7 @@ TEST_F(TorchReplicaCudaTest, ACopyOnItsStreamIsOfTheStepsSoFar) {
   const auto codec = LoadCudaCodec(0);
   ASSERT_TRUE(codec.ok()) << codec.status();
   const auto replica =
-      TorchReplica::Create(TinyOptions(DeviceKind::kCuda, ComputePrecision::kBfloat16)).value();
+      CreateReplica(TinyOptions(DeviceKind::kCuda, ComputePrecision::kBfloat16)).value();
   const int64_t elements = replica->layout().units[1].elements;
   const DeviceFloats copy = (*codec)->AllocateFloats(elements).value();
   ASSERT_TRUE(replica->Step(1).ok());
@@ -255,11 +257,11 @@ TEST_F(TorchReplicaCudaTest, APoolTrainsAsOneOfTheHost) {
       std::vector<std::thread> ranks;
       for (int rank = 0; rank < 4; ++rank) {
         ranks.emplace_back([&, rank] {
-          TorchReplica::Options options = TinyOptions(device, ComputePrecision::kFloat32);
-          options.partition = PartitionPreset(preset).value();
-          options.communicator = communicators[rank].get();
-          options.ranks_of_node = {2, 2};
-          const auto replica = TorchReplica::Create(options);
+          LanguageRun options = TinyOptions(device, ComputePrecision::kFloat32);
+          options.plan.partition = PartitionPreset(preset).value();
+          options.site.link.communicator = communicators[rank].get();
+          options.site.link.ranks_of_node = {2, 2};
+          const auto replica = CreateReplica(options);
           ASSERT_TRUE(replica.ok()) << replica.status();
           for (int step = 1; step <= 20; ++step) {
             const auto stats = (*replica)->Step(step);
@@ -291,14 +293,13 @@ TEST_F(TorchReplicaCudaTest, RanksMeetInDeviceMemoryAsTheyDoInTheHosts) {
       std::vector<std::thread> ranks;
       for (int rank = 0; rank < size; ++rank) {
         ranks.emplace_back([&, rank, preset = preset, nodes = nodes] {
-          TorchReplica::Options options =
-              TinyOptions(DeviceKind::kCuda, ComputePrecision::kFloat32);
-          options.batch = 8;
-          options.partition = PartitionPreset(preset).value();
-          options.communicator = group[rank].get();
-          options.communicator_on_device = on_device;
-          options.ranks_of_node = nodes;
-          const auto replica = TorchReplica::Create(options);
+          LanguageRun options = TinyOptions(DeviceKind::kCuda, ComputePrecision::kFloat32);
+          options.plan.batch = 8;
+          options.plan.partition = PartitionPreset(preset).value();
+          options.site.link.communicator = group[rank].get();
+          options.site.link.on_device = on_device;
+          options.site.link.ranks_of_node = nodes;
+          const auto replica = CreateReplica(options);
           ASSERT_TRUE(replica.ok()) << replica.status();
           for (int step = 1; step <= 20; ++step) {
             const auto stats = (*replica)->Step(step);

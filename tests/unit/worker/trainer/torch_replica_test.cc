@@ -7,6 +7,7 @@
 #include <fstream>
 #include <numeric>
 
+#include "tests/testing/language_run.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/engine/run_ranks.h"
 
@@ -30,20 +31,20 @@ std::string WriteTokens() {
   });
 }
 
-TorchReplica::Options TinyOptions() {
-  return {.shape = {.layers = 2,
-                    .dim = 32,
-                    .heads = 2,
-                    .kv_heads = 2,
-                    .ff_dim = 64,
-                    .context = 32,
-                    .vocab = 256},
-          .batch = 4,
-          .seed = 5,
-          .learning_rate = {.peak = 5e-3, .steps = 100, .warmup_steps = 5},
-          .optimizer = AdamWOptions{.weight_decay = 0.01},
-          .data_path = WriteText(),
-          .eval_batches = 2};
+LanguageRun TinyOptions() {
+  return {.plan = {.batch = 4,
+                   .seed = 5,
+                   .learning_rate = {.peak = 5e-3, .steps = 100, .warmup_steps = 5},
+                   .optimizer = AdamWOptions{.weight_decay = 0.01},
+                   .eval_batches = 2},
+          .language = {.shape = {.layers = 2,
+                                 .dim = 32,
+                                 .heads = 2,
+                                 .kv_heads = 2,
+                                 .ff_dim = 64,
+                                 .context = 32,
+                                 .vocab = 256},
+                       .sources = {{.source = {.path = WriteText()}}}}};
 }
 
 std::vector<std::vector<float>> ReadAll(Replica& replica) {
@@ -56,7 +57,7 @@ std::vector<std::vector<float>> ReadAll(Replica& replica) {
 }
 
 TEST(TorchReplicaTest, LossFallsOnText) {
-  const auto replica = TorchReplica::Create(TinyOptions()).value();
+  const auto replica = CreateReplica(TinyOptions()).value();
   const double before = replica->Evaluate()->loss;
   EXPECT_NEAR(before, std::log(256), 0.1);
   for (int step = 1; step <= 60; ++step) {
@@ -72,26 +73,26 @@ TEST(TorchReplicaTest, LossFallsOnText) {
 }
 
 TEST(TorchReplicaTest, SameSeedGivesTheSameBits) {
-  const auto first = TorchReplica::Create(TinyOptions()).value();
-  const auto second = TorchReplica::Create(TinyOptions()).value();
+  const auto first = CreateReplica(TinyOptions()).value();
+  const auto second = CreateReplica(TinyOptions()).value();
   for (int step = 1; step <= 5; ++step)
     EXPECT_EQ(first->Step(step)->loss, second->Step(step)->loss);
   EXPECT_EQ(ReadAll(*first), ReadAll(*second));
 }
 
 TEST(TorchReplicaTest, PoolsShareInitialParametersAndDifferInData) {
-  const auto first = TorchReplica::Create(TinyOptions()).value();
-  TorchReplica::Options options = TinyOptions();
-  options.pool = 1;
-  const auto second = TorchReplica::Create(options).value();
+  const auto first = CreateReplica(TinyOptions()).value();
+  LanguageRun options = TinyOptions();
+  options.language.pool = 1;
+  const auto second = CreateReplica(options).value();
   EXPECT_EQ(ReadAll(*first), ReadAll(*second));
   EXPECT_EQ(first->Evaluate()->loss, second->Evaluate()->loss);
   EXPECT_NE(first->Step(1)->loss, second->Step(1)->loss);
 }
 
 TEST(TorchReplicaTest, EvaluationChangesNothing) {
-  const auto plain = TorchReplica::Create(TinyOptions()).value();
-  const auto evaluated = TorchReplica::Create(TinyOptions()).value();
+  const auto plain = CreateReplica(TinyOptions()).value();
+  const auto evaluated = CreateReplica(TinyOptions()).value();
   for (int step = 1; step <= 3; ++step) {
     ASSERT_TRUE(plain->Step(step).ok());
     ASSERT_TRUE(evaluated->Evaluate().ok());
@@ -101,9 +102,9 @@ TEST(TorchReplicaTest, EvaluationChangesNothing) {
 }
 
 TEST(TorchReplicaTest, ResumesAtAnyStepFromWrittenParameters) {
-  const auto trained = TorchReplica::Create(TinyOptions()).value();
+  const auto trained = CreateReplica(TinyOptions()).value();
   for (int step = 1; step <= 40; ++step) ASSERT_TRUE(trained->Step(step).ok());
-  const auto fresh = TorchReplica::Create(TinyOptions()).value();
+  const auto fresh = CreateReplica(TinyOptions()).value();
   const auto parameters = ReadAll(*trained);
   std::vector<int> units(parameters.size());
   std::iota(units.begin(), units.end(), 0);
@@ -111,29 +112,29 @@ TEST(TorchReplicaTest, ResumesAtAnyStepFromWrittenParameters) {
   ASSERT_TRUE(fresh->Publish(units).ok());
   EXPECT_EQ(fresh->Evaluate()->loss, trained->Evaluate()->loss);
   EXPECT_EQ(fresh->Step(41)->loss, trained->Step(41)->loss);
-  EXPECT_EQ(fresh->Step(42)->learning_rate, TinyOptions().learning_rate.At(42));
+  EXPECT_EQ(fresh->Step(42)->learning_rate, TinyOptions().plan.learning_rate.At(42));
 }
 
 TEST(TorchReplicaTest, RefusesWhatItCannotDo) {
-  TorchReplica::Options options = TinyOptions();
-  options.data_path = "/nowhere/text";
-  absl::Status status = TorchReplica::Create(options).status();
+  LanguageRun options = TinyOptions();
+  options.language.sources = {{.source = {.path = "/nowhere/text"}}};
+  absl::Status status = CreateReplica(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("/nowhere/text"));
 
   options = TinyOptions();
-  options.shape.context = 1 << 15;
-  status = TorchReplica::Create(options).status();
+  options.language.shape.context = 1 << 15;
+  status = CreateReplica(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("too short"));
 
   options = TinyOptions();
-  options.shape.heads = 5;
-  EXPECT_EQ(TorchReplica::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
+  options.language.shape.heads = 5;
+  EXPECT_EQ(CreateReplica(options).status().code(), absl::StatusCode::kInvalidArgument);
 
   options = TinyOptions();
-  options.ranks_of_node = {1, 1};
-  EXPECT_EQ(TorchReplica::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
+  options.site.link.ranks_of_node = {1, 1};
+  EXPECT_EQ(CreateReplica(options).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(TorchReplicaTest, RanksWhoseDataDiffersDoNotTrain) {
@@ -142,13 +143,13 @@ TEST(TorchReplicaTest, RanksWhoseDataDiffersDoNotTrain) {
   });
   std::vector<absl::Status> created(3);
   RunRanks(3, [&](int rank, Communicator& communicator) {
-    TorchReplica::Options options = TinyOptions();
-    options.sources = {{.source = {.path = WriteText()}},
-                       {.source = {.path = rank == 2 ? shorter : WriteText()}}};
-    options.partition = *PartitionPreset("ddp");
-    options.communicator = &communicator;
-    options.ranks_of_node = {2, 1};
-    created[rank] = TorchReplica::Create(options).status();
+    LanguageRun options = TinyOptions();
+    options.language.sources = {{.source = {.path = WriteText()}},
+                                {.source = {.path = rank == 2 ? shorter : WriteText()}}};
+    options.plan.partition = *PartitionPreset("ddp");
+    options.site.link.communicator = &communicator;
+    options.site.link.ranks_of_node = {2, 1};
+    created[rank] = CreateReplica(options).status();
   });
   for (const absl::Status& status : created) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
@@ -165,12 +166,12 @@ TEST(TorchReplicaTest, RanksWithAsManyOtherTokensDoNotTrain) {
     for (char byte = 0; text.get(byte);) file << (byte == 'q' ? 'Q' : byte);
   });
   RunRanks(2, [&](int rank, Communicator& communicator) {
-    TorchReplica::Options options = TinyOptions();
-    options.sources = {{.source = {.path = WriteText()}},
-                       {.source = {.path = rank == 1 ? other : WriteText()}}};
-    options.communicator = &communicator;
-    options.ranks_of_node = {1, 1};
-    const absl::Status status = TorchReplica::Create(options).status();
+    LanguageRun options = TinyOptions();
+    options.language.sources = {{.source = {.path = WriteText()}},
+                                {.source = {.path = rank == 1 ? other : WriteText()}}};
+    options.site.link.communicator = &communicator;
+    options.site.link.ranks_of_node = {1, 1};
+    const absl::Status status = CreateReplica(options).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
     EXPECT_THAT(
         std::string(status.message()),
@@ -179,17 +180,17 @@ TEST(TorchReplicaTest, RanksWithAsManyOtherTokensDoNotTrain) {
 }
 
 TEST(TorchReplicaTest, DocumentsAreTheSameForBothWaysOfComputing) {
-  TorchReplica::Options options = TinyOptions();
-  options.sources = {
+  LanguageRun options = TinyOptions();
+  options.language.sources = {
       {.source = {.kind = SourceKind::kNanoGpt, .path = WriteTokens(), .eos = '\n'}}};
-  options.separate_documents = true;
-  options.accumulation = 2;
-  const auto fused = TorchReplica::Create(options).value();
+  options.language.separate_documents = true;
+  options.plan.accumulation = 2;
+  const auto fused = CreateReplica(options).value();
   EXPECT_THAT(fused->Describe(), HasSubstr("attention keeps to documents"));
-  options.blocks = BlockKind::kAutograd;
-  const auto autograd = TorchReplica::Create(options).value();
-  options.separate_documents = false;
-  const auto joined = TorchReplica::Create(options).value();
+  options.plan.blocks = Blocks::kAutograd;
+  const auto autograd = CreateReplica(options).value();
+  options.language.separate_documents = false;
+  const auto joined = CreateReplica(options).value();
   EXPECT_NEAR(fused->Evaluate()->loss, autograd->Evaluate()->loss, 1e-4);
   for (int step = 1; step <= 15; ++step) {
     const double loss = autograd->Step(step)->loss;
@@ -200,9 +201,9 @@ TEST(TorchReplicaTest, DocumentsAreTheSameForBothWaysOfComputing) {
   EXPECT_NEAR(fused->Evaluate()->loss, loss, 1e-3);
   EXPECT_NE(joined->Evaluate()->loss, loss);
 
-  options.separate_documents = true;
-  options.sources[0].source.eos = 7;
-  const absl::Status status = TorchReplica::Create(options).status();
+  options.language.separate_documents = true;
+  options.language.sources[0].source.eos = 7;
+  const absl::Status status = CreateReplica(options).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("token 7 (eos) does not occur in it"));
 }
@@ -210,11 +211,11 @@ TEST(TorchReplicaTest, DocumentsAreTheSameForBothWaysOfComputing) {
 TEST(TorchReplicaTest, TrainsInEachPrecisionAndWayOfComputing) {
   for (const ComputePrecision precision :
        {ComputePrecision::kFloat32, ComputePrecision::kBfloat16}) {
-    for (const BlockKind blocks : {BlockKind::kFused, BlockKind::kAutograd}) {
-      TorchReplica::Options options = TinyOptions();
-      options.precision = precision;
-      options.blocks = blocks;
-      const auto replica = TorchReplica::Create(options).value();
+    for (const Blocks blocks : {Blocks::kFused, Blocks::kAutograd}) {
+      LanguageRun options = TinyOptions();
+      options.plan.precision = precision;
+      options.plan.blocks = blocks;
+      const auto replica = CreateReplica(options).value();
       const double before = replica->Evaluate().value().loss;
       for (int step = 1; step <= 20; ++step) ASSERT_TRUE(replica->Step(step).ok());
       EXPECT_LT(replica->Evaluate().value().loss, before);
@@ -223,7 +224,7 @@ TEST(TorchReplicaTest, TrainsInEachPrecisionAndWayOfComputing) {
 }
 
 TEST(TorchReplicaTest, ReportsDivergenceInsteadOfTrainingOn) {
-  const auto replica = TorchReplica::Create(TinyOptions()).value();
+  const auto replica = CreateReplica(TinyOptions()).value();
   const std::vector<float> bad = {std::numeric_limits<float>::quiet_NaN()};
   ASSERT_TRUE(replica->Write(1, 0, bad).ok());
   absl::Status status;

@@ -1,4 +1,4 @@
-#include "worker/engine/collective_queue.h"
+#include "worker/engine/stream_queue.h"
 
 #include <deque>
 #include <optional>
@@ -60,13 +60,10 @@ absl::Status BlockOn(const std::optional<c10::Stream>& stream, const Fence& fenc
   });
 }
 
-class ThreadQueue : public CollectiveQueue {
+class ThreadQueue : public StreamQueue {
  public:
-  ThreadQueue(c10::Device device, Trace* trace, Patience patience)
-      : device_(device),
-        trace_(trace),
-        patience_(std::move(patience)),
-        thread_([this] { RunAll(); }) {}
+  ThreadQueue(c10::Device device, StreamQueueOptions options)
+      : device_(device), options_(std::move(options)), thread_([this] { RunAll(); }) {}
   ~ThreadQueue() override {
     {
       absl::MutexLock lock(&mutex_);
@@ -89,7 +86,8 @@ class ThreadQueue : public CollectiveQueue {
     const auto done = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
       return done_ >= ticket || !status_.ok();
     };
-    const absl::Duration patience = device_.is_cpu() ? absl::InfiniteDuration() : patience_.now();
+    const absl::Duration patience =
+        device_.is_cpu() ? absl::InfiniteDuration() : options_.patience.now();
     while (!mutex_.AwaitWithTimeout(absl::Condition(&done), patience / kLooks))
       status_ = CheckDevice(patience);
     if (ticket > 0 && status_.ok()) status_ = BlockOn(CurrentStream(), done_fence_);
@@ -122,7 +120,8 @@ class ThreadQueue : public CollectiveQueue {
     c10::OptionalStreamGuard guard;
     std::optional<c10::Stream> stream;
     if (!device_.is_cpu()) {
-      stream = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_, true);
+      stream = c10::impl::VirtualGuardImpl(device_.type())
+                   .getStreamFromGlobalPool(device_, options_.urgent);
       guard.reset_stream(*stream);
     }
     while (true) {
@@ -140,7 +139,7 @@ class ThreadQueue : public CollectiveQueue {
       }
       absl::Status status = BlockOn(stream, work->submitted);
       if (status.ok()) {
-        const Trace::Span span(trace_, Trace::Track::kCollectives, work->name);
+        const Trace::Span span(options_.trace, options_.track, work->name);
         status = Run(work->name, work->run);
       }
       absl::MutexLock lock(&mutex_);
@@ -153,8 +152,7 @@ class ThreadQueue : public CollectiveQueue {
   }
 
   const c10::Device device_;
-  Trace* const trace_;
-  const Patience patience_;
+  const StreamQueueOptions options_;
   absl::Mutex mutex_;
   // The first is the one that runs, if one runs.
   std::deque<Work> works_ ABSL_GUARDED_BY(mutex_);
@@ -169,7 +167,7 @@ class ThreadQueue : public CollectiveQueue {
   std::thread thread_;
 };
 
-class ImmediateQueue : public CollectiveQueue {
+class ImmediateQueue : public StreamQueue {
  public:
   Ticket Submit(std::string name, std::function<absl::Status()> work) override {
     if (status_.ok()) status_ = Run(name, work);
@@ -184,11 +182,10 @@ class ImmediateQueue : public CollectiveQueue {
 
 }  // namespace
 
-std::unique_ptr<CollectiveQueue> MakeCollectiveQueue(c10::Device device, Trace* trace,
-                                                     Patience patience) {
-  return std::make_unique<ThreadQueue>(device, trace, std::move(patience));
+std::unique_ptr<StreamQueue> MakeStreamQueue(c10::Device device, StreamQueueOptions options) {
+  return std::make_unique<ThreadQueue>(device, std::move(options));
 }
 
-std::unique_ptr<CollectiveQueue> MakeImmediateQueue() { return std::make_unique<ImmediateQueue>(); }
+std::unique_ptr<StreamQueue> MakeImmediateQueue() { return std::make_unique<ImmediateQueue>(); }
 
 }  // namespace longhaul
