@@ -36,9 +36,9 @@ class GraphFolder {
     // checked in any case.
     bool read_all = true;
   };
-  // Blocks on the disk. NOT_FOUND: no such folder, or one without a manifest or an array. INVALID_ARGUMENT: an
-  // array breaks a promise; the message names file and position, no value. DATA_LOSS: a file is
-  // cut, or its bytes are not those that were imported. With a hint.
+  // Blocks on the disk. NOT_FOUND: no such folder, or one without a manifest or an array.
+  // INVALID_ARGUMENT: an array breaks a promise; the message names file and position, no value.
+  // DATA_LOSS: a file is cut, or its bytes are not those that were imported. With a hint.
   static absl::StatusOr<GraphFolder> Open(const std::string& path, const Options& options);
   static absl::StatusOr<GraphFolder> Open(const std::string& path) { return Open(path, Options()); }
 

@@ -183,7 +183,7 @@ class ManifestReader {
 
   absl::Status Array(const std::string& name, const ManifestJson& json, GraphArray& array) const {
     const std::string what = absl::StrCat("the array ", Escaped(name.substr(0, 64)));
-    if (!json.is_object()) return Error(absl::StrCat(what, " is no object"));
+    if (!json.is_object()) return Error(absl::StrCat(what, " is not an object"));
     const std::optional<NpyType> type = NpyTypeOf(Text(json, "type"));
     if (!type.has_value()) return Error(absl::StrCat(what, " has no known type"));
     array.type = *type;

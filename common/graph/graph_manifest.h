@@ -6,7 +6,7 @@
 //   indices    int32 or int64 [E] the source of each edge; ascending for each node
 //   features   float32 [N, D]     no NaN, no infinity
 //   labels     int32 [N]          a class, or -1: unlabelled. Absent without classes
-//   train, valid, test  int64     nodes, ascending; no node in two of them. Absent if there are none
+//   train, valid, test  int64     nodes, ascending; no node in two of them. Absent if empty
 //   ids        int64 [N]          the user's own id of each node, if those are numbers
 //   id_bytes, id_ends             uint8, int64 [N]: otherwise; UTF-8, one after another
 #pragma once

@@ -176,8 +176,7 @@ class NpyHeaderParser {
                      SaveAs(path_, absl::StrCat(Loaded(path_), ".astype(\"<", row.code, "\")")));
     }
     return Refused(
-        path_,
-        absl::StrCat("the elements are of the type ", NameOfRefused(code), ", which is no number"),
+        path_, absl::StrCat("the elements are of the type ", NameOfRefused(code), ", not a number"),
         "save numbers: int32, int64 or float32");
   }
   absl::StatusOr<std::vector<int64_t>> Shape() {
@@ -189,7 +188,7 @@ class NpyHeaderParser {
       while (at_ < text_.size() && absl::ascii_isdigit(text_[at_])) ++at_;
       int64_t size = 0;
       if (!absl::SimpleAtoi(text_.substr(begin, at_ - begin), &size))
-        return Damaged("a size of the shape is no number, or too large");
+        return Damaged("a size of the shape is not a number, or is too large");
       // Python 2 wrote long numbers so.
       if (at_ < text_.size() && text_[at_] == 'L') ++at_;
       if (shape.size() == kNpyDimensionsMax)
