@@ -52,8 +52,8 @@ struct GraphImportResult {
 };
 
 // Blocks for long. Writes all or nothing. NOT_FOUND: a file does not exist. INVALID_ARGUMENT: a
-// file breaks a rule; the message names file, position and value, with a hint. ALREADY_EXISTS: `out`.
-// Others: those of the file system.
+// file breaks a rule; the message names file, position and value, with a hint. ALREADY_EXISTS:
+// `out`. Others: those of the file system.
 absl::StatusOr<GraphImportResult> ImportGraph(FileSystem& fs, const GraphImport& import);
 
 // "31 % of the nodes have no in-edge". Empty: at most a fifth have none.
