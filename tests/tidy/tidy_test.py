@@ -65,7 +65,7 @@ ALLOWED = {
     "worker/offload": ["common/base", "common/io", "common/plan", "worker/movement", "worker/optim"],
     "worker/data": ["common/base", "common/hf/hf_tokenizer.h", "common/io"],
     "worker/data/graph": ["common/base", "common/graph", "common/io", "worker/data"],
-    "worker/graph": ["common/base", "common/graph", "common/io", "worker/data/permutation.h"],
+    "worker/graph": ["common/base", "common/graph", "common/io", "worker/data/permutation.h", "worker/graph/cuda"],
     "worker/graph/cuda": ["common/base", "common/device", "common/graph/gather_index.h"],
     "worker/kernels": ["common/base"],
     "worker/kernels/cuda": ["common/base", "common/device"],
