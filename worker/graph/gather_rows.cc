@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kLineBytes = 64;
 // What is asked for ahead: more would wait for the processor's buffers, less leaves them empty.
-constexpr int64_t kBytesAhead = 4096;
-constexpr int64_t kRowsAheadMin = 2, kRowsAheadMax = 24;
+constexpr int64_t kBytesAhead = 8192;
+constexpr int64_t kRowsAheadMin = 12, kRowsAheadMax = 24;
 // A thread's part of the rows has at least so many bytes.
 constexpr int64_t kPartBytes = 1 << 16;
 
@@ -40,9 +40,10 @@ inline void CopyRow(const uint8_t* from, uint8_t* to, int64_t bytes) {
 
 inline void AskFor(const uint8_t* row, int64_t bytes) {
   const uint8_t* const end = row + bytes;
-  for (const uint8_t* at = row; at < end; at += kLineBytes) __builtin_prefetch(at);
+  // To the second cache: it has room for more requests than the first.
+  for (const uint8_t* at = row; at < end; at += kLineBytes) __builtin_prefetch(at, 0, 2);
   // Its last byte may be in one more line.
-  __builtin_prefetch(end - 1);
+  __builtin_prefetch(end - 1, 0, 2);
 }
 
 void GatherPart(const uint8_t* table, int64_t row_bytes, absl::Span<const int64_t> ids,

@@ -99,9 +99,6 @@ class Importer {
   absl::Status ReadSplit(const NumberFile& file, Split split) {
     LH_ASSIGN_OR_RETURN(const bool mask, IsMask(file));
     LH_ASSIGN_OR_RETURN(const auto rows, NumberRows::Open(file));
-    if (rows->columns() > 1)
-      return Wrong(absl::StrCat(rows->name(), ": ", rows->columns(), " columns, not one"),
-                   "give the numbers of the split's nodes, one in a row, or a mask of all nodes");
     int64_t& count = manifest_.*kSplits[split - 1].count;
     LH_RETURN_IF_ERROR(ForEachRow<int64_t>(
         *rows, [&](int64_t row, absl::Span<const int64_t> value) -> absl::Status {
@@ -127,6 +124,9 @@ class Importer {
   // Booleans, or 0 and 1 as often as there are nodes.
   absl::StatusOr<bool> IsMask(const NumberFile& file) const {
     LH_ASSIGN_OR_RETURN(const auto rows, NumberRows::Open(file));
+    if (rows->columns() > 1)
+      return Wrong(absl::StrCat(rows->name(), ": ", rows->columns(), " columns, not one"),
+                   "give the numbers of the split's nodes, one in a row, or a mask of all nodes");
     if (rows->header().has_value()) {
       const bool all = *rows->rows() == nodes();
       if (rows->header()->type == NpyType::kBool && !all) {
@@ -363,6 +363,9 @@ class Importer {
   absl::Status CopyNumberIds() {
     manifest_.ids = GraphIds::kNumbers;
     LH_ASSIGN_OR_RETURN(const auto rows, NumberRows::Open({import_.ids, ""}));
+    if (rows->columns() > 1)
+      return Wrong(absl::StrCat(rows->name(), ": ", rows->columns(), " ids of each node"),
+                   "give one id for each node");
     std::vector<int64_t> ids;
     LH_RETURN_IF_ERROR(
         ForEachRow<int64_t>(*rows, [&](int64_t, absl::Span<const int64_t> id) -> absl::Status {

@@ -376,6 +376,8 @@ TEST_F(GraphImportTest, ReadsMasksAndChecksSplits) {
   EXPECT_EQ(Import().manifest.valid, 0);
   import_.train.nodes = Npy("train.npy", NpyType::kBool, {4}, std::vector<uint8_t>{1, 0, 1, 0});
   ExpectRefused("a mask of 4 values for 5 nodes");
+  import_.train.nodes = Text("train.csv", "0,1\n");
+  ExpectRefused("2 columns, not one");
   import_.train.nodes = Npy("train.npy", NpyType::kInt64, {0}, std::vector<int64_t>());
   ExpectRefused("train.npy: no node");
   // Labels of some training nodes are unknown.
@@ -405,6 +407,8 @@ TEST_F(GraphImportTest, KeepsTheUsersIds) {
   ExpectRefused("2 ids for 5 nodes");
   import_.ids = Npy("ids.npy", NpyType::kInt64, {5}, std::vector<int64_t>{5, 4, 3, 2, 5}).path;
   ExpectRefused("the id 5 occurs twice");
+  import_.ids = Npy("ids.npy", NpyType::kInt64, {5, 2}, std::vector<int64_t>(10)).path;
+  ExpectRefused("2 ids of each node");
 }
 
 TEST_F(GraphImportTest, RefusesAFolderThatExists) {
