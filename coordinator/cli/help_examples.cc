@@ -66,10 +66,10 @@ constexpr Row kRows[] = {
     {"data check", "longhaul data check /usr/share/common-licenses",
      "Check data before training on it"},
     {"graph import edges",
-     "longhaul graph import edges --nodes 7 --edges edges.csv --features features.csv "
-     "--labels labels.csv --train train.csv --valid valid.csv --test test.csv --reverse-edges "
-     "--out graph",
-     "Files of numbers, without headings"},
+     "longhaul graph import edges --nodes 7 --edges deploy/examples/graph/edges.csv "
+     "--features deploy/examples/graph/features.csv --labels deploy/examples/graph/labels.csv "
+     "--train deploy/examples/graph/train.csv --reverse-edges --out graph",
+     "CSV files without headings"},
     {"graph import ogb", "longhaul graph import ogb ogbn_arxiv --reverse-edges --out arxiv",
      "A graph that OGB's Python package downloaded"},
     {"graph import graphbolt",

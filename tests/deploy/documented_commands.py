@@ -80,6 +80,7 @@ SAYS = {
 # Names of commands and flags, with which the text says what they do: the program's own help must know them.
 MENTIONED = {
     "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
+    "longhaul graph import", "longhaul graph info", "longhaul graph import ogb FOLDER", "longhaul graph import graphbolt FOLDER",
     "longhaul logs", "longhaul download",
     "longhaul-worker --work-dir", "longhaul-worker --trace FILE", "longhaul-worker --track-dir FOLDER", "longhaul-worker --state-dir FOLDER", "longhaul --server HOST:PORT",
     "longhaul-coordinator --ended-job-keep TIME", "longhaul submit", "longhaul events",
@@ -118,6 +119,10 @@ ELSEWHERE = {
     "deploy/helm/render.sh longhaul deploy/helm/values/gpu-pool.yaml": (BY_TEST, "tests/deploy/chart_test.py", '"render.sh", "longhaul", *values'),
     "deploy/helm/render.sh --write": (CHANGES, "tests/deploy/chart_test.py", "run deploy/helm/render.sh --write"),
     "tests/deploy/run.sh two-machines": (NIGHTLY, "tests/nightly.sh", "part_two-machines() { deployment two-machines; }"),
+    "longhaul graph import ogb ogbn_arxiv --reverse-edges --out arxiv":
+        (NOT_HERE, "tests/unit/worker/data/graph/graph_sources_test.cc", "ReadsOgbAsCsv"),
+    "longhaul graph import graphbolt my-dataset --directed --out my-graph":
+        (NOT_HERE, "tests/unit/worker/data/graph/graph_sources_test.cc", "ReadsGraphBolt"),
     "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
     "tests/deploy/run.sh all": (NIGHTLY, "tests/nightly.sh", 'tests/deploy/run.sh "$1"'),
     "ctest --test-dir build-asan": (NIGHTLY, "tests/nightly.sh", 'run_sanitized "$work/asan"'),
