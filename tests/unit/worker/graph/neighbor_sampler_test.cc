@@ -1,5 +1,7 @@
 #include "worker/graph/neighbor_sampler.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -386,6 +388,30 @@ TEST(NeighborSamplerTest, ChangedArraysAreAnErrorAndReadNothingOutside) {
       }
     }
   }
+}
+
+// Places of edges are beyond 32 bits. Pages that nobody writes take no memory.
+TEST(NeighborSamplerTest, ReadsBeyondTwoToTheThirtyFirstEdges) {
+  constexpr int64_t kMany = (int64_t{1} << 31) + 1000;
+  constexpr size_t kBytes = (kMany + 5) * sizeof(int32_t);
+  void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const sources = static_cast<int32_t*>(memory);
+  for (int i = 0; i < 5; ++i) sources[kMany + i] = i + 2;
+  std::vector<int64_t> indptr = {0, kMany, kMany + 5};
+  indptr.resize(8, kMany + 5);
+  const GraphEdges edges{.nodes = 7, .indptr = indptr, .sources = sources};
+  NeighborSampler all = SamplerOf(edges, {.fanout = {-1}});
+  EXPECT_THAT(Sampled(all, 1, {1}).nodes, ElementsAre(1, 2, 3, 4, 5, 6));
+  NeighborSampler some = SamplerOf(edges, {.fanout = {3}});
+  EXPECT_EQ(Sampled(some, 1, {1}).nodes.size(), 4U);
+  // Of its 2^31 edges, three are read.
+  EXPECT_THAT(Sampled(some, 1, {0}).nodes, ElementsAre(0, 0));
+  EXPECT_EQ(Sampled(some, 1, {0}).source_rows.size(), 3U);
+  EXPECT_EQ(all.Sample(1, std::vector<int64_t>{0}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  munmap(memory, kBytes);
 }
 
 TEST(NeighborSamplerTest, RefusesBatchesWithTooManyEdges) {
