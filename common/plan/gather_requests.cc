@@ -1,33 +1,21 @@
 #include "common/plan/gather_requests.h"
 
-#include <algorithm>
 #include <cstdint>
 
+#include "common/graph/gather_index.h"
+
 namespace longhaul::plan {
-namespace {
-
-// Elements of a line, and threads of a warp.
-constexpr int64_t kLine = 32;
-
-int64_t LinesOf(int64_t first, int64_t elements) {
-  return (first + elements - 1) / kLine - first / kLine + 1;
-}
-
-}  // namespace
 
 double GatherRequests(int dim, bool aligned) {
-  int64_t lines = 0;
+  constexpr int kElement = 4;
+  const GatherShape shape{
+      .row_bytes = int64_t{dim} * kElement, .unit = kElement, .aligned = aligned};
   // The beginnings of rows repeat after so many rows.
-  for (int64_t row = 0; row < kLine; ++row) {
-    const int64_t begin = row * dim;
-    if (aligned) {
-      lines += LinesOf(begin, dim);
-      continue;
-    }
-    for (int64_t done = 0; done < dim; done += kLine)
-      lines += LinesOf(begin + done, std::min<int64_t>(kLine, dim - done));
-  }
-  return static_cast<double>(lines) / kLine;
+  constexpr int64_t kRows = kGatherLine / kElement;
+  int64_t lines = 0;
+  for (int64_t row = 0; row < kRows; ++row)
+    lines += GatherLines(shape, static_cast<uint64_t>(row * shape.row_bytes));
+  return static_cast<double>(lines) / kRows;
 }
 
 }  // namespace longhaul::plan

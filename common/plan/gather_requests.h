@@ -1,5 +1,6 @@
 // Memory requests of a feature gather: a warp of 32 threads reads rows of 4-byte elements straight
-// from host memory, in lines of 128 bytes. After PyTorch-Direct (arXiv 2103.03330). Pure.
+// from host memory, in lines of 128 bytes, with the index arithmetic of the gather kernel
+// (common/graph/gather_index.h). Pure.
 #pragma once
 
 namespace longhaul::plan {

@@ -17,6 +17,7 @@
 #include "common/command_line/usage_fault.h"
 #include "common/command_line/value_checks.h"
 #include "coordinator/cli/certificate_authority.h"
+#include "coordinator/cli/graph_command.h"
 #include "coordinator/cli/help_examples.h"
 #include "coordinator/cli/other_words.h"
 #include "coordinator/cli/pause.h"
@@ -356,6 +357,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   }
   AddSpec(app, arguments);
   AddData(app, arguments.data);
+  AddGraph(app, arguments);
   AddPlan(app, arguments);
   AddSimulate(app, arguments.simulate);
   app.add_subcommand("pools", "List pools");
@@ -385,7 +387,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
 constexpr std::pair<const char*, const char*> kGroups[] = {
     {"Jobs", "submit list get watch wait top logs events pause resume cancel delete"},
     {"Results", "compare checkpoints checkpoint download export eval sample"},
-    {"Specs and data", "spec data plan simulate"},
+    {"Specs and data", "spec data graph plan simulate"},
     {"Pools and this machine", "pools doctor contexts certs tokens version completion"},
 };
 

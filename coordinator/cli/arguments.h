@@ -33,6 +33,22 @@ struct DataArguments {
   bool as_is = false, control_tokens = false;
 };
 
+// Of `graph`.
+struct GraphArguments {
+  // import edges
+  int64_t nodes = 0, classes = 0;
+  std::vector<std::string> edges;
+  std::string features, labels, train, valid, test;
+  // import ogb, import graphbolt, info
+  std::string folder, split, task, feature;
+  // import
+  bool reverse_edges = false, directed = false, keep_duplicates = false;
+  std::string ids, class_names, feature_names;
+  int memory_mib = 256;
+  // info
+  bool quick = false;
+};
+
 struct SimulateArguments {
   // utilization
   double parameters = 0, step_seconds = 0, bits = 16, gbit_per_second = 0;
@@ -80,7 +96,7 @@ struct Arguments {
   bool names = false;
   // compare
   std::vector<std::string> jobs;
-  // download, export
+  // download, export, graph import
   std::string out;
 
   // --- submit; file and overrides: plan, too
@@ -116,6 +132,8 @@ struct Arguments {
   bool last_commit = false;
   // --- data check
   DataArguments data;
+  // --- graph
+  GraphArguments graph;
   // --- simulate
   SimulateArguments simulate;
 };

@@ -9,6 +9,7 @@
 #include "common/base/names.h"
 #include "coordinator/cli/compare.h"
 #include "coordinator/cli/data_command.h"
+#include "coordinator/cli/graph_command.h"
 #include "coordinator/cli/export.h"
 #include "coordinator/cli/pause.h"
 #include "coordinator/cli/plan_command.h"
@@ -101,6 +102,8 @@ constexpr Command kCommands[] = {
 std::optional<Outcome> RunLocalCommand(const Arguments& arguments, const Environment& environment) {
   if (arguments.command == "version") return Version();
   if (arguments.command == "data check") return CheckDataFiles(arguments);
+  if (arguments.command == "graph info") return ShowGraph(arguments);
+  if (absl::StartsWith(arguments.command, "graph import ")) return ImportGraphFiles(arguments);
   if (arguments.command == "plan" && !arguments.sites.empty())
     return PlanForSites(arguments, environment);
   if (absl::StartsWith(arguments.command, "simulate ")) return Simulate(arguments);

@@ -65,6 +65,18 @@ constexpr Row kRows[] = {
      "The same text each time"},
     {"data check", "longhaul data check /usr/share/common-licenses",
      "Check data before training on it"},
+    {"graph import edges",
+     "longhaul graph import edges --nodes 7 --edges deploy/examples/graph/edges.csv "
+     "--features deploy/examples/graph/features.csv --labels deploy/examples/graph/labels.csv "
+     "--train deploy/examples/graph/train.csv --reverse-edges --out graph",
+     "CSV files without headings"},
+    {"graph import ogb", "longhaul graph import ogb ogbn_arxiv --reverse-edges --out arxiv",
+     "A graph that OGB's Python package downloaded"},
+    {"graph import graphbolt",
+     "longhaul graph import graphbolt my-dataset --directed --out my-graph",
+     "A folder with metadata.yaml"},
+    {"graph info", "longhaul graph info graph",
+     "Sizes, direction and digests of an imported graph"},
     {"plan",
      "longhaul plan -f deploy/examples/two_regions.yaml --sites "
      "deploy/examples/sites/two_regions.yaml",

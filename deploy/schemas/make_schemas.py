@@ -152,6 +152,11 @@ def schemas():
                           differences={"type": "object", "additionalProperties": rows(TEXT)}, loss={"enum": ["eval/loss", "train/loss"]},
                           equal_tokens=rows(record(tokens=real, losses=rows(real)))),
         "data_check": record(files=rows(file), tokens=count, documents=number_or_null, problem_count=count),
+        "graph": record(path=TEXT, nodes=count, edges=count, columns=count, classes=count, direction={"enum": ["reverse-edges", "directed"]},
+                        duplicates_kept=boolean, pairs_read=count, merged_duplicates=count, dropped_loops=count, nodes_without_in_edges=count,
+                        labelled=count, train=count, valid=count, test=count, ids={"enum": ["none", "numbers", "texts"]},
+                        class_names=rows(TEXT), feature_names=rows(TEXT), schema_digest=TEXT, content_digest=TEXT, bytes=count,
+                        verified=boolean, warnings=rows(TEXT)),  # graph import, graph info
         "plan": plan(pool),
         "simulate_partition": record(received=by_use, scales=by_use, state_bytes_per_rank=record(
             weights=real, secondary=real, gradients=real, optimizer=real, error_feedback=real)),

@@ -84,7 +84,7 @@ class ContractTest(ClusterTest):
         self.assertEqual(result.returncode, code, f"{command}: {result.stdout}{result.stderr}")
         self.assertTrue(result.stdout, command)
         self.answers.extend((schema, json.loads(text)) for text in (result.stdout.splitlines() if lines else [result.stdout]))
-        self.asked |= {command[0], " ".join(map(str, command[:2]))}
+        self.asked |= {" ".join(map(str, command[:words])) for words in (1, 2, 3)}
 
     @staticmethod
     def run_lm(*command):
@@ -98,6 +98,7 @@ class ContractTest(ClusterTest):
         self.ask("eval", "eval", folder / "nothing", "--data", TEXT, code=4)
         self.ask("sample", "sample", folder / "hf", "--prompt", "A", "--max-tokens", "3")
         self.ask("data_check", "data", "check", TEXT)
+        self.ask_for_graphs(folder)
         self.ask_for_simulations()
         self.ask("certs", "certs", "--dir", folder / "ca", "init")
         self.asked.add("certs init")
@@ -109,6 +110,14 @@ class ContractTest(ClusterTest):
         self.cluster.wait_step(30, "long")
         self.ask("checkpoint", "checkpoint", "long")
         self.ask("job", "cancel", "long")
+
+    def ask_for_graphs(self, folder):
+        files = ROOT / "deploy/examples/graph"
+        parts = [word for part in ("edges", "features", "labels", "train", "valid", "test") for word in (f"--{part}", files / f"{part}.csv")]
+        self.ask("graph", "graph", "import", "edges", "--nodes", "7", *parts, "--reverse-edges", "--out", folder / "graph")
+        self.ask("graph", "graph", "info", folder / "graph")
+        self.ask("graph", "graph", "import", "ogb", folder / "nothing", "--directed", "--out", folder / "other", code=4)
+        self.ask("graph", "graph", "import", "graphbolt", folder / "nothing", "--directed", "--out", folder / "other", code=4)
 
     def ask_for_simulations(self):
         model = ("--params", "1e9", "--layers", "24", "--step-time", "0.1", "--method", "overlap")

@@ -80,6 +80,7 @@ SAYS = {
 # Names of commands and flags, with which the text says what they do: the program's own help must know them.
 MENTIONED = {
     "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
+    "longhaul graph import", "longhaul graph info", "longhaul graph import ogb FOLDER", "longhaul graph import graphbolt FOLDER",
     "longhaul logs", "longhaul download",
     "longhaul-worker --work-dir", "longhaul-worker --trace FILE", "longhaul-worker --track-dir FOLDER", "longhaul-worker --state-dir FOLDER", "longhaul --server HOST:PORT",
     "longhaul-coordinator --ended-job-keep TIME", "longhaul submit", "longhaul events",
@@ -124,6 +125,10 @@ ELSEWHERE = {
     "--tls-key site-a.key": (BY_TEST, "tests/deploy/slurm_test.py", "deploy/slurm/pool.sbatch"),
     "longhaul certs init": KIT, "longhaul certs kit site-b --coordinator hub.example:7070": KIT, "scp longhaul-site-b.tar.gz site.example:": KIT,
     "tar -xzf longhaul-site-b.tar.gz && longhaul-site-b/start.sh --ranks 2": KIT, "longhaul certs revoke site-b": KIT,
+    "longhaul graph import ogb ogbn_arxiv --reverse-edges --out arxiv":
+        (NOT_HERE, "tests/unit/worker/data/graph/graph_sources_test.cc", "ReadsOgbAsCsv"),
+    "longhaul graph import graphbolt my-dataset --directed --out my-graph":
+        (NOT_HERE, "tests/unit/worker/data/graph/graph_sources_test.cc", "ReadsGraphBolt"),
     "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
     "tests/deploy/run.sh all": (NIGHTLY, "tests/nightly.sh", 'tests/deploy/run.sh "$1"'),
     "ctest --test-dir build-asan": (NIGHTLY, "tests/nightly.sh", 'run_sanitized "$work/asan"'),

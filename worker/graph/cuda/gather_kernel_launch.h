@@ -1,0 +1,12 @@
+// Launches the kernel of gather_kernels-inl.h on a stream of the current device. Does not wait; an
+// error is that of the launch.
+#pragma once
+
+#include "cuda_runtime_api.h"
+#include "worker/graph/cuda/gather_kernels.h"
+
+namespace longhaul::cuda {
+
+cudaError_t LaunchGather(const GatherJob& job, cudaStream_t stream);
+
+}  // namespace longhaul::cuda
