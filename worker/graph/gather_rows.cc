@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace longhaul {
 namespace {
 
 constexpr int64_t kLineBytes = 64;
-// What is asked for ahead: more would wait for the processor's buffers, less leaves them empty.
-constexpr int64_t kBytesAhead = 8192;
-constexpr int64_t kRowsAheadMin = 12, kRowsAheadMax = 24;
+// Rows are asked for in blocks, while the block before is copied: requests that nothing is between
+// keep the memory busier than one row's at a time. A block fits the second cache several times.
+constexpr int64_t kBlockBytes = 1 << 16;
+constexpr int64_t kBlockRowsMin = 16, kBlockRowsMax = 128;
 // A thread's part of the rows has at least so many bytes.
 constexpr int64_t kPartBytes = 1 << 16;
 
@@ -38,26 +40,66 @@ inline void CopyRow(const uint8_t* from, uint8_t* to, int64_t bytes) {
   if (at < bytes) CopyUnit<16>(from + bytes - 16, to + bytes - 16);
 }
 
+// Rows of 16 kUnits to 16 kUnits + 15 bytes: without a loop, whose end would be guessed wrong.
+template <int kUnits>
+struct NarrowCopy {
+  void operator()(const uint8_t* from, uint8_t* to, int64_t bytes) const {
+    [&]<int... kUnit>(std::integer_sequence<int, kUnit...>) {
+      (CopyUnit<16>(from + 16 * kUnit, to + 16 * kUnit), ...);
+    }
+    (std::make_integer_sequence<int, kUnits>());
+    CopyUnit<16>(from + bytes - 16, to + bytes - 16);
+  }
+};
+
 inline void AskFor(const uint8_t* row, int64_t bytes) {
   const uint8_t* const end = row + bytes;
   // To the second cache: it has room for more requests than the first.
-  for (const uint8_t* at = row; at < end; at += kLineBytes) __builtin_prefetch(at, 0, 2);
+  for (const uint8_t* at = row; at < end; at += kLineBytes) __builtin_prefetch(at, 0, 1);
   // Its last byte may be in one more line.
-  __builtin_prefetch(end - 1, 0, 2);
+  __builtin_prefetch(end - 1, 0, 1);
+}
+
+template <typename Copy>
+void GatherPartBy(const uint8_t* table, int64_t row_bytes, absl::Span<const int64_t> ids,
+                  uint8_t* out, const Copy& copy) {
+  const auto count = static_cast<int64_t>(ids.size());
+  const int64_t block = std::clamp(kBlockBytes / row_bytes, kBlockRowsMin, kBlockRowsMax);
+  int64_t asked = 0;
+  const uint8_t* asked_out = out;
+  for (int64_t first = 0; first < count; first += block) {
+    for (; asked < std::min(first + 2 * block, count); ++asked) {
+      AskFor(table + ids[asked] * row_bytes, row_bytes);
+      // Also what is written: a store waits for its line, too.
+      for (; asked_out < out + asked * row_bytes; asked_out += kLineBytes)
+        __builtin_prefetch(asked_out, 1, 1);
+    }
+    for (int64_t i = first; i < std::min(first + block, count); ++i)
+      copy(table + ids[i] * row_bytes, out + i * row_bytes, row_bytes);
+  }
 }
 
 void GatherPart(const uint8_t* table, int64_t row_bytes, absl::Span<const int64_t> ids,
                 uint8_t* out) {
-  const auto count = static_cast<int64_t>(ids.size());
-  const int64_t ahead =
-      std::min(count, std::clamp(kBytesAhead / row_bytes, kRowsAheadMin, kRowsAheadMax));
-  for (int64_t i = 0; i < ahead; ++i) AskFor(table + ids[i] * row_bytes, row_bytes);
-  int64_t i = 0;
-  for (; i + ahead < count; ++i) {
-    AskFor(table + ids[i + ahead] * row_bytes, row_bytes);
-    CopyRow(table + ids[i] * row_bytes, out + i * row_bytes, row_bytes);
+  const auto gather = [&](const auto& copy) { GatherPartBy(table, row_bytes, ids, out, copy); };
+  switch (row_bytes / 16) {
+    case 1:
+      return gather(NarrowCopy<1>());
+    case 2:
+      return gather(NarrowCopy<2>());
+    case 3:
+      return gather(NarrowCopy<3>());
+    case 4:
+      return gather(NarrowCopy<4>());
+    case 5:
+      return gather(NarrowCopy<5>());
+    case 6:
+      return gather(NarrowCopy<6>());
+    case 7:
+      return gather(NarrowCopy<7>());
+    default:
+      return gather(CopyRow);
   }
-  for (; i < count; ++i) CopyRow(table + ids[i] * row_bytes, out + i * row_bytes, row_bytes);
 }
 
 }  // namespace

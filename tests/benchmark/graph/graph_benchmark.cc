@@ -23,10 +23,11 @@ namespace longhaul::benchmark {
 namespace {
 
 struct Sizes {
-  int64_t table_bytes = int64_t{1} << 30, gathered = 100000;
+  int64_t table_bytes = int64_t{1} << 30, gathered_bytes = 2 << 20;
   // Reddit has 232,965 nodes and 114,615,892 edges.
   int64_t nodes = 233000, degree = 492, seeds = 1024, steps = 8;
-  int repetitions = 15;
+  // Of samplings; of gathers.
+  int repetitions = 9, gathers = 60;
 };
 
 // Memory with large pages, as that of HostRows.
@@ -67,22 +68,37 @@ void MeasureGather(const Sizes& sizes) {
   };
   for (const Case& c : {Case{25, 1.5}, Case{100, 1.1}, Case{128, 1.1}, Case{129, 1.1}}) {
     const int64_t row_bytes = 4 * c.columns, rows = sizes.table_bytes / row_bytes;
+    const int64_t gathered = sizes.gathered_bytes / row_bytes;
+    // Each gather has rows of its own: others would still be in the caches.
     Random random(1);
-    std::vector<int64_t> ids;
-    for (int64_t i = 0; i < sizes.gathered; ++i)
-      ids.push_back(static_cast<int64_t>(random.Below(rows)));
-    std::vector<float> ours(sizes.gathered * c.columns), other(ours.size());
+    std::vector<std::vector<int64_t>> batches(2 * sizes.gathers + 3);
+    for (std::vector<int64_t>& batch : batches) {
+      for (int64_t i = 0; i < gathered; ++i)
+        batch.push_back(static_cast<int64_t>(random.Below(rows)));
+    }
+    size_t turn = 0;
+    const auto next = [&]() -> const std::vector<int64_t>& {
+      return batches[turn++ % batches.size()];
+    };
+    std::vector<float> ours(gathered * c.columns), other(ours.size());
     const auto* const bytes = reinterpret_cast<const uint8_t*>(table.get());
     const auto gather = [&] {
-      GatherRows(bytes, row_bytes, ids, reinterpret_cast<uint8_t*>(ours.data()), nullptr);
+      GatherRows(bytes, row_bytes, next(), reinterpret_cast<uint8_t*>(ours.data()), nullptr);
     };
     const auto plain = [&] {
-      PlainGather(bytes, row_bytes, ids, reinterpret_cast<uint8_t*>(other.data()));
+      PlainGather(bytes, row_bytes, next(), reinterpret_cast<uint8_t*>(other.data()));
     };
     const auto torch = [&] {
-      IndexSelect(table.get(), rows, c.columns, ids.data(), sizes.gathered, other.data());
+      IndexSelect(table.get(), rows, c.columns, next().data(), gathered, other.data());
     };
-    const double gigabytes = static_cast<double>(sizes.gathered * row_bytes) / 1e9;
+    gather();
+    turn = 0;
+    plain();
+    LH_CHECK(ours == other, "the same rows");
+    turn = 0;
+    torch();
+    LH_CHECK(ours == other, "the same rows");
+    const double gigabytes = static_cast<double>(gathered * row_bytes) / 1e9;
     const auto print = [&](const std::string& reference, const Pair& seconds, double target) {
       Print({.name = absl::StrCat("graph / gather, rows of ", row_bytes, " bytes, ", reference),
              .ours = gigabytes / seconds.ours,
@@ -92,12 +108,8 @@ void MeasureGather(const Sizes& sizes) {
              .unit = "GB/s",
              .note = "one thread, random rows"});
     };
-    gather();
-    const Pair of_plain = Alternate(sizes.repetitions, gather, plain);
-    LH_CHECK(ours == other, "the same rows");
-    print("plain loop", of_plain, c.target);
-    const Pair of_torch = Alternate(sizes.repetitions, gather, torch);
-    LH_CHECK(ours == other, "the same rows");
+    print("plain loop", Alternate(sizes.gathers, gather, plain), c.target);
+    const Pair of_torch = Alternate(sizes.gathers, gather, torch);
     // Wider rows than 100 bytes have no target of their own.
     print("index_select", of_torch, c.columns == 25 ? 2 : 1);
   }
@@ -195,12 +207,13 @@ int main(int argc, char** argv) {
   benchmark::Sizes sizes;
   if (smoke) {
     sizes = {.table_bytes = 1 << 22,
-             .gathered = 2000,
+             .gathered_bytes = 1 << 17,
              .nodes = 3000,
              .degree = 20,
              .seeds = 100,
              .steps = 2,
-             .repetitions = 1};
+             .repetitions = 1,
+             .gathers = 2};
   }
   if (!sampling) benchmark::MeasureGather(sizes);
   if (!gather) benchmark::MeasureSampling(sizes);
