@@ -32,6 +32,7 @@ PARTS=(
   "images: the images are built, and train"
   "compose: the compose file on an engine"
   "two-machines: every command of deploy/two-machines.md"
+  "release: the files of a release are made, installed on systems without a compiler, and train"
   "upgrade: the programs of the previous version mixed with these"
   "benchmarks: the smokes; then all measurements, none below half of its target"
 )
@@ -132,6 +133,12 @@ part_page() { deployment page; }
 part_images() { deployment images; }
 part_compose() { deployment compose; }
 part_two-machines() { deployment two-machines; }
+part_release() {
+  [ "$(id -u)" = 0 ] || lacking "needs root"
+  # From nothing, as they are published: the programs of BUILD_DIR name folders of this machine.
+  rm -rf build-release
+  BUILD_DIR='' tests/deploy/run.sh release
+}
 part_upgrade() {
   users_build
   tests/upgrade/run.sh

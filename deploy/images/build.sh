@@ -56,7 +56,7 @@ done
 # The package ca-certificates of the build stage adds what lies here.
 [ ! -e /etc/ssl/certs/ca-certificates.crt ] ||
   mounts+=(--volume /etc/ssl/certs/ca-certificates.crt:/usr/local/share/ca-certificates/this-machine.crt:ro)
-version=$(sed -n 's/^project(longhaul VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+version=$(cat VERSION)
 revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
 for image in "${images[@]}"; do
   say "building localhost/longhaul-$image:$tag"
