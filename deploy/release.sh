@@ -55,8 +55,9 @@ if [ ! -e "$tools/.complete" ]; then
 fi
 PATH=$tools/bin:$PATH
 
+mapped=
 if [ -z "$build" ]; then
-  build=build-release
+  build=build-release mapped=1
   say "building in $build"
   # Messages name sources as below the root of the tree, wherever it lies.
   map="-ffile-prefix-map=$PWD/= -ffile-prefix-map=$(deploy/setup.sh --print-venv)/="
@@ -68,6 +69,9 @@ cmake --build "$build" -j "$jobs" --target longhaul longhaul-coordinator longhau
 for component in longhaul longhaul-worker cuda bundled; do
   cmake --install "$build" --prefix "$work/stage" --component "$component" --strip >/dev/null
 done
+if [ -n "$mapped" ] && named=$(grep -lF -e "$PWD/" -e "$(deploy/setup.sh --print-venv)" "$work"/stage/bin/* "$work"/stage/lib/*.so); then
+  fail "these programs name folders of this machine: $named"
+fi
 
 package() {  # GENERATOR: cpack leaves its work beside the packages.
   say "packaging: $1"
@@ -99,7 +103,7 @@ if has images; then
     say "SKIPPED: $skipped"
   else
     export STORAGE_DRIVER=${STORAGE_DRIVER:-vfs}
-    deploy/images/build.sh --tag "$version" --jobs "$jobs" coordinator worker
+    deploy/images/build.sh --tag "$version" --installed "$work/stage" coordinator worker
     for image in coordinator worker; do
       buildah push --quiet "localhost/longhaul-$image:$version" "oci-archive:$out/longhaul-$image-$version.oci.tar:longhaul-$image:$version" >&2
     done

@@ -148,6 +148,23 @@ class ReleaseRunTest(unittest.TestCase):
         result = self.run_in(root, f"mkdir /root/t; cd /root/t; ln -s /dist/*.tar.gz .; {block('README.md', 'tarball')}{block('README.md', 'train')}{RESULT}")
         self.trained("tarball on Ubuntu 22.04", begun, result, root / "root/t")
 
+    def test_images(self):
+        """As tests/deploy/images_run_test.py trains in them, from the archives, in a storage of their own."""
+        archives = {image: self.dist / f"longhaul-{image}-{VERSION}.oci.tar" for image in ("coordinator", "worker")}
+        if not all(path.exists() for path in archives.values()):
+            self.skipTest("the release was made where images cannot be")
+        settings = self.work / "storage.conf"
+        settings.write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{self.work}/images"\nrunroot = "{self.work}/containers"\n')
+        environment = {**os.environ, "CONTAINERS_STORAGE_CONF": str(settings), "STORAGE_DRIVER": "vfs", "IMAGES_BUILT": "1"}
+        begun = time.monotonic()
+        for image, path in archives.items():
+            pulled = subprocess.run(["buildah", "pull", "--quiet", f"oci-archive:{path}"], check=True, capture_output=True, text=True, env=environment).stdout
+            subprocess.run(["buildah", "tag", pulled.split()[-1], f"localhost/longhaul-{image}:latest"], check=True, env=environment)
+        result = subprocess.run([sys.executable, "-B", ROOT / "tests/deploy/images_run_test.py", "ImagesRunTest.test_trains_a_job"], env=environment,
+                                capture_output=True, text=True, check=False)
+        print(f"images: {time.monotonic() - begun:.0f} s from nothing to a trained model", file=sys.stderr)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
     def train_with_wheel(self, install):
         environment = self.work / "environment"
         begun = time.monotonic()
