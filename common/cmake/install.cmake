@@ -113,6 +113,12 @@ longhaul_install_unit(longhaul-worker /usr/local/bin share/longhaul/systemd bund
 
 # --- packages --------------------------------------------------------------------------------------------------------
 set(CPACK_GENERATOR DEB TGZ)
+set(CPACK_COMPONENTS_OF_DEBIAN longhaul debian)
+set(CPACK_COMPONENTS_OF_ARCHIVE longhaul bundled)
+if(LONGHAUL_WORKER)
+  list(APPEND CPACK_COMPONENTS_OF_DEBIAN longhaul-worker debian-worker)
+  list(APPEND CPACK_COMPONENTS_OF_ARCHIVE longhaul-worker)
+endif()
 set(CPACK_PACKAGE_VENDOR "The Longhaul authors")
 set(CPACK_PACKAGE_CONTACT "The Longhaul authors <longhaul@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "train one language model on several sites")
