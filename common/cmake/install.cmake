@@ -8,8 +8,6 @@
 # Only the first two are installed by default. Programs look for libraries in ../lib/longhaul first: Debian has only
 # libtorch there.
 
-include(GNUInstallDirs)
-
 # longhaul_install(COMPONENT FOLDER RPATH BUILD_PATHS TARGETS...): targets, with the paths of their libraries: RPATH, and in the build
 # also BUILD_PATHS. CMake's own way leaves an empty path in the build, which is the current folder.
 function(longhaul_install component folder rpath build_paths)

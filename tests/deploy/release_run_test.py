@@ -1,9 +1,10 @@
-"""The files of a release, each installed on a system where nothing is: it then trains a small model on two pools, by the commands of README.md.
+"""The files of a release, each installed on a system where nothing is: it then trains a small model on two pools, by
+the commands of README.md.
 
     release_run_test.py [unittest arguments]
 
-Environment: RELEASE_DIR, a folder that deploy/release.sh has filled (default: it is made); BUILD_DIR, a build for that. Needs root and mmdebstrap; the
-systems are made of the packages of DEBIAN_MIRROR and UBUNTU_MIRROR.
+Environment: RELEASE_DIR, a folder that deploy/release.sh has filled (default: it is made); BUILD_DIR, a build for
+that. Needs root and mmdebstrap; the systems are made of the packages of DEBIAN_MIRROR and UBUNTU_MIRROR.
 """
 
 import json
@@ -71,20 +72,59 @@ class ReleaseRunTest(unittest.TestCase):
         self.work = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         self.addCleanup(shutil.rmtree, self.work, ignore_errors=True)
         coordinator = f"127.0.0.1:{free_port()}"
-        self.variables = {"LONGHAUL_LISTEN": coordinator, "LONGHAUL_COORDINATOR": coordinator, "LONGHAUL_SERVER": coordinator,
-                          "LONGHAUL_HTTP_LISTEN": "127.0.0.1:0", "OMP_WAIT_POLICY": "passive", "DEBIAN_FRONTEND": "noninteractive"}
+        self.variables = {
+            "LONGHAUL_LISTEN": coordinator,
+            "LONGHAUL_COORDINATOR": coordinator,
+            "LONGHAUL_SERVER": coordinator,
+            "LONGHAUL_HTTP_LISTEN": "127.0.0.1:0",
+            "OMP_WAIT_POLICY": "passive",
+            "DEBIAN_FRONTEND": "noninteractive",
+        }
 
     def system(self, suite, *sources, include=()):
         """A system of the essential packages alone."""
         root = self.work / suite
-        subprocess.run(["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", *(f"--include={name}" for name in include), suite, root, *sources], check=True)
+        subprocess.run(
+            [
+                "mmdebstrap",
+                "--quiet",
+                "--mode=root",
+                "--variant=minbase",
+                *(f"--include={name}" for name in include),
+                suite,
+                root,
+                *sources,
+            ],
+            check=True,
+        )
         self.assertEqual([name for name in ("cc", "gcc", "g++", "clang") if (root / "usr/bin" / name).exists()], [])
         return root
 
     def run_in(self, root, script):
         words = [f"{name}={value}" for name, value in self.variables.items()]
-        return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-c", ENTER, "enter", root, self.dist, *words, "bash", "-euc", script],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [
+                "unshare",
+                "--mount",
+                "--pid",
+                "--fork",
+                "--kill-child",
+                "bash",
+                "-c",
+                ENTER,
+                "enter",
+                root,
+                self.dist,
+                *words,
+                "bash",
+                "-euc",
+                script,
+            ],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def trained(self, what, begun, result, folder):
         logs = "".join(f"\n{path.name}: {path.read_text()[-1000:]}" for path in folder.glob("*.log"))
@@ -107,35 +147,55 @@ class ReleaseRunTest(unittest.TestCase):
             (copy / "SHA256SUMS").write_text(sums.replace("a", "b"))
             self.assertNotEqual(subprocess.run(verify, cwd=copy, check=False, capture_output=True).returncode, 0)
             (copy / "SHA256SUMS").write_text(sums)
-        subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=copy, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=copy, check=True, stdout=subprocess.DEVNULL
+        )
         statement = json.loads((copy / f"longhaul-{VERSION}.provenance.json").read_text())
         listed = {line.split()[1]: line.split()[0] for line in (copy / "SHA256SUMS").read_text().splitlines()}
-        self.assertEqual({subject["name"]: subject["digest"]["sha256"] for subject in statement["subject"]},
-                         {name: digest for name, digest in listed.items() if not name.endswith(".json")})
+        self.assertEqual(
+            {subject["name"]: subject["digest"]["sha256"] for subject in statement["subject"]},
+            {name: digest for name, digest in listed.items() if not name.endswith(".json")},
+        )
         self.assertRegex(statement["predicate"]["buildDefinition"]["externalParameters"]["commit"], "^[0-9a-f]{40}$")
         parts = json.loads((copy / f"longhaul-{VERSION}.cdx.json").read_text())["components"]
         self.assertLessEqual({"torch", "libgrpc29", "libssl3", "nlohmann-json3-dev"}, {part["name"] for part in parts})
         # Of the tarball each library is listed, with its bytes.
-        files = {prop["value"]: part["hashes"][0]["content"] for part in parts for prop in part["properties"] if prop["name"] == "longhaul:file"}
+        files = {
+            prop["value"]: part["hashes"][0]["content"]
+            for part in parts
+            for prop in part["properties"]
+            if prop["name"] == "longhaul:file"
+        }
         top = f"longhaul-{VERSION}-linux-x86_64"
         subprocess.run(["tar", "-xf", f"{top}.tar.gz", f"{top}/lib"], cwd=copy, check=True)
-        found = subprocess.run(["sha256sum", *sorted(path.name for path in (copy / top / "lib/longhaul").iterdir())], cwd=copy / top / "lib/longhaul",
-                               check=True, capture_output=True, text=True).stdout
+        found = subprocess.run(
+            ["sha256sum", *sorted(path.name for path in (copy / top / "lib/longhaul").iterdir())],
+            cwd=copy / top / "lib/longhaul",
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
         self.assertEqual({f"lib/longhaul/{line.split()[1]}": line.split()[0] for line in found.splitlines()}, files)
 
     def test_debian_packages(self):
         root = self.system("bookworm", f"deb {DEBIAN} bookworm main")
         begun = time.monotonic()
-        result = self.run_in(root, f"cd /dist; apt-get update -qq; {block('README.md', 'debian').replace('install', 'install -y -qq --no-install-recommends')}"
-                                   f"mkdir /root/t; cd /root/t; {block('README.md', 'train')}{RESULT}")
+        result = self.run_in(
+            root,
+            f"cd /dist; apt-get update -qq; {block('README.md', 'debian').replace('install', 'install -y -qq --no-install-recommends')}"
+            f"mkdir /root/t; cd /root/t; {block('README.md', 'train')}{RESULT}",
+        )
         self.trained("Debian packages", begun, result, root / "root/t")
         state = root / "var/lib/longhaul/coordinator"
         state.mkdir(parents=True)
         # Installing again is an upgrade: settings that were changed stay.
         settings = root / "etc/longhaul/worker.env"
         settings.write_text("LONGHAUL_POOL=mine\n")
-        result = self.run_in(root, "getent passwd longhaul; cd /dist; apt-get install -y -qq --reinstall ./longhaul*.deb; cat /etc/longhaul/worker.env; "
-                                   "apt-get purge -y -qq longhaul longhaul-worker; getent passwd longhaul; ! command -v longhaul")
+        result = self.run_in(
+            root,
+            "getent passwd longhaul; cd /dist; apt-get install -y -qq --reinstall ./longhaul*.deb; cat /etc/longhaul/worker.env; "
+            "apt-get purge -y -qq longhaul longhaul-worker; getent passwd longhaul; ! command -v longhaul",
+        )
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         self.assertIn("LONGHAUL_POOL=mine\n", result.stdout)
         self.assertTrue(state.exists())
@@ -145,7 +205,10 @@ class ReleaseRunTest(unittest.TestCase):
         """The oldest that deploy/install.md names."""
         root = self.system("jammy", f"deb [trusted=yes] {UBUNTU} jammy main", include=["libstdc++6"])
         begun = time.monotonic()
-        result = self.run_in(root, f"mkdir /root/t; cd /root/t; ln -s /dist/*.tar.gz .; {block('README.md', 'tarball')}{block('README.md', 'train')}{RESULT}")
+        result = self.run_in(
+            root,
+            f"mkdir /root/t; cd /root/t; ln -s /dist/*.tar.gz .; {block('README.md', 'tarball')}{block('README.md', 'train')}{RESULT}",
+        )
         self.trained("tarball on Ubuntu 22.04", begun, result, root / "root/t")
 
     def test_images(self):
@@ -154,14 +217,36 @@ class ReleaseRunTest(unittest.TestCase):
         if not all(path.exists() for path in archives.values()):
             self.skipTest("the release was made where images cannot be")
         settings = self.work / "storage.conf"
-        settings.write_text(f'[storage]\ndriver = "vfs"\ngraphroot = "{self.work}/images"\nrunroot = "{self.work}/containers"\n')
-        environment = {**os.environ, "CONTAINERS_STORAGE_CONF": str(settings), "STORAGE_DRIVER": "vfs", "IMAGES_BUILT": "1"}
+        settings.write_text(
+            f'[storage]\ndriver = "vfs"\ngraphroot = "{self.work}/images"\nrunroot = "{self.work}/containers"\n'
+        )
+        environment = {
+            **os.environ,
+            "CONTAINERS_STORAGE_CONF": str(settings),
+            "STORAGE_DRIVER": "vfs",
+            "IMAGES_BUILT": "1",
+        }
         begun = time.monotonic()
         for image, path in archives.items():
-            pulled = subprocess.run(["buildah", "pull", "--quiet", f"oci-archive:{path}"], check=True, capture_output=True, text=True, env=environment).stdout
-            subprocess.run(["buildah", "tag", pulled.split()[-1], f"localhost/longhaul-{image}:latest"], check=True, env=environment)
-        result = subprocess.run([sys.executable, "-B", ROOT / "tests/deploy/images_run_test.py", "ImagesRunTest.test_trains_a_job"], env=environment,
-                                capture_output=True, text=True, check=False)
+            pulled = subprocess.run(
+                ["buildah", "pull", "--quiet", f"oci-archive:{path}"],
+                check=True,
+                capture_output=True,
+                text=True,
+                env=environment,
+            ).stdout
+            subprocess.run(
+                ["buildah", "tag", pulled.split()[-1], f"localhost/longhaul-{image}:latest"],
+                check=True,
+                env=environment,
+            )
+        result = subprocess.run(
+            [sys.executable, "-B", ROOT / "tests/deploy/images_run_test.py", "ImagesRunTest.test_trains_a_job"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         print(f"images: {time.monotonic() - begun:.0f} s from nothing to a trained model", file=sys.stderr)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
 
@@ -169,9 +254,15 @@ class ReleaseRunTest(unittest.TestCase):
         environment = self.work / "environment"
         begun = time.monotonic()
         venv.create(environment, with_pip=True)
-        result = subprocess.run(["bash", "-euc", f"cp {self.dist}/*.whl .\n{install}{block('README.md', 'train')}{RESULT}"], cwd=self.work, capture_output=True, text=True, check=False,
-                                env={**os.environ, **self.variables, "PATH": f"{environment}/bin:/usr/bin:/bin"})
-        self.trained(install.split('-')[0].split('/')[1], begun, result, self.work)
+        result = subprocess.run(
+            ["bash", "-euc", f"cp {self.dist}/*.whl .\n{install}{block('README.md', 'train')}{RESULT}"],
+            cwd=self.work,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **self.variables, "PATH": f"{environment}/bin:/usr/bin:/bin"},
+        )
+        self.trained(install.split("-")[0].split("/")[1], begun, result, self.work)
         return environment
 
     def test_wheel_without_cuda(self):
@@ -179,18 +270,28 @@ class ReleaseRunTest(unittest.TestCase):
         site = next(environment.glob("lib/python3*/site-packages"))
         self.assertFalse((site / "torch").exists())
         client = "import longhaul; print(longhaul.__version__, longhaul.Client)"
-        self.assertIn(VERSION, subprocess.run([environment / "bin/python", "-c", client], check=True, capture_output=True, text=True).stdout)
+        self.assertIn(
+            VERSION,
+            subprocess.run(
+                [environment / "bin/python", "-c", client], check=True, capture_output=True, text=True
+            ).stdout,
+        )
 
     def test_wheel_with_torch(self):
         install = block("README.md", "wheel").replace("longhaul_cpu", "longhaul_cuda")
         environment = self.train_with_wheel(install)
         site = next(environment.glob("lib/python3*/site-packages"))
         self.assertFalse((site / "longhaul_libtorch").exists())
-        libraries = subprocess.run(["ldd", site / "longhaul_programs/bin/longhaul-rank"], check=True, capture_output=True, text=True).stdout
+        libraries = subprocess.run(
+            ["ldd", site / "longhaul_programs/bin/longhaul-rank"], check=True, capture_output=True, text=True
+        ).stdout
         self.assertRegex(libraries, rf"libtorch_cpu.so => {site}/longhaul_programs/bin/../../torch/lib/")
         # The CUDA modules find all that they need except the driver.
         for module in (site / "longhaul_programs/lib").glob("*.so"):
-            lacks = re.findall(r"(\S+) => not found", subprocess.run(["ldd", module], check=True, capture_output=True, text=True).stdout)
+            lacks = re.findall(
+                r"(\S+) => not found",
+                subprocess.run(["ldd", module], check=True, capture_output=True, text=True).stdout,
+            )
             self.assertEqual([name for name in lacks if name != "libcuda.so.1"], [], module.name)
 
 

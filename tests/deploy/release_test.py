@@ -1,6 +1,9 @@
-"""What can be said of a release without making one: that the version is one, that programs and packages install and run, that the workflow is valid.
+"""What can be said of a release without making one: that the version is one, that programs and packages install
+and run, that the workflow is valid.
 
-    release_test.py BUILD/bin [unittest arguments]          release_run_test.py installs the files of a release on bare systems
+release_test.py BUILD/bin [unittest arguments]
+
+release_run_test.py installs the files of a release on bare systems.
 """
 
 import os
@@ -19,7 +22,10 @@ import cluster  # noqa: E402  (reads the first argument)
 import tools  # noqa: E402
 
 VERSION = (ROOT / "VERSION").read_text().strip()
-PROGRAMS = {"longhaul": ["longhaul", "longhaul-coordinator", "longhaul-sentencepiece"], "longhaul-worker": ["longhaul-lm", "longhaul-rank", "longhaul-worker"]}
+PROGRAMS = {
+    "longhaul": ["longhaul", "longhaul-coordinator", "longhaul-sentencepiece"],
+    "longhaul-worker": ["longhaul-lm", "longhaul-rank", "longhaul-worker"],
+}
 
 
 def run(*words, **more):
@@ -43,7 +49,9 @@ class ReleaseTest(unittest.TestCase):
         self.assertRegex((ROOT / "CHANGELOG.md").read_text(), rf"(?m)^## .*\b{re.escape(VERSION)}\b")
         for page in ("README.md", "deploy/README.md", "deploy/install.md"):
             text = (ROOT / page).read_text()
-            found = set(re.findall(r"longhaul(?:-[a-z]+)?[-_:](\d+\.\d+\.\d+)", text) + re.findall(r"image\.tag=(\S+)", text))
+            found = set(
+                re.findall(r"longhaul(?:-[a-z]+)?[-_:](\d+\.\d+\.\d+)", text) + re.findall(r"image\.tag=(\S+)", text)
+            )
             self.assertEqual(found, {VERSION}, page)
 
     def test_installed_programs_run_and_name_no_folder_of_the_build(self):
@@ -51,7 +59,11 @@ class ReleaseTest(unittest.TestCase):
         self.assertEqual(found, sorted(name for names in PROGRAMS.values() for name in names))
         for name in found:
             path = self.prefix / "bin" / name
-            self.assertEqual(re.findall(r"(?:RPATH|RUNPATH)\).*\[(.*)\]", run("readelf", "-d", path).stdout), ["$ORIGIN/../lib/longhaul"], name)
+            self.assertEqual(
+                re.findall(r"(?:RPATH|RUNPATH)\).*\[(.*)\]", run("readelf", "-d", path).stdout),
+                ["$ORIGIN/../lib/longhaul"],
+                name,
+            )
             libraries = run("ldd", path, env={"PATH": os.environ["PATH"]}).stdout
             self.assertNotIn("not found", libraries, name)
             self.assertNotIn("site-packages", libraries, name)
@@ -69,7 +81,9 @@ class ReleaseTest(unittest.TestCase):
     def test_wheels(self):
         stage, dist = self.folder / "stage", self.folder / "dist"
         for component in ("longhaul", "cuda", "bundled"):
-            installed = run("cmake", "--install", cluster.BIN.parent, "--prefix", stage, "--component", component, "--strip")
+            installed = run(
+                "cmake", "--install", cluster.BIN.parent, "--prefix", stage, "--component", component, "--strip"
+            )
             self.assertEqual(installed.returncode, 0, installed.stderr)
         # The worker's with little bytes for libtorch.
         for name in PROGRAMS["longhaul-worker"]:
@@ -78,12 +92,27 @@ class ReleaseTest(unittest.TestCase):
             (stage / "lib/longhaul" / path.name).write_text(path.name)
         shutil.copytree(self.prefix / "share/doc/longhaul-worker", stage / "share/doc/longhaul-worker")
         python = tools.environment(ROOT / "deploy/release/requirements.txt")
-        made = run(python, "-B", ROOT / "deploy/release/wheels.py", stage, dist,
-                   env={**os.environ, "PATH": f"{pathlib.Path(python).parent}:{os.environ['PATH']}", "SOURCE_DATE_EPOCH": "1700000000"})
+        made = run(
+            python,
+            "-B",
+            ROOT / "deploy/release/wheels.py",
+            stage,
+            dist,
+            env={
+                **os.environ,
+                "PATH": f"{pathlib.Path(python).parent}:{os.environ['PATH']}",
+                "SOURCE_DATE_EPOCH": "1700000000",
+            },
+        )
         self.assertEqual(made.returncode, 0, made.stderr)
-        self.assertEqual(sorted(path.name for path in dist.iterdir()), [
-            f"longhaul_cpu-{VERSION}-py3-none-manylinux_2_35_x86_64.whl", f"longhaul_cuda-{VERSION}-py3-none-any.whl",
-            f"longhaul_programs-{VERSION}-py3-none-manylinux_2_35_x86_64.whl"])
+        self.assertEqual(
+            sorted(path.name for path in dist.iterdir()),
+            [
+                f"longhaul_cpu-{VERSION}-py3-none-manylinux_2_35_x86_64.whl",
+                f"longhaul_cuda-{VERSION}-py3-none-any.whl",
+                f"longhaul_programs-{VERSION}-py3-none-manylinux_2_35_x86_64.whl",
+            ],
+        )
         requires, site = {}, self.folder / "site"
         for path in dist.iterdir():
             with zipfile.ZipFile(path) as archive:
@@ -93,8 +122,14 @@ class ReleaseTest(unittest.TestCase):
                 requires[path.name.split("-")[0]] = re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)
             subprocess.run(["unzip", "-q", "-o", path, "-d", site], check=True)
         torch = re.search(r"^torch==\S+", (ROOT / "deploy/requirements.txt").read_text(), re.MULTILINE)[0]
-        self.assertEqual(requires, {"longhaul_cuda": [f"longhaul-programs=={VERSION}", torch], "longhaul_cpu": [f"longhaul-programs=={VERSION}"],
-                                    "longhaul_programs": [f"longhaul-client=={VERSION}"]})
+        self.assertEqual(
+            requires,
+            {
+                "longhaul_cuda": [f"longhaul-programs=={VERSION}", torch],
+                "longhaul_cpu": [f"longhaul-programs=={VERSION}"],
+                "longhaul_programs": [f"longhaul-client=={VERSION}"],
+            },
+        )
         scripts = (site / f"longhaul_programs-{VERSION}.dist-info/entry_points.txt").read_text()
         self.assertIn("longhaul-worker = longhaul_programs:longhaul_worker\n", scripts)
         self.assertTrue((site / f"longhaul_programs-{VERSION}.dist-info/licenses/libgrpc29.copyright").exists())
@@ -104,16 +139,24 @@ class ReleaseTest(unittest.TestCase):
             self.assertIn(found, run("python3", "-B", "-c", start.format(program), cwd=site).stdout)
         # Without libtorch the worker says so at its start, not at that of a job.
         shutil.rmtree(site / "longhaul_libtorch")
-        self.assertIn("pip install longhaul-cpu", run("/usr/bin/python3", "-B", "-c", start.format("_worker"), cwd=site).stderr)
+        self.assertIn(
+            "pip install longhaul-cpu", run("/usr/bin/python3", "-B", "-c", start.format("_worker"), cwd=site).stderr
+        )
         rpath = run("readelf", "-d", site / "longhaul_programs/bin/longhaul-rank").stdout
         self.assertIn("(RPATH)", rpath)
         self.assertIn("$ORIGIN/../../torch/lib", rpath)
 
     def test_libraries_of_other_distributions_are_old_enough(self):
-        """As deploy/install.md says: glibc 2.35 and GLIBCXX_3.4.30, of GCC 12. What libraries of the compilers need is not among it."""
+        """As deploy/install.md says: glibc 2.35 and GLIBCXX_3.4.30, of GCC 12."""
         stage = self.folder / "bundled"
-        self.assertEqual(run("cmake", "--install", cluster.BIN.parent, "--prefix", stage, "--component", "bundled").returncode, 0)
-        files = [*(self.prefix / "bin").iterdir(), *(self.prefix / "lib/longhaul").iterdir(), *(stage / "lib/longhaul").iterdir()]
+        self.assertEqual(
+            run("cmake", "--install", cluster.BIN.parent, "--prefix", stage, "--component", "bundled").returncode, 0
+        )
+        files = [
+            *(self.prefix / "bin").iterdir(),
+            *(self.prefix / "lib/longhaul").iterdir(),
+            *(stage / "lib/longhaul").iterdir(),
+        ]
         self.assertGreater(len(files), 60)
         for path in files:
             self.assertFalse(path.name.startswith(("libc.so", "libm.so", "libstdc++", "libgcc_s")), path.name)
