@@ -24,6 +24,7 @@ from cyclonedx.model.contact import OrganizationalEntity
 from cyclonedx.model.license import DisjunctiveLicense
 from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 from packageurl import PackageURL
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -116,7 +117,11 @@ def bill_of_materials(stage, site, when, commit):
     for part in components(stage, site):
         bom.components.add(part)
     bom.register_dependency(bom.metadata.component, bom.components)
-    return json.loads(make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string())
+    text = make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string()
+    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+    if error:
+        sys.exit(f"the bill of materials is not valid: {error}")
+    return json.loads(text)
 
 
 def provenance(out, given, when):

@@ -177,6 +177,13 @@ class ReleaseRunTest(unittest.TestCase):
         ).stdout
         self.assertEqual({f"lib/longhaul/{line.split()[1]}": line.split()[0] for line in found.splitlines()}, files)
 
+    def test_debian_packages_follow_the_rules_of_debian(self):
+        """But for what deploy/debian/*.lintian-overrides names."""
+        packages = sorted(self.dist.glob("*.deb"))
+        self.assertEqual(len(packages), 2)
+        found = subprocess.run(["lintian", *packages], capture_output=True, text=True, check=False).stdout
+        self.assertEqual(found, "")
+
     def test_debian_packages(self):
         root = self.system("bookworm", f"deb {DEBIAN} bookworm main")
         begun = time.monotonic()

@@ -24,7 +24,7 @@ compose() {
   python3 -B tests/deploy/compose_test.py -v "$@"
 }
 two-machines() { need iproute2 nftables openssl; python3 -B tests/deploy/two_machines_test.py "$bin" -v "$@"; }
-release() { need mmdebstrap buildah crun openssh-client; python3 -B tests/deploy/release_run_test.py -v "$@"; }
+release() { need mmdebstrap buildah crun lintian openssh-client; python3 -B tests/deploy/release_run_test.py -v "$@"; }
 what=${1:-}
 [ $# -eq 0 ] || shift
 case $what in
