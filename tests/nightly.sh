@@ -33,6 +33,7 @@ PARTS=(
   "compose: the compose file on an engine"
   "two-machines: every command of deploy/two-machines.md"
   "slurm: a pool as a batch job of a real Slurm"
+  "release: the files of a release are made, installed on systems without a compiler, and train"
   "upgrade: the programs of the previous version mixed with these"
   "benchmarks: the smokes; then all measurements, none below half of its target"
 )
@@ -134,6 +135,12 @@ part_images() { deployment images; }
 part_compose() { deployment compose; }
 part_two-machines() { deployment two-machines; }
 part_slurm() { deployment slurm; }
+part_release() {
+  [ "$(id -u)" = 0 ] || lacking "needs root"
+  # From nothing, as they are published: the programs of BUILD_DIR name folders of this machine.
+  rm -rf build-release
+  BUILD_DIR='' tests/deploy/run.sh release
+}
 part_upgrade() {
   users_build
   tests/upgrade/run.sh

@@ -64,7 +64,6 @@ target_include_directories(longhaul_torch SYSTEM INTERFACE ${LONGHAUL_TORCH}/inc
 # Else TensorOperators.h brings the headers of all 2,300 operators.
 target_compile_definitions(longhaul_torch INTERFACE AT_PER_OPERATOR_HEADERS)
 target_link_libraries(longhaul_torch INTERFACE ${LONGHAUL_TORCH}/lib/libtorch_cpu.so ${LONGHAUL_TORCH}/lib/libc10.so)
-target_link_options(longhaul_torch INTERFACE -Wl,-rpath,${LONGHAUL_TORCH}/lib)
 
 # libgloo. libtorch_cpu also exports 310 of its names. So every executable that links both names gloo first
 # (longhaul_binary and longhaul_test do so, with GLOO), and checks at its start which library the calls reach.
@@ -89,11 +88,9 @@ if(LONGHAUL_CUDA)
   add_library(longhaul_cudart INTERFACE)
   target_include_directories(longhaul_cudart SYSTEM INTERFACE ${LONGHAUL_CUDA_ROOT}/include)
   target_link_libraries(longhaul_cudart INTERFACE ${LONGHAUL_CUDA_ROOT}/lib/libcudart.so)
-  target_link_options(longhaul_cudart INTERFACE -Wl,-rpath,${LONGHAUL_CUDA_ROOT}/lib)
   add_library(longhaul_nccl INTERFACE)
   target_include_directories(longhaul_nccl SYSTEM INTERFACE ${LONGHAUL_NCCL_ROOT}/include)
   target_link_libraries(longhaul_nccl INTERFACE ${LONGHAUL_NCCL_ROOT}/lib/libnccl.so.2 longhaul_cudart)
-  target_link_options(longhaul_nccl INTERFACE -Wl,-rpath,${LONGHAUL_NCCL_ROOT}/lib)
   add_library(longhaul_torch_cuda INTERFACE)
   target_link_libraries(longhaul_torch_cuda INTERFACE ${LONGHAUL_TORCH}/lib/libtorch_cuda.so
                         ${LONGHAUL_TORCH}/lib/libc10_cuda.so longhaul_torch longhaul_cudart)

@@ -11,7 +11,8 @@ from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Beside the package in the repository, within it in a source distribution.
-PROTOS = HERE / "proto" if (HERE / "proto").exists() else HERE.parents[1] / "proto"
+TOP = HERE if (HERE / "proto").exists() else HERE.parents[1]
+PROTOS = TOP / "proto"
 # What a build leaves is not left in the checkout.
 WORK = tempfile.mkdtemp(prefix="longhaul-build-")
 atexit.register(shutil.rmtree, WORK, ignore_errors=True)
@@ -39,7 +40,8 @@ class SdistWithProtos(sdist):
         target.mkdir(parents=True, exist_ok=True)
         for path in sorted((PROTOS / "longhaul/v1").glob("*.proto")):
             shutil.copyfile(path, target / path.name)
+        shutil.copyfile(TOP / "VERSION", pathlib.Path(base_dir, "VERSION"))
 
 
-setup(cmdclass={"build_py": BuildWithProtos, "sdist": SdistWithProtos},
+setup(version=(TOP / "VERSION").read_text().strip(), cmdclass={"build_py": BuildWithProtos, "sdist": SdistWithProtos},
       options={"build": {"build_base": f"{WORK}/build"}, "egg_info": {"egg_base": WORK}})

@@ -150,7 +150,7 @@ class ChartTest(unittest.TestCase):
         self.assertEqual(used, built)
         jobs = set(re.findall(r"replacement: (longhaul-\w+)", text))
         self.assertEqual(jobs, set(re.findall(r"job_name: (\S+)", (ROOT / "deploy/prometheus/prometheus.yaml").read_text())))
-        version = re.search(r"project\(longhaul VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+        version = (ROOT / "VERSION").read_text().strip()
         self.assertEqual(re.findall(r'[vV]ersion: "?([\d.]+)"?$', (HELM / "longhaul/Chart.yaml").read_text(), re.MULTILINE), [version, version])
 
 

@@ -96,6 +96,7 @@ CHANGES = "it changes the tree"
 NIGHTLY = "the nightly run has it"
 NOT_HERE = "it needs what a test machine lacks"
 NO_PROGRAM = "it is a file that the text speaks of"
+INSTALLED = (BY_TEST, "tests/deploy/release_run_test.py", "block('README.md', 'train')")
 GUIDE_LINES = (BY_TEST, "tests/models/guide_test.py", "The commands of the block from the submission to the sample")
 CHAT_LINES = (BY_TEST, "tests/models/chat_test.py", "The commands of the guide's block")
 KIT = (BY_TEST, "tests/integration/processes/site_kit_test.py", "test_a_pool_is_started_by_its_kit")
@@ -129,6 +130,22 @@ ELSEWHERE = {
         (NOT_HERE, "tests/unit/worker/data/graph/graph_sources_test.cc", "ReadsOgbAsCsv"),
     "longhaul graph import graphbolt my-dataset --directed --out my-graph":
         (NOT_HERE, "tests/unit/worker/data/graph/graph_sources_test.cc", "ReadsGraphBolt"),
+    **{command: INSTALLED for command in (
+        "apt-get install ./longhaul_0.1.0_amd64.deb ./longhaul-worker_0.1.0_amd64.deb", "tar -xf longhaul-0.1.0-linux-x86_64.tar.gz",
+        'export PATH="$PWD/longhaul-0.1.0-linux-x86_64/bin:$PATH"', "pip install ./longhaul_cpu-*.whl ./longhaul_programs-*.whl ./longhaul_client-*.whl", "until longhaul pools; do sleep 1; done",
+        "longhaul-coordinator > coordinator.log 2>&1 &",
+        "longhaul-worker --pool site-a > site-a.log 2>&1 &", "longhaul-worker --pool site-b > site-b.log 2>&1 &", "longhaul spec init > job.yaml",
+        "longhaul submit -f job.yaml --set data.text.path=/usr/share/common-licenses --set train.steps=1000 --wait",
+        'longhaul sample quickstart --prompt "The "', "apt-get purge longhaul longhaul-worker")},
+    **{command: (BY_TEST, "tests/deploy/release_run_test.py", 'block("deploy/install.md", "verify")') for command in (
+        "ssh-keygen -Y verify -f allowed_signers -I longhaul -n longhaul-release -s SHA256SUMS.sig < SHA256SUMS",
+        "sha256sum --check --ignore-missing SHA256SUMS")},
+    "deploy/release.sh --sign ~/.ssh/longhaul-release": (BY_TEST, "tests/deploy/release_run_test.py", 'block("deploy/install.md", "release")'),
+    "deploy/release.sh": (BY_TEST, "tests/deploy/release_run_test.py", 'block("deploy/install.md", "release")'),
+    "systemctl enable --now longhaul-coordinator": (NOT_HERE, "deploy/debian/postinst", "None is started or enabled"),
+    "systemctl enable --now longhaul-worker": (NOT_HERE, "deploy/debian/postinst", "None is started or enabled"),
+    "pip install tokenizers": (NOT_HERE, "deploy/python/pyproject.toml", 'tokenize = ["tokenizers"'),
+    "helm install longhaul longhaul-chart-0.1.0.tgz": (NOT_HERE, "deploy/release.sh", "longhaul-chart-$version.tgz"),
     "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
     "tests/deploy/run.sh all": (NIGHTLY, "tests/nightly.sh", 'tests/deploy/run.sh "$1"'),
     "ctest --test-dir build-asan": (NIGHTLY, "tests/nightly.sh", 'run_sanitized "$work/asan"'),

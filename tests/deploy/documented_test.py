@@ -78,7 +78,7 @@ class Workplace:
         (self.folder / "build").mkdir()
         (self.folder / "build/bin").symlink_to(BIN)
         (self.folder / "build/tests").symlink_to(BIN.parent / "tests")
-        for name in ("proto", "tests", "CMakePresets.json"):
+        for name in ("proto", "tests", "CMakePresets.json", "VERSION"):
             (self.folder / name).symlink_to(ROOT / name)
         shutil.copytree(ROOT / "deploy", self.folder / "deploy")
         for example in (self.folder / "deploy/examples").glob("*.yaml"):

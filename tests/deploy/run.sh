@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs a long test of deploy/, which CI leaves out, with the Debian packages that it needs (as root they are installed).
-#   tests/deploy/run.sh page | images | compose | two-machines | slurm | all [UNITTEST ARGUMENTS]
-# Environment: BUILD_DIR (default build). `page`, `two-machines` and `slurm` need the programs in BUILD_DIR/bin; `images` and `compose` build theirs.
+#   tests/deploy/run.sh page | images | compose | two-machines | slurm | release | all [UNITTEST ARGUMENTS]
+# Environment: BUILD_DIR (default build). `page`, `two-machines` and `slurm` need the programs in BUILD_DIR/bin; `images`, `compose` and
+# `release` build theirs.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 bin=${BUILD_DIR:-build}/bin
@@ -24,10 +25,11 @@ compose() {
 }
 two-machines() { need iproute2 nftables openssl; python3 -B tests/deploy/two_machines_test.py "$bin" -v "$@"; }
 slurm() { need slurmctld slurmd slurm-client munge; python3 -B tests/deploy/slurm_test.py "$bin" -v "$@"; }
+release() { need mmdebstrap buildah crun lintian openssh-client; python3 -B tests/deploy/release_run_test.py -v "$@"; }
 what=${1:-}
 [ $# -eq 0 ] || shift
 case $what in
-  page|images|compose|two-machines|slurm) "$what" "$@" ;;
-  all) page "$@"; images "$@"; compose "$@"; two-machines "$@"; slurm "$@" ;;
-  *) sed -n '2,4s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 4 ;;
+  page|images|compose|two-machines|slurm|release) "$what" "$@" ;;
+  all) page "$@"; images "$@"; compose "$@"; two-machines "$@"; slurm "$@"; release "$@" ;;
+  *) sed -n '2,5s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 4 ;;
 esac

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from longhaul.spec import job_spec
     from longhaul.tables import rows
 
-__version__ = "0.1.0"
+__version__: str
 __all__ = ["AsyncClient", "Client", "Field", "Job", "JobEvent", "JobState", "LonghaulError", "Pool", "SpecError", "__version__", "job_spec", "rows"]
 
 _HOMES = {"AsyncClient": "aio", "Client": "client", "Field": "errors", "LonghaulError": "errors", "SpecError": "errors", "Job": "reports",
@@ -27,6 +28,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module(f"longhaul.{_HOMES[name]}"), name)
     if name in _MODULES:
         return importlib.import_module(f"longhaul.{name}")
+    if name == "__version__":
+        return importlib.metadata.version("longhaul-client")
     raise AttributeError(f"module 'longhaul' has no attribute {name!r}")
 
 
