@@ -52,7 +52,7 @@ struct SimulateArguments {
   int dim = 0;
   bool aligned = false;
   // cores
-  std::string calibrate, counters, predict;
+  std::string calibrate, counters, predict, core;
 };
 
 // What the command line says. Text that is empty was not given.
