@@ -343,7 +343,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   AddSpec(app, arguments);
   AddData(app, arguments.data);
   AddPlan(app, arguments);
-  AddSimulate(app, arguments.simulate);
+  AddSimulate(app, arguments);
   app.add_subcommand("pools", "List pools");
   CLI::App* doctor = app.add_subcommand(
       "doctor",

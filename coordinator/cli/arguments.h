@@ -53,6 +53,11 @@ struct SimulateArguments {
   bool aligned = false;
   // cores
   std::string calibrate, counters, predict, core;
+  // job
+  std::vector<int> pools;
+  int64_t rounds = 200;
+  std::string faults;
+  uint64_t seed = 0;
 };
 
 // What the command line says. Text that is empty was not given.

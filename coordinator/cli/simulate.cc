@@ -24,6 +24,7 @@
 #include "common/plan/utilization.h"
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/csv_rows.h"
+#include "coordinator/cli/simulate_job.h"
 #include "coordinator/cli/simulate_partition.h"
 #include "coordinator/cli/table.h"
 #include "coordinator/cli/text.h"
@@ -431,19 +432,22 @@ Outcome SimulateCores(const SimulateArguments& a) {
 
 }  // namespace
 
-void AddSimulate(CLI::App& app, SimulateArguments& arguments) {
+void AddSimulate(CLI::App& app, Arguments& arguments) {
+  SimulateArguments& a = arguments.simulate;
   CLI::App* group =
       app.add_subcommand("simulate", "Ask the models behind the planner, with numbers of your own");
   group->require_subcommand(1);
-  AddUtilization(*group, arguments);
-  AddOffload(*group, arguments);
-  AddGather(*group, arguments);
-  AddPartition(*group, arguments);
-  AddCores(*group, arguments);
+  AddSimulateJob(*group, arguments);
+  AddUtilization(*group, a);
+  AddOffload(*group, a);
+  AddGather(*group, a);
+  AddPartition(*group, a);
+  AddCores(*group, a);
 }
 
-Outcome Simulate(const Arguments& arguments) {
+Outcome Simulate(const Arguments& arguments, const Environment& environment) {
   const SimulateArguments& a = arguments.simulate;
+  if (arguments.command == "simulate job") return SimulateJobs(arguments, environment);
   if (arguments.command == "simulate utilization") return SimulateUtilization(a);
   if (arguments.command == "simulate offload") return SimulateOffload(a);
   if (arguments.command == "simulate gather-requests") return SimulateGather(a);

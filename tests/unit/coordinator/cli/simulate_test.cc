@@ -179,5 +179,58 @@ TEST_F(SimulateTest, NamesLineAndColumnOfAFileThatIsWrong) {
   EXPECT_THAT(RefusalOf({"cores", "--calibrate", times, "--core", "slow"}), HasSubstr("--core"));
 }
 
+constexpr char kJobToSimulate[] =
+    "{name: simulated, model: {transformer: {layers: 4, dim: 256, heads: 4, ff_dim: 768, context: "
+    "256}}, data: {text: {path: corpus}}, train: {steps: 50000, batch: 8}, sync: {h: 20}, "
+    "pools: {min: 2}}";
+
+TEST_F(SimulateTest, RunsAJobInVirtualTime) {
+  const std::vector<std::string> job = {"job", "-f", Write("job.yaml", kJobToSimulate), "--rounds",
+                                        "20"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), job.begin(), job.end());
+    return more;
+  };
+  const Json data = DataOf(with({"--pools", "1,4", "--link-mbps", "20", "--rtt-ms", "30"}));
+  ASSERT_EQ(data["growth"].size(), 2u);
+  EXPECT_EQ(data["growth"][0]["pools"], 1);
+  EXPECT_EQ(data["pools"], 4);
+  EXPECT_TRUE(data["completed"]);
+  EXPECT_NEAR(double{data["utilization"]}, double{data["forecast_utilization"]}, 0.02);
+  const std::string faults = Write("faults.csv",
+                                   "fault,pool,at_seconds,per_hour,lasts_seconds,factor\n"
+                                   "pool-lost,0,20,0,60,1\n");
+  const Json faulty = DataOf(with({"--pools", "4", "--faults", faults, "--seed", "3"}));
+  EXPECT_EQ(faulty["pools_lost"], 1);
+  EXPECT_LT(double{faulty["goodput"]}, double{data["goodput"]});
+  const std::string sites = Write("sites.yaml", "pools: [{tokens_per_second: 100}]");
+  EXPECT_GT(double{DataOf(with({"--pools", "4", "--sites", sites}))["seconds"]},
+            double{data["seconds"]});
+}
+
+TEST_F(SimulateTest, RefusesWhatNoSimulatedJobCanHave) {
+  const auto refusal = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"job", "-f", Write("job.yaml", kJobToSimulate)};
+    args.insert(args.end(), more.begin(), more.end());
+    return RefusalOf(args);
+  };
+  EXPECT_THAT(refusal({"--pools", "0"}), HasSubstr("--pools"));
+  EXPECT_THAT(refusal({"--pools", "2", "--rounds", "0"}), HasSubstr("--rounds"));
+  const auto faults = [&](const std::string& row) {
+    return refusal(
+        {"--pools", "2", "--faults",
+         Write("faults.csv", "fault,pool,at_seconds,per_hour,lasts_seconds,factor\n" + row)});
+  };
+  EXPECT_THAT(faults("fire,0,1,0,1,1\n"),
+              AllOf(HasSubstr("line 2, column 1 (fault): 'fire' is not a fault"),
+                    HasSubstr("expected one of pool-lost")));
+  EXPECT_THAT(faults("slow,0.5,1,0,1,1\n"), HasSubstr("column 2 (pool): expected a whole number"));
+  EXPECT_THAT(faults("slow,3,1,0,1,2\n"), HasSubstr("pool 3 of 2"));
+  EXPECT_THAT(faults("slow,1,1,0,0,2\n"), HasSubstr("column 5 (lasts_seconds)"));
+  EXPECT_THAT(refusal({"--pools", "2", "--set", "sync.h=0"}), HasSubstr("sync.h"));
+  EXPECT_THAT(refusal({"--pools", "2", "--sites", Write("sites.yaml", "pools: [{machine: x}]")}),
+              HasSubstr("pools[0].machine"));
+}
+
 }  // namespace
 }  // namespace longhaul::cli
