@@ -114,7 +114,7 @@ std::vector<std::string> RowOf(const Json& run) {
           WholeBytesText(number("coordinator_memory_bytes")),
           absl::StrCat(run["pools_lost"].get<int>()),
           CountText(number("events")),
-          absl::StrFormat("%.2g s", number("simulated_in_seconds")),
+          SecondsText(number("simulated_in_seconds")),
           WholeBytesText(number("process_peak_bytes"))};
 }
 
