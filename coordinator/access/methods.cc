@@ -10,6 +10,7 @@ constexpr MethodRule kRules[] = {
     {"/longhaul.v1.JobService/CancelJob", Need::kSubmitter, /*audited=*/true},
     {"/longhaul.v1.JobService/PauseJob", Need::kSubmitter, /*audited=*/true},
     {"/longhaul.v1.JobService/ResumeJob", Need::kSubmitter, /*audited=*/true},
+    {"/longhaul.v1.JobService/PlanJob", Need::kSubmitter},
     {"/longhaul.v1.JobService/GetJob", Need::kViewer},
     {"/longhaul.v1.JobService/ListJobs", Need::kViewer},
     {"/longhaul.v1.JobService/WatchJob", Need::kViewer},

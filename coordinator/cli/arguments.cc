@@ -359,7 +359,7 @@ void AddCommands(CLI::App& app, Arguments& arguments) {
   AddData(app, arguments.data);
   AddGraph(app, arguments);
   AddPlan(app, arguments);
-  AddSimulate(app, arguments.simulate);
+  AddSimulate(app, arguments);
   app.add_subcommand("pools", "List pools");
   CLI::App* doctor = app.add_subcommand(
       "doctor",

@@ -68,7 +68,12 @@ struct SimulateArguments {
   int dim = 0;
   bool aligned = false;
   // cores
-  std::string calibrate, counters, predict;
+  std::string calibrate, counters, predict, core;
+  // job
+  std::vector<int> pools;
+  int64_t rounds = 200;
+  std::string faults;
+  uint64_t seed = 0;
 };
 
 // What the command line says. Text that is empty was not given.

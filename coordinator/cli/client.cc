@@ -174,6 +174,10 @@ absl::StatusOr<v1::Job> Client::ResumeJob(const std::string& job) {
   return JobIn(Call(*jobs_, OfJob<v1::ResumeJobRequest>(job), &v1::JobService::Stub::ResumeJob));
 }
 
+absl::StatusOr<v1::PlanJobResponse> Client::PlanJob(const v1::PlanJobRequest& request) {
+  return Call(*jobs_, request, &v1::JobService::Stub::PlanJob);
+}
+
 absl::StatusOr<v1::ListCheckpointsResponse> Client::ListCheckpoints(const std::string& job) {
   return Call(*jobs_, OfJob<v1::ListCheckpointsRequest>(job),
               &v1::JobService::Stub::ListCheckpoints);

@@ -51,6 +51,8 @@ class Client {
   Client(std::string address, absl::Duration timeout, ClientAccess access);
 
   absl::StatusOr<v1::SubmitJobResponse> SubmitJob(const v1::SubmitJobRequest& request);
+  // UNIMPLEMENTED: an earlier version of the coordinator.
+  absl::StatusOr<v1::PlanJobResponse> PlanJob(const v1::PlanJobRequest& request);
   absl::StatusOr<v1::Job> GetJob(const std::string& job);
   // Newest first, page by page, at most `limit`. A page that does not fit in a message is asked for
   // again in smaller ones.

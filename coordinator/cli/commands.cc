@@ -106,7 +106,7 @@ std::optional<Outcome> RunLocalCommand(const Arguments& arguments, const Environ
   if (absl::StartsWith(arguments.command, "graph import ")) return ImportGraphFiles(arguments);
   if (arguments.command == "plan" && !arguments.sites.empty())
     return PlanForSites(arguments, environment);
-  if (absl::StartsWith(arguments.command, "simulate ")) return Simulate(arguments);
+  if (absl::StartsWith(arguments.command, "simulate ")) return Simulate(arguments, environment);
   if (absl::StartsWith(arguments.command, "certs ")) return Certs(arguments);
   if (arguments.command == "tokens add") return AddToken(arguments);
   if (arguments.command == "export" && IsLocalExport(arguments))

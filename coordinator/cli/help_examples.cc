@@ -88,6 +88,13 @@ constexpr Row kRows[] = {
      "With another setting; for scripts"},
     {"plan", "longhaul plan -f job.yaml --link-mbps 100",
      "With the pools of the coordinator, as fast as in their newest job"},
+    {"simulate job",
+     "longhaul simulate job -f deploy/examples/two_regions.yaml --pools 2,10,100 --link-mbps 1000",
+     "How a job grows with its pools"},
+    {"simulate job",
+     "longhaul simulate job -f deploy/examples/two_regions.yaml --pools 20 "
+     "--faults deploy/examples/faults.csv --seed 3 -o json",
+     "With faults, for scripts"},
     {"simulate partition",
      "longhaul simulate partition --params 20e9 --layers 44 --preset frontier3 --node 8 "
      "--ranks 256 --accumulation 4 --links 200,75,12.5",
@@ -108,6 +115,10 @@ constexpr Row kRows[] = {
      "longhaul simulate cores --counters deploy/examples/cores/counters.csv "
      "--predict deploy/examples/cores/clocks.csv",
      "From counters of one run"},
+    {"simulate cores",
+     "longhaul simulate cores --calibrate deploy/examples/cores/times.csv --core out-of-order "
+     "--predict deploy/examples/cores/clocks.csv",
+     "From times at two clocks, of a core that hides a part of its waits"},
     {"simulate cores",
      "longhaul simulate cores --calibrate deploy/examples/cores/times.csv -o json",
      "From times at two clocks, for scripts"},

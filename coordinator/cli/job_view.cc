@@ -5,6 +5,7 @@
 #include "common/base/bytes_text.h"
 #include "common/base/counted.h"
 #include "common/wire/proto_values.h"
+#include "coordinator/cli/forecast_view.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/text.h"
 #include "coordinator/cli/views.h"
@@ -258,6 +259,7 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
   for (const std::string& warning : job.warnings()) pairs.push_back({"warning", warning});
   std::string text = PairsText(pairs);
   if (job.fragments_size() > 0) absl::StrAppend(&text, "\n", FragmentTable(job, width));
+  if (job.has_forecast()) absl::StrAppend(&text, "\n", ForecastCheckText(job.forecast(), width));
   if (job.pools_size() > 0)
     absl::StrAppend(&text, "\n", PoolTable(job, width), LateText(job), LeftOutText(job),
                     InnerStateText(job));

@@ -17,7 +17,7 @@
 #include "common/config/job_spec.h"
 #include "common/plan/job/job_forecast.h"
 #include "common/rpc/status_details.h"
-#include "coordinator/cli/connected_sites.h"
+#include "coordinator/cli/forecast_view.h"
 #include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/spec_file.h"
@@ -30,14 +30,6 @@ namespace {
 // Of the chart.
 constexpr double kMbps[] = {10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000};
 constexpr int kBarColumns = 20;
-// For the speed of pools.
-constexpr int kJobsLookedAt = 200;
-
-std::string Percent(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
-std::string Bytes(double bytes) { return BytesText(std::llround(bytes)); }
-std::string Seconds(double seconds) {
-  return seconds < 60 ? absl::StrFormat("%.3g s", seconds) : DurationText(absl::Seconds(seconds));
-}
 
 // A job whose links all have another bandwidth, and two other settings of it.
 struct Variant {
@@ -121,15 +113,16 @@ std::string Waits(const v1::CycleSeconds& cycle) {
   std::string text;
   for (const auto& [seconds, name] : parts) {
     if (seconds < 0.001 * all) continue;
-    absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", Seconds(seconds));
+    absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", SecondsText(seconds));
   }
   return text.empty() ? "nothing" : text;
 }
 
 // "12.3 GiB of 80.0 GiB", with "NO" before what does not fit.
 std::string MemoryText(const v1::RankMemory& memory, bool known, bool fits) {
-  if (!known) return Bytes(memory.total());
-  return absl::StrCat(fits ? "" : "NO: ", Bytes(memory.total()), " of ", Bytes(memory.available()));
+  if (!known) return WholeBytesText(memory.total());
+  return absl::StrCat(fits ? "" : "NO: ", WholeBytesText(memory.total()), " of ",
+                      WholeBytesText(memory.available()));
 }
 
 std::string PoolsText(const v1::JobForecast& forecast, TableWidth width) {
@@ -137,9 +130,9 @@ std::string PoolsText(const v1::JobForecast& forecast, TableWidth width) {
   for (const v1::PoolForecast& pool : forecast.pools()) {
     rows.push_back(
         {pool.copies() > 1 ? absl::StrCat(pool.name(), " x ", pool.copies()) : pool.name(),
-         absl::StrCat(pool.ranks()), Seconds(pool.step_seconds()),
-         CountText(pool.tokens_per_second()), Percent(pool.utilization()),
-         Bytes(pool.bytes_up_per_hour()), Bytes(pool.bytes_down_per_hour()),
+         absl::StrCat(pool.ranks()), SecondsText(pool.step_seconds()),
+         CountText(pool.tokens_per_second()), PercentText(pool.utilization()),
+         WholeBytesText(pool.bytes_up_per_hour()), WholeBytesText(pool.bytes_down_per_hour()),
          MemoryText(pool.device(), pool.has_device_fits(), pool.device_fits()),
          MemoryText(pool.host(), pool.has_host_fits(), pool.host_fits()), Waits(pool.cycle())});
   }
@@ -161,7 +154,7 @@ std::string ChangesText(const v1::JobForecast& forecast, double wanted, TableWid
   std::vector<std::vector<std::string>> reaching, others;
   for (const v1::PlannedChange& change : forecast.changes()) {
     (change.reaches() ? reaching : others)
-        .push_back({change.field(), change.from(), change.to(), Percent(change.utilization()),
+        .push_back({change.field(), change.from(), change.to(), PercentText(change.utilization()),
                     DurationText(absl::Seconds(change.seconds())), change.note()});
   }
   const std::vector<Column> columns = {
@@ -170,7 +163,7 @@ std::string ChangesText(const v1::JobForecast& forecast, double wanted, TableWid
   std::string text;
   if (!reaching.empty()) {
     absl::StrAppend(&text, "\nOne of these alone makes the pool that sets the pace compute ",
-                    Percent(wanted), " of the time:\n", FittedTable(columns, reaching, width));
+                    PercentText(wanted), " of the time:\n", FittedTable(columns, reaching, width));
   }
   if (!others.empty())
     absl::StrAppend(&text, "\nThese alone do not:\n", FittedTable(columns, others, width));
@@ -185,16 +178,17 @@ std::string ForecastText(const std::string& name, const v1::JobForecast& forecas
       "The job takes %s, a cycle of all fragments %s.\n",
       name, CountText(static_cast<double>(forecast.parameters())),
       CountText(static_cast<double>(forecast.steps())), CountText(forecast.tokens()),
-      Percent(forecast.utilization()), Percent(forecast.pace_utilization()),
-      DurationText(absl::Seconds(forecast.seconds())), Seconds(forecast.cycle_seconds()));
+      PercentText(forecast.utilization()), PercentText(forecast.pace_utilization()),
+      DurationText(absl::Seconds(forecast.seconds())), SecondsText(forecast.cycle_seconds()));
   const auto fits = [](bool known, bool does) {
     return !known ? "" : does ? " (fits)" : " (DOES NOT FIT)";
   };
-  absl::StrAppend(
-      &text, "The coordinator takes ", Bytes(forecast.coordinator_memory_bytes()), " of memory",
-      fits(forecast.has_coordinator_memory_fits(), forecast.coordinator_memory_fits()), " and ",
-      Bytes(forecast.coordinator_disk_bytes()), " of disk",
-      fits(forecast.has_coordinator_disk_fits(), forecast.coordinator_disk_fits()), ".\n");
+  absl::StrAppend(&text, "The coordinator takes ",
+                  WholeBytesText(forecast.coordinator_memory_bytes()), " of memory",
+                  fits(forecast.has_coordinator_memory_fits(), forecast.coordinator_memory_fits()),
+                  " and ", WholeBytesText(forecast.coordinator_disk_bytes()), " of disk",
+                  fits(forecast.has_coordinator_disk_fits(), forecast.coordinator_disk_fits()),
+                  ".\n");
   if (forecast.has_cost())
     absl::StrAppend(&text,
                     absl::StrFormat("It costs %.2f at the prices given.\n", forecast.cost()));
@@ -206,31 +200,17 @@ std::string ForecastText(const std::string& name, const v1::JobForecast& forecas
   return text;
 }
 
-// The job that `arguments` name, resolved, or why there is none.
-std::variant<ResolvedJob, CliError> JobOf(const Arguments& arguments,
-                                          const Environment& environment) {
-  auto read = ReadJobSpec(arguments, environment);
-  if (auto* error = std::get_if<CliError>(&read)) return std::move(*error);
-  v1::JobSpec spec = std::get<v1::JobSpec>(std::move(read));
-  std::vector<SpecViolation> violations = ResolveHuggingFaceModel(spec);
-  if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
-  absl::StatusOr<ResolvedJob> job = ResolveJobSpec(spec, &violations);
-  if (!job.ok()) return ErrorOfSpec(job.status(), violations);
-  return *std::move(job);
+std::string WhoseSites(const std::string& path) {
+  return absl::StrCat("the sites of ", path, " are refused");
 }
 
-// `whose`: for people, if they are refused.
+// `refused`: for people, if the sites are.
 Outcome Forecast(const Arguments& arguments, const ResolvedJob& job, v1::Sites sites,
-                 const std::string& whose, const Environment& environment) {
-  if (arguments.link_mbps > 0) plan::SetLinks(arguments.link_mbps, sites);
-  if (arguments.rtt_ms > 0) {
-    for (v1::PoolSite& site : *sites.mutable_pools())
-      site.mutable_link()->set_rtt_ms(arguments.rtt_ms);
-  }
+                 const std::string& refused, const Environment& environment) {
+  SetGivenLinks(arguments, sites);
   std::vector<SpecViolation> violations;
   const absl::StatusOr<v1::Sites> complete = plan::CompleteSites(job, sites, &violations);
-  if (!complete.ok())
-    return ErrorOfSpec(complete.status(), violations, absl::StrCat(whose, " are refused"));
+  if (!complete.ok()) return ErrorOfSpec(complete.status(), violations, refused);
   v1::JobForecast forecast = plan::ForecastJob(job, *complete);
   for (v1::PlannedChange& change :
        plan::ChangesFor(job, *complete, forecast, arguments.utilization)) {
@@ -280,36 +260,59 @@ void AddPlan(CLI::App& app, Arguments& arguments) {
       ->check(Number(0, 60000));
 }
 
-Outcome PlanForSites(const Arguments& arguments, const Environment& environment) {
-  const absl::StatusOr<std::string> text = ReadTextFile(arguments.sites);
+std::variant<ResolvedJob, CliError> ReadPlannedJob(const Arguments& arguments,
+                                                   const Environment& environment) {
+  auto read = ReadJobSpec(arguments, environment);
+  if (auto* error = std::get_if<CliError>(&read)) return std::move(*error);
+  v1::JobSpec spec = std::get<v1::JobSpec>(std::move(read));
+  std::vector<SpecViolation> violations = ResolveHuggingFaceModel(spec);
+  if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
+  absl::StatusOr<ResolvedJob> job = ResolveJobSpec(spec, &violations);
+  if (!job.ok()) return ErrorOfSpec(job.status(), violations);
+  return *std::move(job);
+}
+
+std::variant<v1::Sites, CliError> ReadSites(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
   if (!text.ok()) return UsageError(std::string(text.status().message()));
-  auto job = JobOf(arguments, environment);
-  if (auto* error = std::get_if<CliError>(&job)) return std::move(*error);
-  const std::string whose = absl::StrCat("the sites of ", arguments.sites);
   std::vector<SpecViolation> violations;
-  const absl::StatusOr<v1::Sites> sites = plan::ParseSites(*text, &violations);
-  if (!sites.ok())
-    return ErrorOfSpec(sites.status(), violations, absl::StrCat(whose, " are refused"));
-  return Forecast(arguments, std::get<ResolvedJob>(job), *sites, whose, environment);
+  absl::StatusOr<v1::Sites> sites = plan::ParseSites(*text, &violations);
+  if (!sites.ok()) return ErrorOfSpec(sites.status(), violations, WhoseSites(path));
+  return *std::move(sites);
+}
+
+void SetGivenLinks(const Arguments& arguments, v1::Sites& sites) {
+  if (arguments.link_mbps > 0) plan::SetLinks(arguments.link_mbps, sites);
+  if (arguments.rtt_ms <= 0) return;
+  for (v1::PoolSite& site : *sites.mutable_pools())
+    site.mutable_link()->set_rtt_ms(arguments.rtt_ms);
+}
+
+Outcome PlanForSites(const Arguments& arguments, const Environment& environment) {
+  auto sites = ReadSites(arguments.sites);
+  if (auto* error = std::get_if<CliError>(&sites)) return std::move(*error);
+  auto job = ReadPlannedJob(arguments, environment);
+  if (auto* error = std::get_if<CliError>(&job)) return std::move(*error);
+  return Forecast(arguments, std::get<ResolvedJob>(job), std::get<v1::Sites>(std::move(sites)),
+                  WhoseSites(arguments.sites), environment);
 }
 
 Outcome Plan(const Arguments& arguments, Client& client, const Environment& environment) {
-  auto job = JobOf(arguments, environment);
+  auto job = ReadPlannedJob(arguments, environment);
   if (auto* error = std::get_if<CliError>(&job)) return std::move(*error);
-  const auto pools = client.ListPools();
-  if (!pools.ok()) {
-    CliError error = ErrorOfCall(pools.status(), client.address());
-    if (!WasAnswered(pools.status()))
+  v1::PlanJobRequest request;
+  *request.mutable_spec() = std::get<ResolvedJob>(job).spec;
+  const auto planned = client.PlanJob(request);
+  if (!planned.ok()) {
+    CliError error = ErrorOfCall(planned.status(), client.address());
+    if (!WasAnswered(planned.status()))
       error.hint =
           "without a coordinator describe the sites: --sites "
           "deploy/examples/sites/two_regions.yaml";
     return error;
   }
-  const auto jobs = client.ListJobs(kJobsLookedAt);
-  if (!jobs.ok()) return ErrorOfCall(jobs.status(), client.address());
-  return Forecast(arguments, std::get<ResolvedJob>(job),
-                  SitesOfPools(std::get<ResolvedJob>(job), *pools, *jobs),
-                  absl::StrCat("the pools of ", client.address()), environment);
+  return Forecast(arguments, std::get<ResolvedJob>(job), planned->sites(),
+                  absl::StrCat("the pools of ", client.address(), " are refused"), environment);
 }
 
 }  // namespace longhaul::cli

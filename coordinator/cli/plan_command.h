@@ -2,10 +2,15 @@
 // with the pools that are connected to a coordinator.
 #pragma once
 
+#include <string>
+#include <variant>
+
+#include "common/config/job_spec.h"
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/client.h"
 #include "coordinator/cli/environment.h"
 #include "coordinator/cli/outcome.h"
+#include "longhaul/v1/plan.pb.h"
 
 namespace CLI {
 class App;
@@ -19,5 +24,13 @@ void AddPlan(CLI::App& app, Arguments& arguments);
 Outcome PlanForSites(const Arguments& arguments, const Environment& environment);
 // With the coordinator's pools.
 Outcome Plan(const Arguments& arguments, Client& client, const Environment& environment);
+
+// The job that `arguments` name, resolved, or why there is none.
+std::variant<ResolvedJob, CliError> ReadPlannedJob(const Arguments& arguments,
+                                                   const Environment& environment);
+// Of a YAML file.
+std::variant<v1::Sites, CliError> ReadSites(const std::string& path);
+// --link-mbps and --rtt-ms.
+void SetGivenLinks(const Arguments& arguments, v1::Sites& sites);
 
 }  // namespace longhaul::cli

@@ -1,6 +1,7 @@
 #include "coordinator/cli/simulate.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <utility>
@@ -23,14 +24,26 @@
 #include "common/plan/utilization.h"
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/csv_rows.h"
+#include "coordinator/cli/simulate_job.h"
 #include "coordinator/cli/simulate_partition.h"
 #include "coordinator/cli/table.h"
+#include "coordinator/cli/text.h"
 
 namespace longhaul::cli {
 namespace {
 
 constexpr int64_t kCsvBytesMax = 64 << 20;
 constexpr int kStrideFirst = 2, kStrideLast = 16;
+
+// Of the CSV files of `cores`.
+constexpr char kWorkload[] = "workload";
+constexpr double kGhzMin = 1e-6, kGhzMax = 1e6;
+constexpr double kSecondsMin = 1e-9, kSecondsMax = 1e9;
+constexpr double kMillionsMax = 1e12;
+constexpr char kInOrderName[] = "in-order", kOutOfOrderName[] = "out-of-order";
+// Misses of L3 per thousand instructions. The programs of SPEC CPU2006 have 5 and more, or 0.6 and
+// less.
+constexpr double kMemoryBoundMisses = 1;
 
 CLI::Validator Positive(double most) { return Number(1e-12, most); }
 
@@ -134,11 +147,17 @@ void AddCores(CLI::App& group, SimulateArguments& a) {
   CLI::Option* counters =
       command
           ->add_option("--counters", a.counters,
-                       "Or counters of one run with equal clocks, out of order: CSV with the "
+                       "Or counters of one run with equal clocks: CSV with the "
                        "columns workload,core_ghz,instr,l1i,l1d,l1d_miss,l2_acc,l2_miss,l3_acc,"
                        "l3_miss,ms; counts in millions")
           ->type_name("FILE");
   calibrate->excludes(counters);
+  command
+      ->add_option("--core", a.core,
+                   "in-order: it waits for each access, and its times add up (default with "
+                   "--calibrate); out-of-order: it hides a part of them (default with --counters)")
+      ->type_name("KIND")
+      ->check(OneOf({kInOrderName, kOutOfOrderName}));
   command
       ->add_option("--predict", a.predict,
                    "Clocks to predict: CSV with the columns workload,core_ghz,l1_ghz,l2_ghz,l3_ghz "
@@ -245,18 +264,32 @@ Outcome SimulateGather(const SimulateArguments& a) {
 
 // --- cores
 
-using Models = std::map<std::string, plan::ClockModel>;
 struct Baseline {
   plan::Clocks clocks;
   double seconds = 0;
 };
-struct Calibration {
-  Models models;
-  // The run of each workload with the slowest core.
-  std::map<std::string, Baseline> baselines;
-  std::vector<CsvRow> rows;
-  std::map<std::string, double> l1i;
+struct Workload {
+  plan::ClockModel model;
+  // The run with the slowest core.
+  Baseline baseline;
+  // Of counters.
+  std::optional<plan::Counters> counters;
 };
+struct Calibration {
+  std::map<std::string, Workload> workloads;
+  std::vector<CsvRow> rows;
+};
+
+std::vector<CsvColumn> Columns(std::initializer_list<const char*> headings, double least,
+                               double most) {
+  std::vector<CsvColumn> columns;
+  for (const char* const heading : headings) columns.push_back({heading, least, most});
+  return columns;
+}
+
+std::vector<CsvColumn> ClockColumns() {
+  return Columns({"core_ghz", "l1_ghz", "l2_ghz", "l3_ghz"}, kGhzMin, kGhzMax);
+}
 
 plan::Clocks ClocksOf(const CsvRow& row) {
   return {row.numbers.at("core_ghz"), row.numbers.at("l1_ghz"), row.numbers.at("l2_ghz"),
@@ -264,106 +297,125 @@ plan::Clocks ClocksOf(const CsvRow& row) {
 }
 
 absl::StatusOr<std::vector<CsvRow>> ReadCsv(const std::string& path,
-                                            const std::vector<std::string>& columns) {
+                                            const std::vector<CsvColumn>& columns) {
   LH_ASSIGN_OR_RETURN(const std::string text, ReadFile(*MakePosixFileSystem(), path, kCsvBytesMax));
-  return ParseCsv(path, text, "workload", columns);
+  return ParseCsv(path, text, kWorkload, columns);
 }
 
-absl::Status OfRow(const std::string& path, const CsvRow& row, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      absl::StrCat(path, " line ", row.line, ": ", status.message()));
-}
-
-absl::StatusOr<Calibration> FromTimes(const std::string& path) {
+absl::StatusOr<Calibration> FromTimes(const std::string& path, plan::CoreKind core) {
   Calibration result;
-  LH_ASSIGN_OR_RETURN(result.rows,
-                      ReadCsv(path, {"core_ghz", "l1_ghz", "l2_ghz", "l3_ghz", "seconds"}));
+  std::vector<CsvColumn> columns = ClockColumns();
+  columns.push_back({"seconds", kSecondsMin, kSecondsMax});
+  LH_ASSIGN_OR_RETURN(result.rows, ReadCsv(path, columns));
   std::map<std::string, std::vector<plan::ClockSample>> samples;
   for (const CsvRow& row : result.rows) {
-    const plan::ClockSample sample{ClocksOf(row), row.numbers.at("seconds")};
-    if (const auto fits = plan::FitClocks({&sample, 1}); !fits.ok())
-      return OfRow(path, row, fits.status());
-    samples[row.name].push_back(sample);
-    Baseline& baseline = result.baselines[row.name];
+    const plan::ClockSample& sample =
+        samples[row.name].emplace_back(ClocksOf(row), row.numbers.at("seconds"));
+    Baseline& baseline = result.workloads[row.name].baseline;
     if (baseline.seconds == 0 || sample.clocks.core < baseline.clocks.core)
       baseline = {sample.clocks, sample.seconds};
   }
-  for (const auto& [name, of] : samples) {
-    if (of.size() < 2) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": workload ", name, " has one time; two clocks are needed"));
-    }
-    LH_ASSIGN_OR_RETURN(result.models[name], plan::FitClocks(of));
+  for (const CsvRow& row : result.rows) {
+    const std::vector<plan::ClockSample>& of = samples[row.name];
+    if (of.size() < 2)
+      return WrongCell(path, row, kWorkload,
+                       absl::StrCat(row.name, " has one time; expected two clocks or more"));
+    LH_ASSIGN_OR_RETURN(result.workloads[row.name].model, plan::FitClocks(of, core));
   }
   return result;
 }
 
-absl::StatusOr<Calibration> FromCounterFile(const std::string& path) {
+absl::StatusOr<Calibration> FromCounterFile(const std::string& path, plan::CoreKind core) {
   Calibration result;
-  LH_ASSIGN_OR_RETURN(result.rows, ReadCsv(path, {"core_ghz", "instr", "l1i", "l1d", "l1d_miss",
-                                                  "l2_acc", "l2_miss", "l3_acc", "l3_miss", "ms"}));
+  std::vector<CsvColumn> columns = Columns({"core_ghz"}, kGhzMin, kGhzMax);
+  for (CsvColumn& column :
+       Columns({"instr", "l1i", "l1d", "l1d_miss", "l2_acc", "l2_miss", "l3_acc", "l3_miss"}, 0,
+               kMillionsMax))
+    columns.push_back(std::move(column));
+  columns.push_back({"ms", kSecondsMin, 1000 * kSecondsMax});
+  LH_ASSIGN_OR_RETURN(result.rows, ReadCsv(path, columns));
   for (CsvRow& row : result.rows) {
     const plan::Counters counters{.ghz = row.numbers["core_ghz"],
                                   .seconds = row.numbers["ms"] / 1e3,
+                                  .instructions = row.numbers["instr"],
                                   .l1i = row.numbers["l1i"],
                                   .l1d = row.numbers["l1d"],
                                   .l2_accesses = row.numbers["l2_acc"],
                                   .l3_accesses = row.numbers["l3_acc"],
                                   .l3_misses = row.numbers["l3_miss"]};
-    const auto model = plan::FromCounters(counters, plan::kOutOfOrder);
-    if (!model.ok()) return OfRow(path, row, model.status());
-    if (!result.models.emplace(row.name, *model).second)
-      return OfRow(path, row,
-                   absl::InvalidArgumentError(absl::StrCat("workload ", row.name, " comes twice")));
+    if (result.workloads.contains(row.name))
+      return WrongCell(path, row, kWorkload,
+                       absl::StrCat(row.name, " comes twice; expected one run of each"));
     for (const char* level : {"l1_ghz", "l2_ghz", "l3_ghz"}) row.numbers[level] = counters.ghz;
-    result.baselines[row.name] = {ClocksOf(row), counters.seconds};
-    result.l1i[row.name] = counters.l1i;
+    Workload& workload = result.workloads[row.name];
+    workload.baseline = {ClocksOf(row), counters.seconds};
+    workload.counters = counters;
+    LH_ASSIGN_OR_RETURN(
+        workload.model,
+        plan::FromCounters(counters,
+                           core == plan::CoreKind::kInOrder ? plan::kInOrder : plan::kOutOfOrder));
   }
   return result;
+}
+
+Json PredictionOf(const std::string& name, const Workload& workload, const plan::Clocks& clocks) {
+  const double seconds = workload.model.Seconds(clocks);
+  const std::optional<double> stops = workload.model.CoreStopsPaying(clocks);
+  const std::optional<plan::ClockTerm> by = workload.model.CoreStoppedBy(clocks);
+  Json item = {{"workload", name},
+               {"core_ghz", clocks.core},
+               {"l1_ghz", clocks.l1},
+               {"l2_ghz", clocks.l2},
+               {"l3_ghz", clocks.l3},
+               {"seconds", seconds},
+               {"speedup", workload.baseline.seconds / seconds},
+               {"limit", plan::ClockTermName(workload.model.Limit(clocks))},
+               {"core_stops_paying_ghz", stops ? Json(*stops) : Json(nullptr)},
+               {"core_stopped_by", by ? Json(plan::ClockTermName(*by)) : Json(nullptr)}};
+  if (!workload.counters.has_value()) return item;
+  const double misses = workload.counters->MissesPerThousandInstructions();
+  item["fetch_bound_seconds"] = plan::FetchBoundSeconds(workload.counters->l1i, clocks.l1);
+  item["l3_misses_per_thousand_instructions"] = misses;
+  item["memory_bound"] = misses >= kMemoryBoundMisses;
+  return item;
 }
 
 Outcome SimulateCores(const SimulateArguments& a) {
   if (a.calibrate.empty() && a.counters.empty())
     return UsageError("give --calibrate or --counters", "`longhaul simulate cores --help`");
-  auto calibration = a.counters.empty() ? FromTimes(a.calibrate) : FromCounterFile(a.counters);
+  const bool times = a.counters.empty();
+  const bool in_order = a.core.empty() ? times : a.core == kInOrderName;
+  const plan::CoreKind core = in_order ? plan::CoreKind::kInOrder : plan::CoreKind::kOutOfOrder;
+  const auto calibration = times ? FromTimes(a.calibrate, core) : FromCounterFile(a.counters, core);
   if (!calibration.ok()) return ErrorOf(calibration.status(), ExitOfFiles(calibration.status()));
   std::vector<CsvRow> rows = calibration->rows;
   if (!a.predict.empty()) {
-    auto read = ReadCsv(a.predict, {"core_ghz", "l1_ghz", "l2_ghz", "l3_ghz"});
+    auto read = ReadCsv(a.predict, ClockColumns());
     if (!read.ok()) return ErrorOf(read.status(), ExitOfFiles(read.status()));
     rows = *std::move(read);
   }
   Json data = Json::array();
   std::vector<std::vector<std::string>> table;
   for (const CsvRow& row : rows) {
-    const auto model = calibration->models.find(row.name);
-    if (model == calibration->models.end()) {
-      return UsageError(absl::StrCat(a.predict, " line ", row.line, ": workload ", row.name,
-                                     " is not in ", a.calibrate, a.counters));
+    const auto workload = calibration->workloads.find(row.name);
+    if (workload == calibration->workloads.end()) {
+      const absl::Status wrong =
+          WrongCell(a.predict, row, kWorkload,
+                    absl::StrCat("expected a workload of ", a.calibrate, a.counters, "; workload ",
+                                 Printable(row.name), " is not in it"));
+      return UsageError(std::string(wrong.message()));
     }
-    const plan::Clocks clocks = ClocksOf(row);
-    if (std::min({clocks.core, clocks.l1, clocks.l2, clocks.l3}) <= 0)
-      return UsageError(absl::StrCat(a.predict, " line ", row.line, ": clocks must be positive"));
-    const double seconds = model->second.Seconds(clocks);
-    const double speedup = calibration->baselines.at(row.name).seconds / seconds;
-    const std::optional<double> stops = model->second.CoreStopsPaying(clocks);
-    const std::string limit(plan::ClockTermName(model->second.Limit(clocks)));
-    Json item = {{"workload", row.name},
-                 {"core_ghz", clocks.core},
-                 {"l1_ghz", clocks.l1},
-                 {"l2_ghz", clocks.l2},
-                 {"l3_ghz", clocks.l3},
-                 {"seconds", seconds},
-                 {"speedup", speedup},
-                 {"limit", limit},
-                 {"core_stops_paying_ghz", stops ? Json(*stops) : Json(nullptr)}};
-    if (const auto l1i = calibration->l1i.find(row.name); l1i != calibration->l1i.end())
-      item["fetch_bound_seconds"] = plan::FetchBoundSeconds(l1i->second, clocks.l1);
+    Json item = PredictionOf(row.name, workload->second, ClocksOf(row));
+    const auto number = [&](const char* key, absl::FormatSpec<double> format) {
+      return absl::StrFormat(format, item[key].get<double>());
+    };
+    const bool ends = !item["core_stops_paying_ghz"].is_null();
+    table.push_back({row.name, number("core_ghz", "%g"), number("l1_ghz", "%g"),
+                     number("l2_ghz", "%g"), number("l3_ghz", "%g"), number("seconds", "%.4g"),
+                     number("speedup", "%.2f"), item["limit"],
+                     ends ? number("core_stops_paying_ghz", "%.3g") : "any",
+                     ends ? item["core_stopped_by"].get<std::string>() : "-"});
     data.push_back(std::move(item));
-    table.push_back({row.name, absl::StrFormat("%g", clocks.core), absl::StrFormat("%g", clocks.l1),
-                     absl::StrFormat("%g", clocks.l2), absl::StrFormat("%g", clocks.l3),
-                     absl::StrFormat("%.4g", seconds), absl::StrFormat("%.2f", speedup), limit,
-                     stops ? absl::StrFormat("%.3g", *stops) : "never"});
   }
   return {std::move(data), FittedTable({{"WORKLOAD", CellFit::kName},
                                         {"CORE GHZ"},
@@ -373,25 +425,29 @@ Outcome SimulateCores(const SimulateArguments& a) {
                                         {"SECONDS"},
                                         {"SPEEDUP"},
                                         {"LIMIT"},
-                                        {"CORE PAYS UP TO"}},
+                                        {"CORE PAYS UP TO"},
+                                        {"STOPPED BY"}},
                                        table)};
 }
 
 }  // namespace
 
-void AddSimulate(CLI::App& app, SimulateArguments& arguments) {
+void AddSimulate(CLI::App& app, Arguments& arguments) {
+  SimulateArguments& a = arguments.simulate;
   CLI::App* group =
       app.add_subcommand("simulate", "Ask the models behind the planner, with numbers of your own");
   group->require_subcommand(1);
-  AddUtilization(*group, arguments);
-  AddOffload(*group, arguments);
-  AddGather(*group, arguments);
-  AddPartition(*group, arguments);
-  AddCores(*group, arguments);
+  AddSimulateJob(*group, arguments);
+  AddUtilization(*group, a);
+  AddOffload(*group, a);
+  AddGather(*group, a);
+  AddPartition(*group, a);
+  AddCores(*group, a);
 }
 
-Outcome Simulate(const Arguments& arguments) {
+Outcome Simulate(const Arguments& arguments, const Environment& environment) {
   const SimulateArguments& a = arguments.simulate;
+  if (arguments.command == "simulate job") return SimulateJobs(arguments, environment);
   if (arguments.command == "simulate utilization") return SimulateUtilization(a);
   if (arguments.command == "simulate offload") return SimulateOffload(a);
   if (arguments.command == "simulate gather-requests") return SimulateGather(a);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "coordinator/cli/arguments.h"
+#include "coordinator/cli/environment.h"
 #include "coordinator/cli/outcome.h"
 
 namespace CLI {
@@ -11,10 +12,9 @@ class App;
 
 namespace longhaul::cli {
 
-// The subcommands write to `arguments.simulate`.
-void AddSimulate(CLI::App& app, SimulateArguments& arguments);
+void AddSimulate(CLI::App& app, Arguments& arguments);
 
 // `arguments.command` begins with "simulate ".
-Outcome Simulate(const Arguments& arguments);
+Outcome Simulate(const Arguments& arguments, const Environment& environment);
 
 }  // namespace longhaul::cli

@@ -15,6 +15,7 @@
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/alone.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/forecast_view.h"
 #include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/initial_source.h"
 #include "coordinator/cli/interrupt_note.h"
@@ -104,6 +105,27 @@ void TellWarnings(const v1::Job& job, const Environment& environment) {
   for (const std::string& warning : job.warnings()) {
     environment.err << "warning: " << Printable(warning) << std::endl;
   }
+}
+
+// Beside the job: what it would take with the pools that are connected. Nothing depends on it, so
+// an error is no error of the submission.
+void TellForecast(const v1::JobSpec& spec, Client& client, const Environment& environment) {
+  if (!spec.model().has_transformer()) return;
+  v1::PlanJobRequest request;
+  *request.mutable_spec() = spec;
+  const absl::StatusOr<v1::PlanJobResponse> planned = client.PlanJob(request);
+  if (!planned.ok()) {
+    const auto info = ErrorInfoOf(planned.status());
+    if (info.has_value() && info->reason == "NO_POOL") {
+      environment.err << "forecast: none, since no pool is connected that could do this job"
+                      << std::endl;
+    }
+    return;
+  }
+  for (const std::string& line : ForecastLines(planned->forecast()))
+    environment.err << "forecast: " << line << std::endl;
+  for (const std::string& warning : ForecastWarnings(planned->forecast()))
+    environment.err << "warning: forecast: " << warning << std::endl;
 }
 
 bool LacksUpload(const absl::Status& status) {
@@ -203,6 +225,7 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
   }
   const v1::Job& job = response->job();
   TellWarnings(job, environment);
+  if (response->created() || arguments.dry_run) TellForecast(job.spec(), client, environment);
 
   const absl::Time now = environment.clock.Now();
   if (arguments.dry_run) return {JobJson(job), DryRunTable(job)};

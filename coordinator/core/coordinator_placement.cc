@@ -142,7 +142,8 @@ void Coordinator::PlacePools() {
       if (job->exchange.has_value() && job->state() != JobState::kQuarantined)
         demands.push_back(DemandOf(*job, memory_left));
     }
-    const Placement placement = longhaul::Place(Offers(), demands);
+    // Thousands of pools may join before there is a job.
+    const Placement placement = demands.empty() ? Placement() : longhaul::Place(Offers(), demands);
     bool again = false;
     for (const PlacedPool& placed : placement.assignments) {
       Job& job = *Find(placed.job);

@@ -294,12 +294,14 @@ void JobProgress::Save(store::v1::JobCounters* counters) const {
     *saved.mutable_earlier() = history.earlier;
     *saved.mutable_current() = history.current;
   }
+  if (forecast_.has_value()) *counters->mutable_forecast() = *forecast_;
 }
 
 void JobProgress::Restore(const store::v1::JobCounters& counters) {
   for (const store::v1::PoolCounters& saved : counters.pools())
     pools_[saved.pool()] = {saved.earlier(), saved.current(), saved.incarnation(),
                             saved.start_step()};
+  if (counters.has_forecast()) forecast_ = counters.forecast();
 }
 
 std::optional<double> UtilizationOf(const v1::PoolProgress& pool) {

@@ -104,7 +104,11 @@ class JobProgress {
   void Answered(const std::string& pool, int64_t version);
   const std::optional<CommitRecord>& commit(int fragment) const { return commits_[fragment]; }
 
-  // For the database: the counts of pools, which continue after a restart.
+  // Made when the job began to train; without what is measured. Empty: none was made.
+  const std::optional<v1::ForecastCheck>& forecast() const { return forecast_; }
+  void SetForecast(v1::ForecastCheck check) { forecast_ = std::move(check); }
+
+  // For the database: the counts of pools, which continue after a restart, and the forecast.
   void Save(store::v1::JobCounters* counters) const;
   void Restore(const store::v1::JobCounters& counters);
 
@@ -130,6 +134,7 @@ class JobProgress {
   };
   std::map<std::string, PoolEvaluations> pool_evaluations_;
   std::vector<std::optional<CommitRecord>> commits_;
+  std::optional<v1::ForecastCheck> forecast_;
 };
 
 // compute / (compute + exposed wait + sync). Empty: it has done nothing yet.

@@ -35,6 +35,7 @@
 #include "coordinator/effects/performer.h"
 #include "coordinator/server/start_checks.h"
 #include "coordinator/service/curve_service.h"
+#include "coordinator/service/forecasts.h"
 #include "coordinator/service/job_metrics.h"
 #include "coordinator/service/job_service.h"
 #include "coordinator/service/log_service.h"
@@ -227,6 +228,7 @@ class CoordinatorServer::Impl {
     publisher_.Flush();
     if (++ticks_ % kTicksPerSecond != 0) return;
     plan_streams_.Sweep();
+    if (serves_) forecasts_->Look();
     job_metrics_.Show(*performer_);
     bulk_streams_.With().Set(admission_.streams());
     // Not here, since it reads a file. If there is no room, the next second does it.
@@ -385,11 +387,17 @@ class CoordinatorServer::Impl {
                                  .memory = options.core.memory,
                                  .import_dir = options.import_dir};
     LH_RETURN_IF_ERROR(ServeCalls(options, service));
+    (void)owner_->Submit([this] { serves_ = true; });
     return options.http_listen.empty() ? absl::OkStatus() : ServePages(options, service);
   }
 
   absl::Status ServeCalls(const CoordinatorServerOptions& options, const ServiceContext& service) {
-    job_service_ = std::make_unique<JobService>(service);
+    forecasts_ = std::make_unique<Forecasts>(service, [this] {
+      v1::ListPoolsResponse pools;
+      pool_service_->List("", std::numeric_limits<size_t>::max(), &pools);
+      return pools;
+    });
+    job_service_ = std::make_unique<JobService>(service, forecasts_.get());
     upload_service_ = std::make_unique<UploadService>(service, &upload_metrics_);
     pool_service_ = std::make_unique<PoolService>(service, registry_);
     sync_service_ = std::make_unique<SyncService>(service);
@@ -524,6 +532,7 @@ class CoordinatorServer::Impl {
   // True once owner_ exists.
   std::atomic<bool> watched_owner_ = false;
   std::jthread watchdog_;
+  std::unique_ptr<Forecasts> forecasts_;
   std::unique_ptr<JobService> job_service_;
   std::unique_ptr<UploadService> upload_service_;
   std::unique_ptr<PoolService> pool_service_;
@@ -536,7 +545,7 @@ class CoordinatorServer::Impl {
   // True once http_server_ exists.
   std::atomic<bool> shows_pages_ = false;
   // Owner thread.
-  bool started_ = false;
+  bool started_ = false, serves_ = false;
   int64_t ticks_ = 0;
   bool shut_down_ = false;
 };

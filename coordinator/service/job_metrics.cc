@@ -34,6 +34,12 @@ JobMetrics::JobMetrics(MetricRegistry& registry)
       findings_(registry.Gauge("longhaul_coordinator_job_findings",
                                "What is wrong with the training of the job (Job.health), by code "
                                "and level (WARNING, FAILING): how many pools are affected, or 1.")),
+      forecast_(
+          registry.Gauge("longhaul_coordinator_job_forecast",
+                         "What was forecast of the job when it began to train, by term "
+                         "(ForecastTerm in plan.proto): seconds of an inner step, and so on.")),
+      measured_(registry.Gauge("longhaul_coordinator_job_forecast_measured",
+                               "What was measured since, by the same terms.")),
       late_rounds_(registry.Counter(
           "longhaul_coordinator_pool_late_rounds_total",
           "Rounds that were committed without this live pool (sync.mode QUORUM).")),
@@ -74,6 +80,11 @@ void JobMetrics::ShowJob(const std::string& job, const v1::Job& report, const Jo
                           {"code", finding.first},
                           {"level", v1::JobHealth::Level_Name(finding.second)}})
         .Set(count);
+  }
+  for (const v1::ForecastTerm& term : report.forecast().terms()) {
+    const MetricLabels of_term = {{kJobLabel, job}, {"term", term.name()}};
+    shown_.Show(forecast_, of_term).Set(term.forecast());
+    if (term.has_measured()) shown_.Show(measured_, of_term).Set(term.measured());
   }
   for (const v1::PoolProgress& pool : report.pools()) {
     pool_.Show(job, pool, shown_);

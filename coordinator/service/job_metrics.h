@@ -32,6 +32,9 @@ class JobMetrics {
   GaugeFamily& pools_;
   // job_name, code, level
   GaugeFamily& findings_;
+  // job_name, term
+  GaugeFamily& forecast_;
+  GaugeFamily& measured_;
   // job_name, pool
   CounterFamily& late_rounds_;
   CounterFamily& left_out_rounds_;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
+#include "common/plan/job/forecast_check.h"
 #include "common/rpc/status_details.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/effects/refusal.h"
@@ -259,6 +260,10 @@ v1::Job ReportResolved(const LiveJob& job, const JobRecord& record,
   if (v1::JobHealth health = job.health.Report();
       health.level() != v1::JobHealth::LEVEL_UNSPECIFIED)
     *report.mutable_health() = std::move(health);
+  if (job.progress.forecast().has_value()) {
+    *report.mutable_forecast() = *job.progress.forecast();
+    plan::AddMeasured(*job.resolved, report.pools(), *report.mutable_forecast());
+  }
   return report;
 }
 

@@ -55,7 +55,8 @@ void WarnOfPools(const ControlPlane& control, ResolvedJob& resolved) {
 
 }  // namespace
 
-JobService::JobService(const ServiceContext& service) : service_(service) {}
+JobService::JobService(const ServiceContext& service, Forecasts* forecasts)
+    : service_(service), forecasts_(forecasts) {}
 
 JobService::~JobService() = default;
 
@@ -100,6 +101,17 @@ void JobService::Submit(grpc::ServerUnaryReactor* reactor, const v1::SubmitJobRe
       [reactor, submit = std::move(submit)]() mutable { reactor->Finish(ToGrpcStatus(submit())); },
       RefusalOf(reactor));
   if (!posted) reactor->Finish(ToGrpcStatus(Overloaded()));
+}
+
+grpc::ServerUnaryReactor* JobService::PlanJob(grpc::CallbackServerContext* context,
+                                              const v1::PlanJobRequest* request,
+                                              v1::PlanJobResponse* response) {
+  LH_RETURN_IF_REFUSED(service_.door, context);
+  return AnswerElsewhere(
+      context, [&](auto task, auto*) { return service_.beside->Submit(std::move(task)); },
+      [=, this](grpc::ServerUnaryReactor* reactor) {
+        forecasts_->Plan(reactor, *request, response);
+      });
 }
 
 absl::Status JobService::Get(const std::string& name_or_id, v1::Job* job) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "coordinator/service/forecasts.h"
 #include "coordinator/service/service_context.h"
 #include "longhaul/v1/job.grpc.pb.h"
 
@@ -19,12 +20,15 @@ class JobService final : public RawJobService {
  public:
   // Not inline: what makes or ends a service instantiates the handlers of all its methods, in
   // seconds.
-  explicit JobService(const ServiceContext& service);
+  JobService(const ServiceContext& service, Forecasts* forecasts);
   ~JobService() override;
 
   grpc::ServerUnaryReactor* SubmitJob(grpc::CallbackServerContext* context,
                                       const v1::SubmitJobRequest* request,
                                       v1::SubmitJobResponse* response) override;
+  grpc::ServerUnaryReactor* PlanJob(grpc::CallbackServerContext* context,
+                                    const v1::PlanJobRequest* request,
+                                    v1::PlanJobResponse* response) override;
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
                                    const v1::GetJobRequest* request,
                                    v1::GetJobResponse* response) override;
@@ -79,6 +83,7 @@ class JobService final : public RawJobService {
   absl::StatusOr<JobRecord> FindJobToChange(const std::string& name_or_id, const JobCaller& caller);
 
   const ServiceContext service_;
+  Forecasts* const forecasts_;
 };
 
 }  // namespace longhaul::coordinator

@@ -28,10 +28,10 @@ RoundVerdict Round::Decide(const Participants& participants, absl::Time now,
   if (applying_) return RoundVerdict::kWait;
   if (kind_ == RoundKind::kSeed) return opened() ? RoundVerdict::kApply : RoundVerdict::kWait;
   if (due_at() <= now) return RoundVerdict::kApply;
-  if (!Owing(participants, Presence::kLive).empty()) return RoundVerdict::kWait;
+  if (IsOwed(participants, Presence::kLive)) return RoundVerdict::kWait;
   if (participants.ready_count() == 0) {
     // Lost pools may come back. But nobody may be left who could contribute to what is called.
-    const bool over = called() && Owing(participants, Presence::kLost).empty();
+    const bool over = called() && !IsOwed(participants, Presence::kLost);
     return over ? RoundVerdict::kApply : RoundVerdict::kWait;
   }
   const int available = AvailableCount(participants);
@@ -51,6 +51,18 @@ int Round::AvailableCount(const Participants& participants) const {
   return static_cast<int>(std::count_if(all.begin(), all.end(), [this](const Participant& p) {
     return p.ready() && (!p.last_step.has_value() || push_step_ <= *p.last_step);
   }));
+}
+
+bool Round::IsOwed(const Participants& participants, Presence presence) const {
+  if (kind_ == RoundKind::kSeed) return false;
+  // Both are in the order of ordinals.
+  auto next = contributors_.begin();
+  for (const Participant& p : participants.all()) {
+    while (next != contributors_.end() && next->first < p.ordinal) ++next;
+    const bool contributed = next != contributors_.end() && next->first == p.ordinal;
+    if (!contributed && p.presence == presence && p.Awaited(push_step_)) return true;
+  }
+  return false;
 }
 
 std::vector<int> Round::Owing(const Participants& participants, Presence presence) const {

@@ -72,6 +72,8 @@ class Round {
   bool TakeCall() { return called() && !applying_ && !std::exchange(call_taken_, true); }
 
  private:
+  // Whether Owing has any. Asked after each contribution of thousands of pools.
+  bool IsOwed(const Participants& participants, Presence presence) const;
   // How many ready pools train to this round's push or beyond it.
   int AvailableCount(const Participants& participants) const;
 

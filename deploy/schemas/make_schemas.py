@@ -135,6 +135,11 @@ def schemas():
     by_level = record(pair=real, node=real, pool=real)
     by_use = record(forward=by_level, backward=by_level, gradient=by_level, refresh=by_level)
     check = record(check=TEXT, verdict={"enum": ["ok", "warning", "problem"]}, found=TEXT, advice=TEXT)
+    run = record(pools=count, completed=boolean, why=TEXT, steps=count, commits=count, skipped_rounds=count, pools_lost=count, rank_starts=count,
+                 coordinator_restarts=count, events=count, messages=count, coordinator_memory_bytes=count, process_peak_bytes=count,
+                 **{name: real for name in ("seconds", "commits_per_hour", "contributed", "utilization", "utilization_least", "utilization_most",
+                                            "forecast_utilization", "forecast_seconds", "tokens", "committed_tokens", "goodput_tokens_per_second",
+                                            "goodput", "bytes_up", "bytes_down", "simulated_in_seconds")})
     return {
         "job": one_job,                 # submit, get, watch, wait, cancel
         "jobs": rows(one_job),          # list
@@ -163,10 +168,12 @@ def schemas():
         "simulate_utilization": {"anyOf": [
             record(utilization=real), record(targets=rows(record(utilization=real, gbit_per_second={"anyOf": [real, {"type": "null"}]})))]},
         "simulate_offload": record(strides=rows(record(stride=count, seconds=real)), best_stride=count),
+        "simulate_job": record(**run["properties"], growth=rows(run)),
         "simulate_gather_requests": record(dim=count, aligned=boolean, requests=real),
         "simulate_cores": rows(record(workload=TEXT, core_ghz=real, l1_ghz=real, l2_ghz=real, l3_ghz=real, seconds=real, speedup=real,
                                       limit={"enum": ["core", "l1", "l2", "l3", "memory"]},
-                                      core_stops_paying_ghz={"anyOf": [real, {"type": "null"}]})),
+                                      core_stops_paying_ghz={"anyOf": [real, {"type": "null"}]},
+                                      core_stopped_by={"enum": ["l1", "l2", "l3", "memory", None]})),
         "certs": record(ca=TEXT, certificate=TEXT, key=TEXT, valid_until=DATE),
         "certs_kit": record(kit=TEXT, certificate=TEXT, key=TEXT, valid_until=DATE),
         "certs_revoke": record(crl=TEXT, certificate=TEXT, key=TEXT),

@@ -128,6 +128,8 @@ class ContractTest(ClusterTest):
         self.ask("simulate_offload", "simulate", "offload", "--point", "2=1.3", "--point", "6=1.5")
         self.ask("simulate_gather_requests", "simulate", "gather-requests", "--dim", "129")
         self.ask("simulate_cores", "simulate", "cores", "--calibrate", ROOT / "deploy/examples/cores/times.csv")
+        self.ask("simulate_job", "simulate", "job", "-f", ROOT / "deploy/examples/two_regions.yaml", "--pools", "2,3", "--rounds", "20",
+                 "--faults", ROOT / "deploy/examples/faults.csv")
 
     def test_the_schemas_are_those_of_the_contract(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -26,7 +26,7 @@ MAY_BE_EMPTY = ("job_findings", "pool_left_out_rounds_total", "in_pool_received_
 
 
 # Series that begin with what they count.
-ONLY_WHEN_IT_HAPPENS = ("inner_state_step", "job_findings", "pool_late_rounds_total", "pool_left_out_rounds_total")
+ONLY_WHEN_IT_HAPPENS = ("inner_state_step", "job_findings", "job_forecast", "pool_late_rounds_total", "pool_left_out_rounds_total")
 # TokenTest has certificates and tokens.
 ONLY_WITH_TLS = ("certificate_expiry_timestamp_seconds", "tls_files_refused", "tokens_refused")
 

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "absl/time/time.h"
-#include "tests/simulation/event_loop.h"
+#include "common/simulation/event_loop.h"
 
 namespace longhaul::simulation {
 

@@ -13,9 +13,9 @@
 #include "common/base/random.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/damage.h"
-#include "tests/simulation/event_loop.h"
+#include "common/simulation/event_loop.h"
 #include "tests/simulation/group_checker.h"
-#include "tests/simulation/network.h"
+#include "common/simulation/network.h"
 
 namespace longhaul::simulation {
 

@@ -46,13 +46,17 @@ ALLOWED = {
                             "coordinator/sync", "proto"],
     "coordinator/access": ["common/base", "common/logging", "common/rpc", "proto"],
     # Core, jobs and places are seen through effects alone; of the store only the values that reports show.
+    "common/simulation": ["common/base"],
+    # Sees both sides.
+    "coordinator/simulation": ["common/base", "common/config", "common/plan", "common/plan/job", "common/rpc", "common/schedule", "common/simulation", "coordinator/core",
+                               "coordinator/job", "worker/session/core", "proto"],
     "coordinator/service": ["common/", "coordinator/access", "coordinator/effects/control_plane.h", "coordinator/effects/evaluation_reports.h", "coordinator/effects/job_events.h",
                             "coordinator/effects/live_job.h", "coordinator/effects/owner_thread.h", "coordinator/effects/publisher.h",
                             "coordinator/effects/recovery.h", "coordinator/effects/refusal.h", "coordinator/store/checkpoint.h", "coordinator/store/job_folder.h", "coordinator/store/round_records.h", "coordinator/store/uploads.h",
                             "proto"],
     "coordinator/server": ["common/", "coordinator/", "proto"],
     "coordinator/cli": ["common/base", "common/checkpoint", "common/command_line", "common/config", "common/device", "common/graph", "common/hf", "common/io", "common/layout", "common/plan", "common/plan/job", "common/rpc",
-                        "common/safetensors", "common/wire", "worker/data", "worker/data/graph", "proto"],
+                        "common/safetensors", "common/wire", "coordinator/simulation/job_simulation.h", "worker/data", "worker/data/graph", "proto"],
     "worker/replica": ["common/base", "common/layout"],
     "worker/state": ["common/base", "common/io", "common/layout", "common/logging", "common/safetensors", "worker/replica"],
     "worker/cores": ["common/base", "common/io"],

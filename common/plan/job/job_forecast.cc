@@ -40,29 +40,6 @@ std::unique_ptr<Codec> CodecOf(const v1::CodecSpec& spec) {
   return *std::move(codec);
 }
 
-ExchangeSetting ExchangeSettingOf(const ResolvedJob& job, const v1::Sites& sites) {
-  const v1::SyncSpec& sync = job.spec.sync();
-  const auto up = CodecOf(sync.up()), down = CodecOf(sync.down());
-  ExchangeSetting setting{.steps = job.spec.train().steps(),
-                          .final_round = sync.final_round(),
-                          .quorum = sync.mode() == v1::QUORUM ? sync.quorum().pools() : 0,
-                          .hub_up = kInfinite,
-                          .hub_down = kInfinite,
-                          .apply = kAppliedPerSecond,
-                          .apply_seconds = kRoundSeconds};
-  for (size_t f = 0; f < job.fragments.size(); ++f) {
-    const int64_t elements = job.fragments[f].elements;
-    setting.fragments.push_back({elements, static_cast<double>(up->FragmentBytes(elements)),
-                                 static_cast<double>(down->FragmentBytes(elements)),
-                                 job.schedule[f]});
-  }
-  if (sites.coordinator().has_link()) {
-    setting.hub_up = BytesPerSecond(sites.coordinator().link().up_mbps());
-    setting.hub_down = BytesPerSecond(sites.coordinator().link().down_mbps());
-  }
-  return setting;
-}
-
 // By site.
 std::vector<StepCosts> CostsOf(const ResolvedJob& job, const v1::Sites& sites) {
   std::vector<StepCosts> costs;
@@ -122,11 +99,13 @@ void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForec
           absl::StrFormat("%s: a link of %g Mbit/s", site.name(), site.link().up_mbps()));
     }
     if (site.tokens_per_second() > 0) continue;
-    assumed.insert(absl::StrFormat(
-        "%s: %.3g TFLOP/s of each rank%s; give tokens_per_second of a "
-        "short run in place of it",
-        site.name(), site.teraflops(),
-        site.machine().empty() ? "" : " (nominal, of a machine " + site.machine() + ")"));
+    if (!site.speed_measured()) {
+      assumed.insert(absl::StrFormat(
+          "%s: %.3g TFLOP/s of each rank%s; give tokens_per_second of a "
+          "short run in place of it",
+          site.name(), site.teraflops(),
+          site.machine().empty() ? "" : " (nominal, of a machine " + site.machine() + ")"));
+    }
     if (site.device_gib() == 0 && job.spec.train().device() == v1::CUDA)
       assumed.insert(site.name() + ": device_gib is not known, so whether it fits is not");
     if (site.host_gib() == 0)
@@ -140,6 +119,33 @@ void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForec
 }
 
 }  // namespace
+
+ExchangeSetting ExchangeSettingOf(const ResolvedJob& job, const v1::Sites& sites) {
+  const v1::SyncSpec& sync = job.spec.sync();
+  const auto up = CodecOf(sync.up()), down = CodecOf(sync.down());
+  ExchangeSetting setting{.steps = job.spec.train().steps(),
+                          .final_round = sync.final_round(),
+                          .quorum = sync.mode() == v1::QUORUM ? sync.quorum().pools() : 0,
+                          .hub_up = kInfinite,
+                          .hub_down = kInfinite,
+                          .apply = kAppliedPerSecond,
+                          .apply_seconds = kRoundSeconds};
+  for (size_t f = 0; f < job.fragments.size(); ++f) {
+    const int64_t elements = job.fragments[f].elements;
+    setting.fragments.push_back({elements, static_cast<double>(up->FragmentBytes(elements)),
+                                 static_cast<double>(down->FragmentBytes(elements)),
+                                 job.schedule[f]});
+  }
+  if (sites.coordinator().has_link()) {
+    setting.hub_up = BytesPerSecond(sites.coordinator().link().up_mbps());
+    setting.hub_down = BytesPerSecond(sites.coordinator().link().down_mbps());
+  }
+  return setting;
+}
+
+std::vector<PoolRates> PoolRatesOf(const ResolvedJob& job, const v1::Sites& sites) {
+  return RatesOf(sites, CostsOf(job, sites));
+}
 
 v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
   const v1::TrainSpec& train = job.spec.train();
@@ -225,6 +231,7 @@ void SetLinks(double mbps, v1::Sites& sites) {
   for (v1::PoolSite& site : *sites.mutable_pools()) {
     site.mutable_link()->set_up_mbps(mbps);
     site.mutable_link()->set_down_mbps(mbps);
+    site.mutable_link()->set_assumed(false);
   }
 }
 

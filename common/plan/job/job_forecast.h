@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "common/config/job_spec.h"
 #include "common/config/spec_violation.h"
+#include "common/plan/exchange_forecast.h"
 #include "longhaul/v1/plan.pb.h"
 
 namespace longhaul::plan {
@@ -38,6 +39,11 @@ struct Pace {
   double utilization = 0, seconds = 0;
 };
 Pace PaceOf(const ResolvedJob& job, const v1::Sites& sites);
+
+// What the forecast of the exchange goes by: what the job exchanges, and how fast each pool is,
+// copies one after another.
+ExchangeSetting ExchangeSettingOf(const ResolvedJob& job, const v1::Sites& sites);
+std::vector<PoolRates> PoolRatesOf(const ResolvedJob& job, const v1::Sites& sites);
 
 // Gives the links of all pools this bandwidth, each way.
 void SetLinks(double mbps, v1::Sites& sites);

@@ -60,7 +60,8 @@ class Completion {
     Given(field + ".up_mbps", link.up_mbps());
     Given(field + ".down_mbps", link.down_mbps());
     RequireNumber(violations_, field + ".rtt_ms", link.rtt_ms(), {0, kRoundTripMax});
-    link.set_assumed(link.up_mbps() == 0 && link.down_mbps() == 0);
+    // Those of a forecast are complete, and some of them were assumed.
+    link.set_assumed(link.assumed() || (link.up_mbps() == 0 && link.down_mbps() == 0));
     if (link.up_mbps() == 0) link.set_up_mbps(kMbpsDefault);
     if (link.down_mbps() == 0) link.set_down_mbps(link.up_mbps());
   }

@@ -377,6 +377,7 @@ function showJob(detail, pools, curves, other) {
   notice.replaceChildren(...words.map((word) => element("p", hints.has(word) ? {class: "next"} : {}, word)));
   $("progress").value = stepsOf(job) ? number(job.inner_step) / stepsOf(job) : 0;
   showFacts(job, pools, detail.now);
+  showForecast(job.forecast);
   // One unit is one pixel, so that words have their size on a phone as well.
   const width = Math.max($("job").clientWidth - 32, 280);
   $("loss").replaceChildren(lossChart(detail, width, curves, other));
@@ -402,6 +403,24 @@ function showJob(detail, pools, curves, other) {
     ...leftOut.map((p) => element("li", {class: number(p.left_out_fragments) ? "warn" : "dim"},
       `${p.pool}: guard.outer left out contributions: ${whole(p.left_out_rounds)}, the newest in ${whole(p.left_out_fragments)} of ${(job.fragments || []).length} fragments`)));
   showEvents(detail);
+}
+
+// Terms of ForecastTerm (plan.proto).
+function showForecast(forecast) {
+  $("forecast-part").hidden = !forecast;
+  if (!forecast) return;
+  const text = (name, value) => (name === "utilization" ? `${(value * 100).toFixed(1)} %`
+    : name.endsWith("_seconds") ? (value < 60 ? `${value.toPrecision(3)} s` : duration(value)) : short(value));
+  const off = (name, expected, measured) => (name === "utilization" ? `${((measured - expected) * 100).toFixed(1)} points`
+    : expected > 0 ? `${((measured / expected - 1) * 100).toFixed(0)} %` : "–");
+  fillTable("forecast", (forecast.terms || []).map((t) => {
+    const expected = number(t.forecast), measured = t.measured === undefined ? undefined : number(t.measured);
+    const name = element("span", t.name === forecast.wrong ? {class: "warn"} : {}, t.name.replace("_seconds", "").replaceAll("_", " "));
+    return [name, {n: text(t.name, expected)}, {n: measured === undefined ? "–" : text(t.name, measured)},
+      {n: measured === undefined ? "–" : off(t.name, expected, measured)}];
+  }));
+  $("forecast-wrong").hidden = !forecast.finding;
+  $("forecast-wrong").textContent = forecast.finding ? `The forecast was wrong: ${forecast.finding}` : "";
 }
 
 const EVENTS_SHOWN = 100;

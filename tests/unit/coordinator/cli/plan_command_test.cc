@@ -4,13 +4,9 @@
 
 #include <fstream>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "cli_runner.h"
-#include "common/config/load.h"
-#include "common/plan/job/rank_costs.h"
-#include "coordinator/cli/connected_sites.h"
 #include "tests/testing/temp_dir.h"
 
 namespace longhaul::cli {
@@ -68,49 +64,6 @@ TEST_F(PlanTest, ForecastsAndSaysWhatToChange) {
     EXPECT_GE(double{longer["pace_utilization"]}, 0.9);
     EXPECT_NEAR(double{longer["pace_utilization"]}, double{change["utilization"]}, 1e-9);
   }
-}
-
-TEST(SitesOfPoolsTest, TakesTheSpeedOfTheNewestJobThatTells) {
-  const ResolvedJob planned = ResolveJobSpec(ParseJobSpec(kJob).value()).value();
-  v1::ListPoolsResponse pools;
-  const auto add_pool = [&](const std::string& name, v1::PoolState state, v1::Device device) {
-    v1::Pool& pool = *pools.add_pools();
-    pool.set_name(name);
-    pool.set_state(state);
-    pool.set_device(device);
-    pool.set_ranks(4);
-    return &pool;
-  };
-  add_pool("east", v1::IDLE, v1::CPU)->add_nodes();
-  pools.mutable_pools(0)->add_nodes();
-  add_pool("west", v1::IDLE, v1::CPU);
-  add_pool("gone", v1::LOST, v1::CPU);
-  add_pool("gpu", v1::IDLE, v1::CUDA);
-  v1::ListJobsResponse jobs;
-  // The newest is too short to tell, the next computes in another precision.
-  for (const auto& [precision, seconds, tokens] : {std::tuple{"FLOAT32", 1.0, 100},
-                                                   {"BFLOAT16", 100.0, 100},
-                                                   {"FLOAT32", 100.0, 800000},
-                                                   {"FLOAT32", 100.0, 1}}) {
-    v1::Job& job = *jobs.add_jobs();
-    *job.mutable_spec() =
-        ResolveJobSpec(ParseJobSpec(kJob, {std::string("train.precision=") + precision}).value())
-            .value()
-            .spec;
-    v1::PoolProgress& progress = *job.add_pools();
-    progress.set_pool("east");
-    progress.set_ranks(4);
-    progress.set_compute_seconds(seconds);
-    progress.set_tokens(tokens);
-  }
-  const v1::Sites sites = SitesOfPools(planned, pools, jobs);
-  ASSERT_EQ(sites.pools_size(), 2);
-  EXPECT_EQ(sites.pools(0).name(), "east");
-  EXPECT_EQ(sites.pools(0).nodes(), 2);
-  EXPECT_EQ(sites.pools(0).ranks(), 2);
-  EXPECT_NEAR(sites.pools(0).teraflops(), 8000 * plan::OperationsPerToken(planned) / 4 / 1e12,
-              1e-9);
-  EXPECT_EQ(sites.pools(1).teraflops(), 0) << "it has not trained";
 }
 
 TEST_F(PlanTest, TakesLinksFromTheCommandLine) {

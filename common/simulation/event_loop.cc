@@ -1,4 +1,4 @@
-#include "tests/simulation/event_loop.h"
+#include "common/simulation/event_loop.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "coordinator/cli/connected_sites.h"
+#include "common/plan/job/pool_sites.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,7 @@
 
 #include "common/plan/job/rank_costs.h"
 
-namespace longhaul::cli {
+namespace longhaul::plan {
 namespace {
 
 // Less is too short to tell a speed: the first steps are slow.
@@ -42,7 +42,7 @@ std::optional<double> TeraflopsOf(const ResolvedJob& planned, const std::string&
     // Of another version, or shortened: then it does not resolve.
     const absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(job.spec());
     if (!resolved.ok()) continue;
-    return static_cast<double>(progress->tokens()) * plan::OperationsPerToken(*resolved) /
+    return static_cast<double>(progress->tokens()) * OperationsPerToken(*resolved) /
            progress->compute_seconds() / progress->ranks() / 1e12;
   }
   return std::nullopt;
@@ -59,9 +59,11 @@ v1::Sites SitesOfPools(const ResolvedJob& job, const v1::ListPoolsResponse& pool
     site.set_name(pool.name());
     site.set_nodes(std::max(1, pool.nodes_size()));
     site.set_ranks(std::max(1, pool.ranks() / site.nodes()));
-    if (const auto teraflops = TeraflopsOf(job, pool.name(), jobs)) site.set_teraflops(*teraflops);
+    const auto teraflops = TeraflopsOf(job, pool.name(), jobs);
+    site.set_speed_measured(teraflops.has_value());
+    if (teraflops.has_value()) site.set_teraflops(*teraflops);
   }
   return sites;
 }
 
-}  // namespace longhaul::cli
+}  // namespace longhaul::plan

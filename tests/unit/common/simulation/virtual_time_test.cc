@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulation/event_loop.h"
-#include "tests/simulation/network.h"
+#include "common/simulation/event_loop.h"
+#include "common/simulation/network.h"
 
 namespace longhaul::sim {
 namespace {
@@ -75,6 +75,37 @@ TEST_F(NetworkTest, ABandwidthIsSharedByTheConnectionsOfADirection) {
   network_.Send(one, 2, 100, Note("back"));
   Run();
   EXPECT_EQ(heard_, (std::vector<std::string>{"first@101ms", "back@101ms", "second@201ms"}));
+}
+
+TEST_F(NetworkTest, EachDirectionOfALinkMayHaveABandwidthOfItsOwn) {
+  network_.SetLink(1, 2,
+                   {.delay_min = absl::Milliseconds(1),
+                    .delay_mean = absl::Milliseconds(1),
+                    .bytes_per_second = 1000,
+                    .back_bytes_per_second = 100});
+  const ConnectionPtr c = network_.Connect(2, 1, nullptr, nullptr);
+  network_.Send(c, 1, 10, Note("there"));
+  network_.Send(c, 2, 10, Note("back"));
+  network_.Send(network_.Connect(1, 2, nullptr, nullptr), 2, 0, Note("beside"));
+  Run();
+  EXPECT_EQ(heard_, (std::vector<std::string>{"beside@1ms", "there@11ms", "back@101ms"}));
+}
+
+TEST_F(NetworkTest, LinksOfANodeShareItsPort) {
+  network_.SetPort(0, 1000, 100);
+  for (const int node : {1, 2}) {
+    network_.SetLink(0, node,
+                     {.delay_min = absl::Milliseconds(1), .delay_mean = absl::Milliseconds(1)});
+  }
+  const ConnectionPtr one = network_.Connect(0, 1, nullptr, nullptr),
+                      two = network_.Connect(0, 2, nullptr, nullptr);
+  network_.Send(one, 0, 10, Note("out"));
+  network_.Send(two, 0, 10, Note("out after it"));
+  network_.Send(one, 1, 10, Note("in"));
+  network_.Send(two, 2, 10, Note("in after it"));
+  Run();
+  EXPECT_EQ(heard_, (std::vector<std::string>{"out@11ms", "out after it@21ms", "in@101ms",
+                                              "in after it@201ms"}));
 }
 
 TEST_F(NetworkTest, KeepsTheOrderWithinAConnection) {

@@ -6,7 +6,7 @@
 #include "longhaul/v1/plan.pb.h"
 #include "longhaul/v1/pool.pb.h"
 
-namespace longhaul::cli {
+namespace longhaul::plan {
 
 // Those pools that could work on `job` now or when they are idle, by name. Their speed is that of
 // the newest of `jobs` (newest first) which they computed for more than a few seconds on the same
@@ -14,4 +14,4 @@ namespace longhaul::cli {
 v1::Sites SitesOfPools(const ResolvedJob& job, const v1::ListPoolsResponse& pools,
                        const v1::ListJobsResponse& jobs);
 
-}  // namespace longhaul::cli
+}  // namespace longhaul::plan

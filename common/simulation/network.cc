@@ -1,4 +1,4 @@
-#include "tests/simulation/network.h"
+#include "common/simulation/network.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,6 +29,17 @@ void Network::SetLink(int a, int b, const LinkOptions& options) {
   links_[PairOf(a, b)].options = options;
 }
 
+void Network::SetPort(int node, double out, double in) {
+  ports_[node].out.bytes_per_second = out;
+  ports_[node].in.bytes_per_second = in;
+}
+
+absl::Time Network::Queue::Pass(int64_t bytes, absl::Time now) {
+  if (bytes_per_second <= 0 || bytes == 0) return now;
+  free_at = std::max(now, free_at) + absl::Seconds(bytes / bytes_per_second);
+  return free_at;
+}
+
 ConnectionPtr Network::Connect(int a, int b, std::function<void()> broken_a,
                                std::function<void()> broken_b) {
   if (partitioned_.contains(PairOf(a, b))) return nullptr;
@@ -45,11 +56,20 @@ void Network::Send(const ConnectionPtr& connection, int from, int64_t bytes,
   if (link.options.break_probability > 0 && random_.Uniform() < link.options.break_probability)
     return Break(connection);
   absl::Time sent = loop_->now();
-  if (link.options.bytes_per_second > 0) {
-    absl::Time& free_at = link.free_at[from < connection->nodes[1 - side] ? 0 : 1];
-    sent = std::max(sent, free_at) + absl::Seconds(bytes / link.options.bytes_per_second);
+  const int to = connection->nodes[1 - side];
+  const bool back = from > to;
+  const double rate = back && link.options.back_bytes_per_second > 0
+                          ? link.options.back_bytes_per_second
+                          : link.options.bytes_per_second;
+  if (rate > 0 && bytes > 0) {
+    absl::Time& free_at = link.free_at[back ? 1 : 0];
+    sent = std::max(sent, free_at) + absl::Seconds(bytes / rate);
     free_at = sent;
   }
+  if (const auto port = ports_.find(from); port != ports_.end())
+    sent = std::max(sent, port->second.out.Pass(bytes, loop_->now()));
+  if (const auto port = ports_.find(to); port != ports_.end())
+    sent = std::max(sent, port->second.in.Pass(bytes, loop_->now()));
   absl::Time& newest = connection->newest_arrival[side];
   newest = std::max(newest, sent + Delay(link.options));
   loop_->At(newest, [connection, deliver = std::move(deliver)] {
