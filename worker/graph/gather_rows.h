@@ -1,5 +1,5 @@
-// Gathers rows of a table in host memory. Rows lie far from each other, so each is asked for a
-// block of rows before it is copied; then the loads of many rows are under way at once. Pure.
+// Gathers rows of a table in host memory. Rows lie far from each other, so a block of them is asked
+// for while the one before is copied; then the loads of many rows are under way at once. Pure.
 #pragma once
 
 #include <cstdint>
