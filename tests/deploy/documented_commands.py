@@ -79,7 +79,7 @@ SAYS = {
 
 # Names of commands and flags, with which the text says what they do: the program's own help must know them.
 MENTIONED = {
-    "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
+    "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate", "longhaul simulate job",
     "longhaul logs", "longhaul download",
     "longhaul-worker --work-dir", "longhaul-worker --trace FILE", "longhaul-worker --track-dir FOLDER", "longhaul-worker --state-dir FOLDER", "longhaul --server HOST:PORT",
     "longhaul-coordinator --ended-job-keep TIME", "longhaul submit", "longhaul events",
