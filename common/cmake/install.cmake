@@ -99,7 +99,8 @@ if(LONGHAUL_CUDA)
   # Installed as in a Python environment, where the prefix is a package.
   longhaul_install(cuda lib "$ORIGIN/../../torch/lib:$ORIGIN/../../nvidia/cu13/lib:$ORIGIN/../../nvidia/nccl/lib"
                    "${LONGHAUL_TORCH}/lib;${LONGHAUL_CUDA_ROOT}/lib;${LONGHAUL_NCCL_ROOT}/lib" longhaul_cuda_blocks
-                   longhaul_cuda_codec longhaul_cuda_collective longhaul_cuda_graphs longhaul_cuda_movement_streams)
+                   longhaul_cuda_codec longhaul_cuda_collective longhaul_cuda_gather longhaul_cuda_graphs
+                   longhaul_cuda_movement_streams)
 endif()
 
 # Other distributions: what the programs load of Debian, but for the libraries of the C and C++ compilers.

@@ -79,9 +79,9 @@ SAYS = {
 
 # Names of commands and flags, with which the text says what they do: the program's own help must know them.
 MENTIONED = {
-    "longhaul submit --dry-run", "longhaul certs issue", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
+    "longhaul submit --dry-run", "longhaul certs issue", "longhaul certs revoke", "longhaul certs revoke NAME", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
     "longhaul graph import", "longhaul graph info", "longhaul graph import ogb FOLDER", "longhaul graph import graphbolt FOLDER",
-    "longhaul simulate job",
+    "longhaul simulate job", "longhaul simulate gather-requests",
     "longhaul logs", "longhaul download",
     "longhaul-worker --work-dir", "longhaul-worker --trace FILE", "longhaul-worker --track-dir FOLDER", "longhaul-worker --state-dir FOLDER", "longhaul --server HOST:PORT",
     "longhaul-coordinator --ended-job-keep TIME", "longhaul submit", "longhaul events",
@@ -125,8 +125,9 @@ ELSEWHERE = {
     "sbatch --nodes=2 --gpus-per-node=4 deploy/slurm/pool.sbatch --coordinator train.example.org:7070 --pool site-a --ranks 4 --device cuda "
     "--state-dir /shared/longhaul/state --data-dir /shared/corpus --allow-plaintext-beyond-localhost --tls-ca ca.pem --tls-certificate site-a.pem "
     "--tls-key site-a.key": (BY_TEST, "tests/deploy/slurm_test.py", "deploy/slurm/pool.sbatch"),
-    "longhaul certs init": KIT, "longhaul certs kit site-b --coordinator hub.example:7070": KIT, "scp longhaul-site-b.tar.gz site.example:": KIT,
+    "longhaul certs kit site-b --coordinator hub.example:7070": KIT, "scp longhaul-site-b.tar.gz site.example:": KIT,
     "tar -xzf longhaul-site-b.tar.gz && longhaul-site-b/start.sh --ranks 2": KIT, "longhaul certs revoke site-b": KIT,
+    "longhaul-site-b/install-service.sh": (BY_TEST, "tests/deploy/two_machines_test.py", "longhaul-site-b/install-service.sh"),
     "longhaul graph import ogb ogbn_arxiv --reverse-edges --out arxiv":
         (NOT_HERE, "tests/unit/worker/data/graph/graph_sources_test.cc", "ReadsOgbAsCsv"),
     "longhaul graph import graphbolt my-dataset --directed --out my-graph":

@@ -70,6 +70,8 @@ class HangsTest(ClusterTest):
     def test_nobody_reads_the_coordinators_log(self):
         self.unread("coordinator")
         self.cluster.start_coordinator("--log-level", "debug")
+        # The CLI has it, too, and a terminal of its own.
+        del self.cluster.prefix["coordinator"]
         self.cluster.start_worker("site-a")
         for name in ("one", "two"):
             self.cluster.submit(name, steps=300, pools=1, sets=["checkpoint.every_cycles=1"])
