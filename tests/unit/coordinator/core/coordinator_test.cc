@@ -203,14 +203,14 @@ TEST_F(CoordinatorTest, APlaceOfAPoolThatIsAwayEndsAtItsTime) {
   Do(JoinPool{"b", "1", 1});
   const Decision left = Do(LeavePool{"b", "1", absl::Minutes(10)});
   EXPECT_EQ(One<StorePlace>(left.records).place.return_until, now_ + absl::Minutes(10));
-  Do(LeavePool{"a", "1", absl::Hours(9)});
+  Do(LeavePool{"a", "1", absl::Hours(9 * 24)});
   At(599);
   EXPECT_TRUE(Nothing(Do(Tick{})));
   At(600);
   const Decision gone = Do(Tick{});
   EXPECT_TRUE(One<StorePlace>(gone.records).place.gone);
   EXPECT_EQ(One<ReleasePool>(gone.notices).pool, "b");
-  At(3600);
+  At(7 * 24 * 3600);
   EXPECT_EQ(One<ReleasePool>(Do(Tick{}).notices).pool, "a") << "no place is kept longer";
 }
 
