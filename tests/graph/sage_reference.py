@@ -1,9 +1,9 @@
-"""GraphSAGE in PyTorch alone, to compare accuracies with: reads a folder of `longhaul graph import`, samples neighbors, prints accuracies.
+"""GraphSAGE in PyTorch and numpy alone, to compare accuracies with: reads a folder of `longhaul graph import`, samples neighbors, prints accuracies.
 
     PYTHON tests/graph/sage_reference.py FOLDER [--epochs 20] [--hidden 128] [--fanout 15,10]
 
 A layer is h' = W_self h + W_neigh mean(h of the sources) + b; between layers ReLU and dropout. The optimizer is AdamW. Neighbors are drawn without
-replacement. Evaluation reads all neighbors, layer by layer. It has no part of the product but the folder."""
+replacement. Evaluation reads all neighbors, layer by layer."""
 
 import argparse
 import json
@@ -17,16 +17,17 @@ import torch
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "deploy/graphs"))
 
 import graph_folder
+import graph_sage
 
 
 class Layer(torch.nn.Module):
     def __init__(self, inputs, outputs):
         super().__init__()
-        self.own = torch.nn.Linear(inputs, outputs)
-        self.neighbors = torch.nn.Linear(inputs, outputs, bias=False)
+        self.fc_self = torch.nn.Linear(inputs, outputs)
+        self.fc_neigh = torch.nn.Linear(inputs, outputs, bias=False)
 
     def forward(self, rows, means):
-        return self.own(rows) + self.neighbors(means)
+        return self.fc_self(rows) + self.fc_neigh(means)
 
 
 def layers_of(columns, hidden, classes, count):
@@ -76,28 +77,9 @@ def forward(layers, rows, hops, dropout):
     return rows
 
 
-@torch.no_grad()
-def predictions(layers, graph):
-    """The class of each node, with all its neighbors. Sums over the sources go by parts of the edges, so that memory is that of two layers."""
-    rows = torch.from_numpy(numpy.array(graph.features))
-    targets = torch.from_numpy(numpy.repeat(numpy.arange(len(graph.indptr) - 1), numpy.diff(graph.indptr)))
-    sources = torch.from_numpy(graph.indices.astype(numpy.int64))
-    for i, layer in enumerate(layers):
-        rows = torch.relu(rows) if i > 0 else rows
-        # The means of products are the products of means; a narrow layer is multiplied first.
-        narrow = layer.neighbors.out_features < rows.shape[1]
-        values = layer.neighbors(rows) if narrow else rows
-        means = torch.zeros_like(values)
-        for part in range(0, len(sources), 1 << 18):
-            means.index_add_(0, targets[part:part + (1 << 18)], values[sources[part:part + (1 << 18)]])
-        means /= torch.bincount(targets, minlength=len(rows)).clamp(min=1)[:, None]
-        rows = layer.own(rows) + (means if narrow else layer.neighbors(means))
-    return rows.argmax(dim=1).numpy()
-
-
-def accuracies(layers, graph):
-    right = predictions(layers, graph) == graph.labels
-    return {name: float(right[nodes].mean()) for name in ("train", "valid", "test") if len(nodes := getattr(graph, name))}
+def tensors_of(layers):
+    """With the names that a job's checkpoint gives them."""
+    return {f"layers.{name}": value.detach().numpy() for name, value in layers.state_dict().items()}
 
 
 class Batches:
@@ -152,14 +134,14 @@ def main():
 
     def note(step):
         if step % (5 * epoch) == 0:
-            print(f"step {step}: {json.dumps(accuracies(layers, graph))}", file=sys.stderr)
+            print(f"step {step}: {json.dumps(graph_sage.accuracies(graph, tensors_of(layers)))}", file=sys.stderr)
 
     train(layers, graph, options, steps, note)
     seconds = time.monotonic() - began
     for path in [options.folder, *options.abroad]:
         other = graph_folder.GraphFolder(path)
         print(json.dumps({"folder": path, "steps": steps, "seconds": round(seconds, 1), "parameters": sum(p.numel() for p in layers.parameters()),
-                          "own_rows_test": graph_folder.own_rows_accuracy(other, other.test), **accuracies(layers, other)}))
+                          "own_rows_test": graph_folder.own_rows_accuracy(other, other.test), **graph_sage.accuracies(other, tensors_of(layers))}))
 
 
 if __name__ == "__main__":
