@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/checkpoint/folder_files.h"
 #include "common/checkpoint/manifest.h"
+#include "common/config/model_kinds.h"
 #include "common/config/transformer_spec.h"
 #include "common/io/digest.h"
 #include "common/io/file_util.h"
@@ -25,14 +26,14 @@ std::string ManifestPath(const std::string& folder) {
   return absl::StrCat(folder, "/", kManifestFile);
 }
 
-absl::StatusOr<v1::CheckpointManifest> ManifestOfTransformer(const std::string& folder) {
+absl::StatusOr<v1::CheckpointManifest> ManifestOfModel(const std::string& folder) {
   const std::string path = ManifestPath(folder);
   LH_ASSIGN_OR_RETURN(const std::string text, ReadRegularFile(path, kManifestBytesMax));
   LH_ASSIGN_OR_RETURN(v1::CheckpointManifest manifest, ManifestFromJson(text, path));
-  if (manifest.model().has_transformer()) return manifest;
+  if (Trains(manifest.model())) return manifest;
   return absl::FailedPreconditionError(absl::StrCat(
       path, manifest.has_model()
-                ? ": is not the model of a transformer"
+                ? ": is the synthetic model, which computes nothing"
                 : ": does not name the model: an earlier version of the coordinator wrote it"));
 }
 
@@ -57,12 +58,14 @@ std::string CheckpointFolder::TokenizerOf(const std::string& folder) {
 absl::StatusOr<std::unique_ptr<CheckpointFolder>> CheckpointFolder::Open(
     const std::string& folder) {
   std::unique_ptr<CheckpointFolder> result(new CheckpointFolder);
-  LH_ASSIGN_OR_RETURN(result->manifest_, ManifestOfTransformer(folder));
-  result->shape_ = ShapeOf(result->manifest_.model().transformer());
-  absl::StatusOr<ModelLayout> layout = LayOutTransformer(result->shape_);
+  LH_ASSIGN_OR_RETURN(result->manifest_, ManifestOfModel(folder));
+  const v1::ModelSpec& model = result->manifest_.model();
+  if (model.has_transformer()) result->shape_ = ShapeOf(model.transformer());
+  const ModelKind& kind = *ModelKindOf(model);
+  absl::StatusOr<ModelLayout> layout = kind.lay_out(model);
   if (!layout.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(ManifestPath(folder), ": model.transformer.", layout.status().message()));
+        absl::StrCat(ManifestPath(folder), ": ", kind.field, ".", layout.status().message()));
   }
   result->layout_ = *std::move(layout);
   LH_RETURN_IF_ERROR(result->OpenFiles(folder));

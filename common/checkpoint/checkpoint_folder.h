@@ -18,8 +18,8 @@ namespace longhaul {
 class CheckpointFolder : public InitialParameters {
  public:
   // Reads the manifest and verifies the digest of every file, which reads all of it. NOT_FOUND: no
-  // such folder or file. FAILED_PRECONDITION: not a transformer's checkpoint, or one of another
-  // version, as of an older one that did not store the model. DATA_LOSS: damaged.
+  // such folder or file. FAILED_PRECONDITION: a checkpoint of the synthetic model, or one of
+  // another version, as of an older one that did not store the model. DATA_LOSS: damaged.
   // INVALID_ARGUMENT: the model is impossible, or the tensors are not its.
   static absl::StatusOr<std::unique_ptr<CheckpointFolder>> Open(const std::string& folder);
   // Whether the folder has a manifest.json.
@@ -29,6 +29,7 @@ class CheckpointFolder : public InitialParameters {
   static std::string TokenizerOf(const std::string& folder);
 
   const v1::CheckpointManifest& manifest() const { return manifest_; }
+  // Of a transformer.
   const TransformerShape& shape() const { return shape_; }
   const ModelLayout& layout() const { return layout_; }
   absl::Status Read(int unit, int64_t offset, absl::Span<float> out) const override;

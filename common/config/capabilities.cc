@@ -47,6 +47,7 @@ void AddDataNeeds(const v1::DataSpec& data, std::set<std::string>& needs) {
     if (source.text().has_eos()) needs.insert(capability::kDataEos);
     if (source.text().has_bos() || source.jsonl().has_bos()) needs.insert(capability::kDataBos);
   }
+  if (!AllGraphData(data).empty()) needs.insert(capability::kDataGraph);
   if (data.has_mixture()) needs.insert(capability::kDataMixture);
   if (data.separate_documents()) needs.insert(capability::kDataSeparateDocuments);
   if (data.order() == v1::EPOCHS) needs.insert(capability::kDataEpochs);

@@ -74,6 +74,12 @@ void FillTokenizersOf(Holder& holder) {
 template <typename Holder>
 void FillSources(Holder& holder) {
   FillSource(holder);
+  if (holder.has_graph()) {
+    v1::GraphSource& graph = *holder.mutable_graph();
+    if (graph.edges() == v1::GraphSource::EDGES_UNSPECIFIED) graph.set_edges(v1::GraphSource::ALL);
+    if (graph.access() == v1::GraphSource::ACCESS_UNSPECIFIED)
+      graph.set_access(v1::GraphSource::AUTO);
+  }
   if (!holder.has_mixture()) return;
   for (v1::WeightedSource& source : *holder.mutable_mixture()->mutable_sources()) {
     if (!source.has_weight()) source.set_weight(1);
@@ -99,6 +105,24 @@ std::vector<DataSource> DataSourcesOf(const v1::DataSpec& data, absl::string_vie
   }
   if (sources.empty()) AppendSources("data", data, sources);
   return sources;
+}
+
+std::vector<GraphData> AllGraphData(const v1::DataSpec& data) {
+  std::vector<GraphData> graphs;
+  if (data.has_graph()) graphs.push_back({"data.graph", data.graph()});
+  for (int i = 0; i < data.pools_size(); ++i) {
+    if (data.pools(i).has_graph())
+      graphs.push_back({absl::StrCat("data.pools[", i, "].graph"), data.pools(i).graph()});
+  }
+  return graphs;
+}
+
+GraphData GraphDataOf(const v1::DataSpec& data, absl::string_view pool) {
+  for (int i = 0; i < data.pools_size(); ++i) {
+    if (data.pools(i).pool() == pool && data.pools(i).has_graph())
+      return {absl::StrCat("data.pools[", i, "].graph"), data.pools(i).graph()};
+  }
+  return {"data.graph", data.graph()};
 }
 
 void FillDataSources(v1::DataSpec& data) {

@@ -16,10 +16,20 @@ struct DataSource {
   v1::WeightedSource source;
 };
 
-// All sources. Graph and none are not sources and are left out.
+// All sources. Graphs are left out.
 std::vector<DataSource> AllDataSources(const v1::DataSpec& data);
 // The sources of the pool with that name: those in data.pools, otherwise those of all pools.
 std::vector<DataSource> DataSourcesOf(const v1::DataSpec& data, absl::string_view pool);
+
+struct GraphData {
+  // "data.graph" or "data.pools[0].graph".
+  std::string field;
+  v1::GraphSource source;
+};
+// All graphs.
+std::vector<GraphData> AllGraphData(const v1::DataSpec& data);
+// The graph of the pool with that name: the one in data.pools, otherwise that of all pools.
+GraphData GraphDataOf(const v1::DataSpec& data, absl::string_view pool);
 
 // Fills in the defaults inside the sources.
 void FillDataSources(v1::DataSpec& data);

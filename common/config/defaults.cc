@@ -28,6 +28,10 @@ constexpr Default kDefaults[] = {
     {"model.transformer.vocab", "256"},
     {"model.transformer.rope_theta", "10000"},
     {"model.transformer.norm_eps", "1e-5"},
+    {"model.graph_sage.hidden", "256"},
+    {"model.graph_sage.aggregator", "MEAN"},
+    {"model.graph_sage.dropout", "0.5"},
+    {"model.graph_sage.norm", "NONE"},
     {"data.eval_fraction", "0.05"},
     {"data.order", "DRAWS"},
     {"train.device", "CPU"},
@@ -104,6 +108,8 @@ constexpr Default kComputed[] = {
     {"model.transformer.kv_heads", "that of heads"},
     {"model.transformer.head_dim", "dim / heads"},
     {"model.transformer.positions", "that of context"},
+    {"model.graph_sage.layers", "as many as fanout has numbers"},
+    {"model.graph_sage.fanout", "15, 10"},
     {"sync.quorum.pools", "that of pools.min"},
     // Not filled in: an earlier version would quarantine a job with a field that it does not know.
     {"guard.outer", "TAKE_ALL"},
@@ -267,6 +273,12 @@ void FillDefaults(v1::JobSpec& spec) {
   for (const Default& entry : kDefaults) {
     const bool reads_data = spec.has_data() || !spec.model().has_synthetic();
     if (absl::StartsWith(entry.path, "data.") && !reads_data) continue;
+    // A graph has validation nodes, and is read in epochs.
+    if (spec.model().has_graph_sage() && entry.path == "data.eval_fraction") continue;
+    if (spec.model().has_graph_sage() && entry.path == "data.order") {
+      Fill(spec, {entry.path, "EPOCHS"});
+      continue;
+    }
     Fill(spec, entry);
   }
   for (const ConditionalDefault& conditional : kConditional) {

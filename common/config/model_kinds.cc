@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/config/checks.h"
+#include "common/config/graph_sage_spec.h"
 #include "common/config/transformer_spec.h"
 
 namespace longhaul {
@@ -60,14 +61,11 @@ constexpr ModelKind kGraphSageModel = {
     .field = "model.graph_sage",
     .unit_name = "nodes",
     .trains = true,
-    .fill = &FillNothing,
-    .validate =
-        [](const v1::ModelSpec&, ViolationList& violations) {
-          violations.NotBuilt("model.graph_sage", "this model is not built yet", "use transformer");
-        },
-    .lay_out = [](const v1::ModelSpec&) -> absl::StatusOr<ModelLayout> {
-      return absl::UnimplementedError("layers: this model is not built yet");
-    }};
+    .fill = [](v1::ModelSpec& spec) { FillGraphSage(*spec.mutable_graph_sage()); },
+    .validate = [](const v1::ModelSpec& spec,
+                   ViolationList& violations) { ValidateGraphSage(spec.graph_sage(), violations); },
+    .lay_out =
+        [](const v1::ModelSpec& spec) { return LayOutGraphSage(ShapeOf(spec.graph_sage())); }};
 
 }  // namespace
 

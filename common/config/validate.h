@@ -18,6 +18,10 @@ void RequireKnown(const google::protobuf::Message& spec, ViolationList& violatio
 // Checks data (validate_data.cc).
 void ValidateData(const v1::JobSpec& spec, ViolationList& violations);
 
+// Checks what jobs on graphs alone have, or do not have; of others, that they have no graph
+// (validate_graph.cc).
+void ValidateGraph(const v1::JobSpec& spec, ViolationList& violations);
+
 // Checks name, model, data, train, inner, partition, offload (validate_training.cc).
 void ValidateTraining(const v1::JobSpec& spec, ViolationList& violations);
 

@@ -225,7 +225,7 @@ void ValidatePoolData(const v1::JobSpec& spec, ViolationList& violations) {
     }
     if (pools[i].source_case() == v1::PoolData::SOURCE_NOT_SET)
       violations.Invalid(path, "names no source",
-                         "set jsonl, chat, text, tokens, megatron or mixture");
+                         "set jsonl, chat, text, tokens, megatron, mixture or graph");
     if (pools[i].has_mixture()) ValidateMixture(path, pools[i].mixture(), violations);
   }
 }
@@ -264,23 +264,22 @@ void ValidateData(const v1::JobSpec& spec, ViolationList& violations) {
   const v1::DataSpec& data = spec.data();
   const bool synthetic = spec.model().has_synthetic();
   const int vocab = spec.model().has_transformer() ? spec.model().transformer().vocab() : 0;
-  if (data.has_graph()) {
-    violations.NotBuilt("data.graph", "this source is not built yet",
-                        "use data.jsonl, data.chat, data.text, data.tokens or data.megatron");
-  }
   if (data.has_mixture()) ValidateMixture("data", data.mixture(), violations);
   if (data.source_case() == v1::DataSpec::SOURCE_NOT_SET && !synthetic && !EachPoolHasData(spec)) {
     violations.Invalid("data",
                        data.pools().empty() ? "is required"
                                             : "names no source for pools "
                                               "that data.pools does not name",
-                       "set data.text.path, or data.pools for each of pools.names");
+                       spec.model().has_graph_sage()
+                           ? "set data.graph.path, or data.pools for each of pools.names"
+                           : "set data.text.path, or data.pools for each of pools.names");
   }
   for (const DataSource& source : AllDataSources(data))
     ValidateSource(source, vocab, data.separate_documents(), violations);
   ValidatePoolData(spec, violations);
   ValidateModelTokenizer(spec, violations);
-  if (!synthetic || spec.has_data()) {
+  const bool graph = spec.model().has_graph_sage();
+  if (!graph && (!synthetic || spec.has_data())) {
     RequireNumber(violations, "data.eval_fraction", data.eval_fraction(),
                   {.low = 0, .high = 0.5, .open_low = true});
   }

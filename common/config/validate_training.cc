@@ -38,7 +38,7 @@ void ValidateModel(const v1::ModelSpec& model, ViolationList& violations) {
   if (const ModelKind* const kind = ModelKindOf(model); kind != nullptr) {
     kind->validate(model, violations);
   } else if (!model.has_hf()) {
-    violations.Invalid("model", "is required", "set model.transformer");
+    violations.Invalid("model", "is required", "set model.transformer, or model.graph_sage");
   }
 }
 
@@ -283,6 +283,7 @@ void ValidateTraining(const v1::JobSpec& spec, ViolationList& violations) {
   RequireName(violations, "name", spec.name());
   ValidateModel(spec.model(), violations);
   ValidateData(spec, violations);
+  ValidateGraph(spec, violations);
   ValidateTrain(spec, violations);
   ValidateInner(spec, violations);
   ValidatePartition(spec, violations);

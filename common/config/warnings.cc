@@ -120,6 +120,17 @@ void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings
   }
 }
 
+void WarnOfGraph(const v1::GraphSageSpec& model, std::vector<std::string>& warnings) {
+  if (model.fanout_size() != 1) return;
+  const char* const without_effect = model.normalize()                          ? "normalize"
+                                     : model.norm() == v1::GraphSageSpec::LAYER ? "norm"
+                                                                                : nullptr;
+  if (without_effect == nullptr) return;
+  warnings.push_back(absl::StrCat("model.graph_sage.", without_effect,
+                                  ": has no effect: it is for hidden layers, and the model has one "
+                                  "layer"));
+}
+
 // Of `names` as many as are easily read.
 std::string SomeNames(const std::vector<std::string>& names) {
   constexpr size_t kShown = 4;
@@ -183,6 +194,7 @@ std::vector<std::string> WarningsOf(const v1::JobSpec& spec, int fragments) {
     WarnOfLocalSteps(spec, fragments, warnings);
   }
   if (spec.model().has_synthetic()) WarnOfSynthetic(spec, warnings);
+  if (spec.model().has_graph_sage()) WarnOfGraph(spec.model().graph_sage(), warnings);
   return warnings;
 }
 

@@ -135,6 +135,11 @@ absl::StatusOr<HfExport> WriteAll(FileSystem& fs, const ModelLayout& layout,
     LH_RETURN_IF_ERROR(WriteFileAtomically(fs, JoinPath(folder, "model.safetensors.index.json"),
                                            IndexOf(shards, result.bytes, layout.elements())));
   }
+  if (!options.config_text.empty()) {
+    LH_RETURN_IF_ERROR(
+        WriteFileAtomically(fs, JoinPath(folder, "config.json"), options.config_text));
+    return result;
+  }
   LH_RETURN_IF_ERROR(WriteFileAtomically(fs, JoinPath(folder, "config.json"),
                                          WriteHfConfig(config, options.type)));
   if (std::find(result.carried.begin(), result.carried.end(), kGeneration) ==
@@ -157,7 +162,7 @@ absl::StatusOr<HfExport> ExportHf(FileSystem& fs, const ModelLayout& layout,
   if (!there.ok() && !absl::IsNotFound(there.status()))
     return absl::AlreadyExistsError(absl::StrCat(target, ": exists and is not a folder"));
   const TransformerShape& shape = options.config.shape;
-  if (!shape.qk_norm && shape.dim % shape.heads != 0) {
+  if (options.config_text.empty() && !shape.qk_norm && shape.dim % shape.heads != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("LlamaForCausalLM of transformers requires a width that is a multiple of the "
                      "heads; this model has dim ",

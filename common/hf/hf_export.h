@@ -16,6 +16,9 @@ namespace longhaul {
 struct HfExportOptions {
   // The model's.
   HfConfig config;
+  // The text of config.json for a model that transformers does not have; then `config` and `like`
+  // have no meaning. Empty: it follows from `config`.
+  std::string config_text = {};
   // kBf16 or kF32.
   ElementType type = ElementType::kBf16;
   // The most bytes of tensors in a file. A larger tensor has a file alone.

@@ -5,15 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
+#include "common/layout/unit_tensors.h"
 
 namespace longhaul {
 namespace {
-
-absl::Status RequireRange(const char* field, int64_t value, int64_t low, int64_t high) {
-  if (value >= low && value <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("%s: found %d, expected %d to %d", field, value, low, high));
-}
 
 // The conditions are written so that NaN fails.
 absl::Status ValidateScaling(const RopeScaling& scaling) {
@@ -74,42 +69,26 @@ absl::Status Validate(const TransformerShape& s) {
   return ValidateScaling(s.rope_scaling);
 }
 
-void Add(UnitLayout& unit, std::string name, std::vector<int64_t> shape) {
-  TensorLayout tensor{
-      .name = std::move(name), .shape = std::move(shape), .offset = unit.elements, .elements = 1};
-  for (int64_t d : tensor.shape) tensor.elements *= d;
-  tensor.decay = tensor.shape.size() > 1;
-  unit.elements += tensor.elements;
-  unit.tensors.push_back(std::move(tensor));
-}
-
 UnitLayout LayOutBlock(const TransformerShape& s, int64_t layer) {
   UnitLayout unit{.name = absl::StrCat("layer ", layer), .kind = UnitKind::kBlock, .layer = layer};
   const std::string prefix = absl::StrCat("model.layers.", layer, ".");
   const int64_t head_dim = s.head_width();
   // q, k, v are neighbours, and so are gate and up: fused blocks take each group as one matrix.
-  Add(unit, prefix + "self_attn.q_proj.weight", {s.heads * head_dim, s.dim});
-  Add(unit, prefix + "self_attn.k_proj.weight", {s.kv_heads * head_dim, s.dim});
-  Add(unit, prefix + "self_attn.v_proj.weight", {s.kv_heads * head_dim, s.dim});
-  Add(unit, prefix + "self_attn.o_proj.weight", {s.dim, s.heads * head_dim});
-  Add(unit, prefix + "mlp.gate_proj.weight", {s.ff_dim, s.dim});
-  Add(unit, prefix + "mlp.up_proj.weight", {s.ff_dim, s.dim});
-  Add(unit, prefix + "mlp.down_proj.weight", {s.dim, s.ff_dim});
-  Add(unit, prefix + "input_layernorm.weight", {s.dim});
-  Add(unit, prefix + "post_attention_layernorm.weight", {s.dim});
+  AddTensor(unit, prefix + "self_attn.q_proj.weight", {s.heads * head_dim, s.dim});
+  AddTensor(unit, prefix + "self_attn.k_proj.weight", {s.kv_heads * head_dim, s.dim});
+  AddTensor(unit, prefix + "self_attn.v_proj.weight", {s.kv_heads * head_dim, s.dim});
+  AddTensor(unit, prefix + "self_attn.o_proj.weight", {s.dim, s.heads * head_dim});
+  AddTensor(unit, prefix + "mlp.gate_proj.weight", {s.ff_dim, s.dim});
+  AddTensor(unit, prefix + "mlp.up_proj.weight", {s.ff_dim, s.dim});
+  AddTensor(unit, prefix + "mlp.down_proj.weight", {s.dim, s.ff_dim});
+  AddTensor(unit, prefix + "input_layernorm.weight", {s.dim});
+  AddTensor(unit, prefix + "post_attention_layernorm.weight", {s.dim});
   if (s.qk_norm) {
-    Add(unit, prefix + "self_attn.q_norm.weight", {head_dim});
-    Add(unit, prefix + "self_attn.k_norm.weight", {head_dim});
+    AddTensor(unit, prefix + "self_attn.q_norm.weight", {head_dim});
+    AddTensor(unit, prefix + "self_attn.k_norm.weight", {head_dim});
   }
   for (TensorLayout& tensor : unit.tensors) tensor.matrix = tensor.shape.size() == 2;
   return unit;
-}
-
-absl::Status ValidateTotal(const ModelLayout& model) {
-  if (model.elements() <= kMaxModelElements) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrFormat("layers: the model has %d parameters; at most %d are accepted",
-                      model.elements(), kMaxModelElements));
 }
 
 }  // namespace
@@ -124,15 +103,15 @@ absl::StatusOr<ModelLayout> LayOutTransformer(const TransformerShape& shape) {
   LH_RETURN_IF_ERROR(Validate(shape));
   ModelLayout model;
   UnitLayout embedding{.name = "embedding", .kind = UnitKind::kEmbedding};
-  Add(embedding, "model.embed_tokens.weight", {shape.vocab, shape.dim});
+  AddTensor(embedding, "model.embed_tokens.weight", {shape.vocab, shape.dim});
   model.units.push_back(std::move(embedding));
   for (int64_t layer = 0; layer < shape.layers; ++layer)
     model.units.push_back(LayOutBlock(shape, layer));
   UnitLayout head{.name = "head", .kind = UnitKind::kHead};
-  Add(head, "model.norm.weight", {shape.dim});
-  if (!shape.tie_embeddings) Add(head, "lm_head.weight", {shape.vocab, shape.dim});
+  AddTensor(head, "model.norm.weight", {shape.dim});
+  if (!shape.tie_embeddings) AddTensor(head, "lm_head.weight", {shape.vocab, shape.dim});
   model.units.push_back(std::move(head));
-  LH_RETURN_IF_ERROR(ValidateTotal(model));
+  LH_RETURN_IF_ERROR(RequireTotal(model));
   return model;
 }
 
@@ -142,10 +121,10 @@ absl::StatusOr<ModelLayout> LayOutSynthetic(int64_t units, int64_t elements) {
   ModelLayout model;
   for (int64_t i = 0; i < units; ++i) {
     UnitLayout unit{.name = absl::StrCat("vector ", i), .kind = UnitKind::kVector};
-    Add(unit, absl::StrCat("vector.", i), {elements});
+    AddTensor(unit, absl::StrCat("vector.", i), {elements});
     model.units.push_back(std::move(unit));
   }
-  LH_RETURN_IF_ERROR(ValidateTotal(model));
+  LH_RETURN_IF_ERROR(RequireTotal(model));
   return model;
 }
 

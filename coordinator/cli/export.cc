@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/counted.h"
 #include "common/checkpoint/checkpoint_folder.h"
+#include "common/config/graph_sage_spec.h"
 #include "common/hf/hf_export.h"
 #include "common/io/posix_filesystem.h"
 #include "coordinator/cli/checkpoint_source.h"
@@ -35,22 +36,42 @@ std::string FolderOfOrigin(const CheckpointFolder& checkpoint, const std::string
   return !path.empty() && std::filesystem::is_directory(path, error) ? path : "";
 }
 
+// What a graph model's tensors do not tell. The fields are those of GraphSageSpec.
+std::string ConfigOf(const v1::GraphSageSpec& model) {
+  const GraphSageShape shape = ShapeOf(model);
+  const char* const aggregator = shape.aggregator == GraphAggregator::kSum   ? "sum"
+                                 : shape.aggregator == GraphAggregator::kMax ? "max"
+                                                                             : "mean";
+  const Json json{{"model_type", "graph_sage"},   {"layers", shape.layers()},
+                  {"columns", shape.columns},     {"hidden", shape.hidden},
+                  {"classes", shape.classes},     {"fanout", shape.fanout},
+                  {"aggregator", aggregator},     {"dropout", shape.dropout},
+                  {"normalize", shape.normalize}, {"norm", shape.layer_norm ? "layer" : "none"}};
+  return json.dump(2) + "\n";
+}
+
 Outcome ExportFolder(const Arguments& arguments, const std::string& folder,
                      const Environment& environment) {
   const absl::StatusOr<std::unique_ptr<CheckpointFolder>> checkpoint =
       CheckpointFolder::Open(folder);
   if (!checkpoint.ok()) return ErrorOfExport(checkpoint.status());
+  const bool graph = (*checkpoint)->manifest().model().has_graph_sage();
+  if (graph && !arguments.tokenizer.empty()) {
+    return ErrorOf(absl::InvalidArgumentError("--tokenizer: a graph model has no tokenizer"),
+                   ExitCode::kUsage, "omit it");
+  }
   HfExportOptions options{
       .config = {.shape = (*checkpoint)->shape(),
                  .separate_documents = (*checkpoint)->manifest().separate_documents()},
       .type = arguments.dtype == "fp32" ? ElementType::kF32 : ElementType::kBf16,
       .like =
           arguments.tokenizer.empty() ? FolderOfOrigin(**checkpoint, folder) : arguments.tokenizer};
+  if (graph) options.config_text = ConfigOf((*checkpoint)->manifest().model().graph_sage());
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   const absl::StatusOr<HfExport> done =
       ExportHf(*fs, (*checkpoint)->layout(), **checkpoint, options, arguments.out);
   if (!done.ok()) return ErrorOfExport(done.status());
-  if (done->carried.empty())
+  if (done->carried.empty() && !graph)
     environment.err << "note: no tokenizer is included (--tokenizer DIR)" << std::endl;
   const v1::CheckpointManifest& manifest = (*checkpoint)->manifest();
   return {Json{{"job", manifest.job_name()},

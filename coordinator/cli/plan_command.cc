@@ -18,6 +18,7 @@
 #include "common/plan/job/job_forecast.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/connected_sites.h"
+#include "coordinator/cli/graph_schema.h"
 #include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/spec_file.h"
@@ -213,6 +214,7 @@ std::variant<ResolvedJob, CliError> JobOf(const Arguments& arguments,
   if (auto* error = std::get_if<CliError>(&read)) return std::move(*error);
   v1::JobSpec spec = std::get<v1::JobSpec>(std::move(read));
   std::vector<SpecViolation> violations = ResolveHuggingFaceModel(spec);
+  if (violations.empty()) violations = ResolveGraphSchema(spec);
   if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
   absl::StatusOr<ResolvedJob> job = ResolveJobSpec(spec, &violations);
   if (!job.ok()) return ErrorOfSpec(job.status(), violations);

@@ -15,6 +15,7 @@
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/alone.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/graph_schema.h"
 #include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/initial_source.h"
 #include "coordinator/cli/interrupt_note.h"
@@ -166,7 +167,8 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
                     [](const std::string& set) { return absl::StartsWith(set, "name="); });
     TrainAlone(arguments.alone, named, spec);
   }
-  const std::vector<SpecViolation> violations = ResolveHuggingFaceModel(spec);
+  std::vector<SpecViolation> violations = ResolveHuggingFaceModel(spec);
+  if (violations.empty()) violations = ResolveGraphSchema(spec);
   if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
 
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();

@@ -107,6 +107,7 @@ ELSEWHERE = {
     "PYTHONPATH=deploy/python build/bin/longhaul data check /data/chat.jsonl --tokenizer /models/chat": CHAT_LINES,
     "build/bin/longhaul submit -f deploy/examples/chat.yaml --set model.hf.path=/models/chat --set data.chat.path=/data/chat.jsonl --wait": CHAT_LINES,
     "build/bin/longhaul export continue --out trained": GUIDE_LINES,
+    "longhaul export JOB --dtype fp32 --out trained": (BY_TEST, "tests/integration/processes/graphs_test.py", '"export", "graph", "--dtype", "fp32"'),
     "python3 -c 'import transformers; transformers.AutoModelForCausalLM.from_pretrained(\"trained\")'": GUIDE_LINES,
     "PYTHONPATH=deploy/python build/bin/longhaul sample trained --prompt \"Once\"": GUIDE_LINES,
     "longhaul eval trained --data /data/corpus": (BY_TEST, "tests/models/guide_test.py", "build/bin/longhaul eval {trained} --data {corpus}"),

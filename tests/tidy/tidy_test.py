@@ -74,6 +74,8 @@ ALLOWED = {
                       "common/plan", "worker/collective", "worker/model", "worker/movement", "worker/movement/cuda", "worker/offload", "worker/optim", "worker/plan"],
     "worker/plan": ["common/base", "common/config/job_spec.h", "common/partition", "common/plan", "worker/movement", "worker/optim", "proto"],
     "worker/family": ["worker/data/batch.h", "worker/model", "worker/plan"],
+    "worker/family/graph": ["common/base", "common/graph", "common/io", "common/layout", "worker/data/batch.h", "worker/engine/torch_status.h", "worker/family",
+                            "worker/graph", "worker/model"],
     "worker/family/language": ["common/base", "common/layout", "worker/data", "worker/engine/device.h", "worker/engine/torch_status.h", "worker/family",
                                "worker/kernels/cuda", "worker/model"],
     "worker/trainer": ["common/base", "common/io", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine", "worker/family", "worker/plan",
@@ -86,7 +88,7 @@ ALLOWED = {
                      "worker/state/state_folders.h", "proto"],
     "worker/rank": ["common/", "worker/", "proto"],
 }
-TORCH = ("worker/engine", "worker/family", "worker/family/language", "worker/lm", "worker/model", "worker/optim", "worker/trainer")
+TORCH = ("worker/engine", "worker/family", "worker/family/graph", "worker/family/language", "worker/lm", "worker/model", "worker/optim", "worker/trainer")
 PURE = ("coordinator/core", "coordinator/job", "coordinator/pool", "coordinator/sync", "worker/session/core", "common/partition", "common/schedule",
         "common/layout", "common/plan")
 LINES_MAX = 600

@@ -44,7 +44,7 @@ std::vector<int64_t> SeedPlan::Take(int64_t step, int rank, int ranks) const {
   const uint64_t key = Philox64(options_.seed ^ kSeedPlanStream,
                                 static_cast<uint64_t>(options_.pool), static_cast<uint64_t>(epoch));
   const RankShare batch = BatchShare(options_.seeds, (step - 1) % steps_, steps_);
-  const RankShare part = ShareOf(batch.end - batch.first, rank, ranks);
+  const RankShare part = RankShareOf(batch.end - batch.first, rank, ranks);
   std::vector<int64_t> seeds;
   seeds.reserve(part.end - part.first);
   for (int64_t i = batch.first + part.first; i < batch.first + part.end; ++i)

@@ -44,7 +44,7 @@ class SeedPlan {
 struct RankShare {
   int64_t first = 0, end = 0;
 };
-constexpr RankShare ShareOf(int64_t count, int rank, int ranks) {
+constexpr RankShare RankShareOf(int64_t count, int rank, int ranks) {
   const int64_t each = count / ranks, more = count % ranks;
   const auto begin = [&](int64_t at) { return at * each + (at < more ? at : more); };
   return {begin(rank), begin(int64_t{rank} + 1)};

@@ -22,6 +22,10 @@ absl::StatusOr<ModelSource> OpenModel(const std::string& folder) {
   if (CheckpointFolder::IsOne(folder)) {
     LH_ASSIGN_OR_RETURN(std::unique_ptr<CheckpointFolder> checkpoint,
                         CheckpointFolder::Open(folder));
+    if (!checkpoint->manifest().model().has_transformer()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(folder, ": is not the checkpoint of a language model"));
+    }
     std::string origin = CheckpointFolder::TokenizerOf(folder);
     if (origin.empty()) origin = checkpoint->manifest().model().hf().path();
     return ModelSource{

@@ -11,6 +11,7 @@ namespace {
 constexpr const char* kAnywhere[] = {
     "model:transformer",
     "model:synthetic",
+    "model:graph_sage",
     "data:text",
     "data:tokens",
     "partition:ddp",
@@ -38,6 +39,7 @@ constexpr const char* kAnywhere[] = {
     "data:megatron",
     "data:chat",
     capability::kDataMixture,
+    capability::kDataGraph,
     capability::kDataLlmc,
     capability::kDataSentencepiece,
     capability::kDataHfTokenizer,

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/status_hint.h"
 #include "common/base/status_marks.h"
 #include "common/base/tokenizer_name.h"
 #include "common/base/utf8.h"
@@ -42,6 +43,15 @@ std::string DataField(const std::vector<DataSource>& sources) {
   return sources.size() == 1 ? sources.front().field : "data";
 }
 
+std::string AdviceOfGraph(const absl::Status& status) {
+  if (absl::IsNotFound(status))
+    return "the path is looked up on every worker's machine, absolute or below --data-dir; it is a "
+           "folder that `longhaul graph import` made there";
+  if (const std::string hint = HintIn(status); !hint.empty()) return hint;
+  return "all pools' graphs must have the columns and classes of the job; `longhaul graph info "
+         "FOLDER` prints what a graph has";
+}
+
 // For errors that say which field of the spec they are about.
 std::optional<Advice> AdviceByField(const v1::JobSpec& spec, const absl::Status& status) {
   const std::string field = FieldOf(status);
@@ -60,11 +70,17 @@ std::optional<Advice> AdviceByField(const v1::JobSpec& spec, const absl::Status&
                   "restore the data with which this pool started the job, or name another pool for "
                   "it; data.may_change of the spec lets a pool restart with other data"};
   }
+  for (const GraphData& graph : AllGraphData(spec.data())) {
+    if (graph.field == field) return Advice{field, AdviceOfGraph(status)};
+  }
   if (field == "partition") {
     return Advice{
         field,
         "give every node of this pool as many ranks (an even number, for pairs), or choose "
         "another partition"};
+  }
+  if (field == "data" && spec.model().has_graph_sage()) {
+    return Advice{field, "give every node of this pool the same folder of the graph"};
   }
   if (field == "data") {
     return Advice{DataField(AllDataSources(spec.data())),

@@ -10,11 +10,13 @@
 #include "common/base/status_marks.h"
 #include "common/base/tokenizer_name.h"
 #include "common/config/data_sources.h"
+#include "common/config/graph_sage_spec.h"
 #include "common/config/job_spec.h"
 #include "common/hf/hf_config.h"
 #include "common/hf/hf_parameters.h"
 #include "common/hf/hf_tokenizer.h"
 #include "worker/collective/communicator.h"
+#include "worker/family/graph/graph_family.h"
 #include "worker/family/language/language_family.h"
 #include "worker/plan/plan_of_spec.h"
 #include "worker/rank/fault.h"
@@ -210,6 +212,24 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeLanguageModel(const ReplicaOptions&
   return TorchReplica::Create(torch);
 }
 
+absl::StatusOr<std::unique_ptr<Replica>> MakeGraphModel(const ReplicaOptions& options) {
+  TorchReplica::Options torch{.site = options.site};
+  LH_ASSIGN_OR_RETURN(torch.plan, PlanOf(options.spec));
+  torch.plan.offload.profile_path = options.update_rates_path;
+  const GraphData data = GraphDataOf(options.spec.data(), options.pool);
+  GraphOptions graph{.shape = ShapeOf(options.spec.model().graph_sage()),
+                     .pool = options.ordinal,
+                     .field = data.field,
+                     .path = PathBelow(options.data_dir, data.source.path()),
+                     .training_edges = data.source.edges() == v1::GraphSource::TRAINING,
+                     .schema = options.spec.data().graph_schema(),
+                     .threads = options.site.threads};
+  if (data.source.access() == v1::GraphSource::HOST) graph.access = GraphAccess::kHost;
+  if (data.source.access() == v1::GraphSource::MAPPED) graph.access = GraphAccess::kMapped;
+  torch.family = GraphFamily(std::move(graph));
+  return TorchReplica::Create(torch);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& options) {
@@ -218,8 +238,11 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeReplica(const ReplicaOptions& optio
       return MakeSynthetic(options);
     case v1::ModelSpec::kTransformer:
       return MakeLanguageModel(options);
+    case v1::ModelSpec::kGraphSage:
+      return MakeGraphModel(options);
     default:
-      return absl::UnimplementedError("model: this worker has only `transformer` and `synthetic`");
+      return absl::UnimplementedError(
+          "model: this worker has only `transformer`, `graph_sage` and `synthetic`");
   }
 }
 

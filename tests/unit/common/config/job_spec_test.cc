@@ -308,16 +308,6 @@ TEST(JobSpecTest, RefusesNumbersThatAreNotFinite) {
                                                    "inner.adamw.lr"));
 }
 
-TEST(JobSpecTest, RefusesWhatIsNotBuiltYet) {
-  for (const auto& [assignment, field] : std::vector<std::pair<std::string, std::string>>{
-           {"model.graph_sage={layers: 2}", "~model.graph_sage"},
-           {"data.graph.path=x", "~data.graph"}}) {
-    EXPECT_THAT(FaultsWith({assignment}), ElementsAre(field)) << assignment;
-    EXPECT_EQ(ResolveJobSpec(Small({assignment})).status().code(), absl::StatusCode::kUnimplemented)
-        << assignment;
-  }
-}
-
 TEST(JobSpecTest, EvaluationRunsBesideTrainingOnCpuAlone) {
   EXPECT_FALSE(ResolveJobSpec(Small())->spec.evaluation().beside_training());
   EXPECT_THAT(FaultsWith({"evaluation.beside_training=true"}), IsEmpty());

@@ -88,7 +88,7 @@ TEST(ShareOfTest, CoversAllInOrder) {
     for (const int ranks : {1, 2, 4, 7}) {
       int64_t next = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const RankShare share = ShareOf(count, rank, ranks);
+        const RankShare share = RankShareOf(count, rank, ranks);
         EXPECT_EQ(share.first, next);
         EXPECT_LE(share.end - share.first, count / ranks + 1);
         next = share.end;

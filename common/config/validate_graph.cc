@@ -1,0 +1,101 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/config/checks.h"
+#include "common/config/data_sources.h"
+#include "common/config/validate.h"
+#include "common/io/sha256.h"
+
+namespace longhaul {
+namespace {
+
+void RequireGraph(const std::string& field, const std::string& source, ViolationList& violations) {
+  violations.Invalid(absl::StrCat(field, ".", source), "model.graph_sage reads a graph",
+                     absl::StrCat("set ", field,
+                                  ".graph.path to a folder that `longhaul graph "
+                                  "import` made"));
+}
+
+// The name of the source that is set in the oneof of `holder`, unless it is a graph.
+template <typename Holder>
+std::string OtherSourceOf(const Holder& holder) {
+  const auto* const member = holder.GetReflection()->GetOneofFieldDescriptor(
+      holder, Holder::descriptor()->FindOneofByName("source"));
+  return member == nullptr || holder.has_graph() ? "" : std::string(member->name());
+}
+
+void ValidateGraphSource(const GraphData& of, ViolationList& violations) {
+  RequirePath(violations, of.field + ".path", of.source.path());
+  const v1::GraphSource::Access access = of.source.access();
+  if (access == v1::GraphSource::DEVICE || access == v1::GraphSource::ZERO_COPY) {
+    violations.NotBuilt(of.field + ".access", "needs a GPU, and graphs are not trained on GPUs yet",
+                        "use auto, host or mapped");
+  }
+}
+
+void ValidateGraphData(const v1::DataSpec& data, ViolationList& violations) {
+  if (const std::string other = OtherSourceOf(data); !other.empty())
+    RequireGraph("data", other, violations);
+  for (int i = 0; i < data.pools_size(); ++i) {
+    if (const std::string other = OtherSourceOf(data.pools(i)); !other.empty())
+      RequireGraph(absl::StrCat("data.pools[", i, "]"), other, violations);
+  }
+  if (data.order() == v1::DRAWS) {
+    violations.Invalid("data.order", "found draws, expected epochs: graphs are read in epochs",
+                       "omit it");
+  }
+  if (data.eval_fraction() != 0) {
+    violations.Invalid("data.eval_fraction", "a graph has validation nodes instead",
+                       "omit it, and import the graph with --valid");
+  }
+  if (data.separate_documents())
+    violations.Invalid("data.separate_documents", "a graph has no documents", "omit it");
+  if (!data.model_tokenizer().empty())
+    violations.Invalid("data.model_tokenizer", "a graph has no tokens", "omit it");
+  if (!data.model_chat_template().empty())
+    violations.Invalid("data.model_chat_template", "a graph has no chat", "omit it");
+  if (!data.graph_schema().empty() && !IsSha256Hex(data.graph_schema())) {
+    violations.Invalid("data.graph_schema",
+                       "expected a SHA-256 in 64 lower-case hexadecimal digits",
+                       "`longhaul graph info` prints the schema digest");
+  }
+}
+
+void ValidateGraphTrain(const v1::JobSpec& spec, ViolationList& violations) {
+  if (spec.train().device() == v1::CUDA) {
+    violations.NotBuilt("train.device", "graphs are not trained on GPUs yet", "use cpu");
+  } else if (spec.train().precision() == v1::BFLOAT16) {
+    violations.NotBuilt("train.precision", "graphs are not trained in bfloat16 yet",
+                        "use float32, or omit it");
+  }
+  if (spec.train().blocks() == v1::FUSED) {
+    violations.NotBuilt("train.blocks", "fused blocks are built for transformers alone",
+                        "use auto, or omit it");
+  }
+  if (spec.inner().has_muon() && spec.model().graph_sage().fanout_size() == 1) {
+    violations.Invalid("inner.muon",
+                       "a model of one layer has no hidden matrix, which Muon updates",
+                       "use inner.adamw, or two layers");
+  }
+}
+
+}  // namespace
+
+void ValidateGraph(const v1::JobSpec& spec, ViolationList& violations) {
+  for (const GraphData& of : AllGraphData(spec.data())) {
+    ValidateGraphSource(of, violations);
+    if (spec.model().kind_case() == v1::ModelSpec::KIND_NOT_SET || spec.model().has_graph_sage())
+      continue;
+    violations.Invalid(of.field, "only model.graph_sage reads a graph",
+                       "set model.graph_sage, or another source of data");
+  }
+  if (spec.model().has_graph_sage()) {
+    ValidateGraphData(spec.data(), violations);
+    ValidateGraphTrain(spec, violations);
+  } else if (!spec.data().graph_schema().empty()) {
+    violations.Invalid("data.graph_schema", "only model.graph_sage reads a graph", "omit it");
+  }
+}
+
+}  // namespace longhaul

@@ -1,0 +1,113 @@
+#include "worker/family/graph/graph_family.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "common/base/checked_math.h"
+#include "common/base/status_macros.h"
+#include "common/base/status_marks.h"
+#include "common/base/thread_team.h"
+#include "common/graph/graph_folder.h"
+#include "common/io/available_memory.h"
+#include "worker/engine/torch_status.h"
+#include "worker/family/family.h"
+#include "worker/family/graph/graph_batches.h"
+#include "worker/family/graph/graph_stager.h"
+#include "worker/model/graph_sage.h"
+
+namespace longhaul {
+namespace {
+
+// A list of differences is complete, so that a site needs one look.
+absl::Status CheckGraph(const GraphOptions& options, const GraphFolder& folder) {
+  const GraphManifest& manifest = folder.manifest();
+  std::vector<std::string> wrong;
+  const auto compare = [&](const char* what, int64_t here, int64_t expected) {
+    if (here != expected)
+      wrong.push_back(absl::StrFormat("it has %d %s, the job's model %d", here, what, expected));
+  };
+  compare("columns", manifest.columns, options.shape.columns);
+  compare("classes", manifest.classes, options.shape.classes);
+  if (wrong.empty() && !options.schema.empty() && manifest.SchemaDigest() != options.schema) {
+    wrong.push_back(absl::StrCat(
+        "its columns or classes have other names, or another order, than those of the "
+        "graph with which the job was submitted (schema digest ",
+        manifest.SchemaDigest().substr(0, 12), " here, ", options.schema.substr(0, 12), " there)"));
+  }
+  if (wrong.empty() && GraphBatches::Labelled(folder, folder.train()) == 0)
+    wrong.push_back("it has no labelled training nodes");
+  if (wrong.empty() && GraphBatches::Labelled(folder, folder.valid()) == 0)
+    wrong.push_back("it has no labelled validation nodes");
+  if (wrong.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(options.path, ": ", absl::StrJoin(wrong, "; ")));
+}
+
+absl::StatusOr<std::shared_ptr<HostRows>> CopyRows(const GraphOptions& options,
+                                                   const GraphFolder& folder) {
+  if (options.access == GraphAccess::kMapped) return nullptr;
+  if (options.access == GraphAccess::kAuto) {
+    const int64_t bytes = static_cast<int64_t>(folder.features().size() * sizeof(float));
+    const absl::StatusOr<int64_t> available = AvailableMemory();
+    if (!available.ok() || bytes > *available / 2) return nullptr;
+  }
+  ThreadTeam team(options.threads);
+  return HostRows::Copy(folder, &team);
+}
+
+struct OpenedGraph {
+  std::shared_ptr<const GraphFolder> folder;
+  // Null: features are read from the folder's mapping.
+  std::shared_ptr<HostRows> rows;
+};
+
+absl::StatusOr<OpenedGraph> OpenData(const GraphOptions& options) {
+  LH_ASSIGN_OR_RETURN(GraphFolder opened, GraphFolder::Open(options.path));
+  LH_RETURN_IF_ERROR(CheckGraph(options, opened));
+  OpenedGraph graph{.folder = std::make_shared<const GraphFolder>(std::move(opened))};
+  LH_ASSIGN_OR_RETURN(graph.rows, CopyRows(options, *graph.folder));
+  return graph;
+}
+
+absl::StatusOr<Family> OpenGraph(const GraphOptions& options, const FamilyContext& context) {
+  const absl::StatusOr<OpenedGraph> graph = OpenData(options);
+  if (!graph.ok()) return AboutField(options.field, graph.status());
+  const auto& [folder, rows] = *graph;
+  Family family{.unit_name = "nodes"};
+  LH_ASSIGN_OR_RETURN(family.model, GraphSage::Create(options.shape));
+  LH_ASSIGN_OR_RETURN(family.maker, GraphBatches::Create({.fanout = options.shape.fanout,
+                                                          .seed = context.plan.seed,
+                                                          .pool = options.pool,
+                                                          .batch = context.plan.batch,
+                                                          .accumulation = context.plan.accumulation,
+                                                          .rank = context.rank,
+                                                          .ranks = context.ranks,
+                                                          .training_edges = options.training_edges,
+                                                          .threads = options.threads},
+                                                         folder, rows));
+  for (auto* const stager : {&family.stager, &family.stager_beside})
+    *stager = std::make_unique<GraphStager>();
+  const GraphManifest& manifest = folder->manifest();
+  family.data.push_back(
+      {.path = options.path, .units = manifest.nodes, .sample = manifest.ContentDigest().low});
+  // As SeedPlan cuts an epoch.
+  family.units = manifest.train / CeilDiv(manifest.train, context.plan.batch);
+  family.partial_loss = GraphBatches::Labelled(*folder, folder->train()) < manifest.train;
+  family.description = absl::StrFormat("; %d nodes, %d edges, %d training nodes; features are %s",
+                                       manifest.nodes, manifest.edges, manifest.train,
+                                       rows == nullptr ? "mapped from the file" : "in host memory");
+  return family;
+}
+
+}  // namespace
+
+OpenFamily GraphFamily(GraphOptions options) {
+  return [options = std::move(options)](const FamilyContext& context) {
+    return CatchTorch("preparing the model", [&] { return OpenGraph(options, context); });
+  };
+}
+
+}  // namespace longhaul

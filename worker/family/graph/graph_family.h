@@ -1,0 +1,36 @@
+// Graph models: GraphSAGE on sampled neighborhoods of a graph at this site. Without torch.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/layout/graph_sage_layout.h"
+#include "worker/family/open_family.h"
+
+namespace longhaul {
+
+// See GraphSource.Access of job.proto.
+enum class GraphAccess { kAuto, kHost, kMapped };
+
+struct GraphOptions {
+  GraphSageShape shape;
+  // The pool's ordinal in the job. Pools take their seeds in other orders.
+  int64_t pool = 0;
+  // The field of the spec that names the graph, for errors; and its folder.
+  std::string field, path;
+  GraphAccess access = GraphAccess::kAuto;
+  // Training reads only edges between training nodes.
+  bool training_edges = false;
+  // The schema digest that the graph must have. Empty: any with the shape's columns and classes.
+  std::string schema;
+  // Threads that sample and gather.
+  int threads = 1;
+};
+
+// Errors of opening it: those of GraphFolder::Open, LayOutGraphSage and HostRows::Copy; also
+// INVALID_ARGUMENT: the graph has other columns, classes or names than the job's, or no labelled
+// training or validation nodes. Those of the graph are about the field (status_marks.h).
+OpenFamily GraphFamily(GraphOptions options);
+
+}  // namespace longhaul

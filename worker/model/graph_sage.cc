@@ -1,0 +1,80 @@
+#include "worker/model/graph_sage.h"
+
+#include <cmath>
+#include <utility>
+
+#include "ATen/TensorOperators.h"
+#include "ATen/core/Reduction.h"
+#include "ATen/ops/layer_norm.h"
+#include "ATen/ops/linalg_vector_norm.h"
+#include "ATen/ops/linear.h"
+#include "ATen/ops/log_softmax.h"
+#include "ATen/ops/nll_loss.h"
+#include "ATen/ops/relu.h"
+#include "ATen/ops/stack.h"
+#include "c10/util/Exception.h"
+#include "common/base/status_macros.h"
+#include "worker/model/aggregation.h"
+#include "worker/model/graph_batch.h"
+
+namespace longhaul {
+namespace {
+
+constexpr double kLayerNormEps = 1e-5;
+constexpr int64_t kNoLabel = -1;
+
+// A row of zeros is divided by 1.
+at::Tensor OfLengthOne(const at::Tensor& x) {
+  const at::Tensor length = at::linalg_vector_norm(x, 2, at::IntArrayRef{1}, /*keepdim=*/true);
+  return x / length.masked_fill(length == 0, 1);
+}
+
+at::Tensor SumsOfClasses(const at::Tensor& logits, const at::Tensor& labels) {
+  const at::Tensor loss =
+      at::nll_loss(at::log_softmax(logits, 1), labels, {}, at::Reduction::Sum, kNoLabel);
+  const at::Tensor right = (logits.detach().argmax(1) == labels).sum().to(at::kFloat);
+  return at::stack({loss, right});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<GraphSage>> GraphSage::Create(const GraphSageShape& shape) {
+  LH_ASSIGN_OR_RETURN(ModelLayout layout, LayOutGraphSage(shape));
+  return std::unique_ptr<GraphSage>(new GraphSage(shape, std::move(layout)));
+}
+
+InitialValues GraphSage::Initial(TensorRef ref) const {
+  if (ref.tensor == kNormWeight) return {.mean = 1};
+  if (ref.tensor != kSelfWeight && ref.tensor != kNeighborWeight) return {};
+  const std::vector<int64_t>& shape = layout_.units[ref.unit].tensors[ref.tensor].shape;
+  return {.deviation = std::sqrt(2.0 / static_cast<double>(shape[0] + shape[1]))};
+}
+
+at::Tensor GraphSage::Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
+                              const StagedBatch& batch) const {
+  const at::Tensor& input = unit == 0 ? batch.tensors[kFeatures] : x;
+  const at::Tensor& ends = batch.tensors[kLevelEnds];
+  TORCH_CHECK(ends.size(0) == shape_.layers() + 1, "a sample has a hop for each layer");
+  const int64_t targets = ends.const_data_ptr<int64_t>()[shape_.layers() - 1 - unit];
+  const at::Tensor neighbors = Aggregate(input, batch.tensors[kIndptr].narrow(0, 0, targets + 1),
+                                         batch.tensors[kSourceRows], shape_.aggregator);
+  at::Tensor out =
+      at::linear(input.narrow(0, 0, targets), weights[kSelfWeight], weights[kSelfBias]) +
+      at::linear(neighbors, weights[kNeighborWeight]);
+  if (unit + 1 < shape_.layers()) return Hidden(unit, weights, std::move(out), batch);
+  return SumsOfClasses(out.index_select(0, batch.tensors[kSeedRows]), batch.tensors[kLabels]);
+}
+
+at::Tensor GraphSage::Hidden(int layer, absl::Span<const at::Tensor> weights, at::Tensor x,
+                             const StagedBatch& batch) const {
+  if (shape_.normalize) x = OfLengthOne(x);
+  if (shape_.layer_norm)
+    x = at::layer_norm(x, {x.size(1)}, weights[kNormWeight], weights[kNormBias], kLayerNormEps);
+  x = at::relu(x);
+  const at::Tensor& key = batch.tensors[kDropoutKey];
+  if (!key.defined() || shape_.dropout == 0) return x;
+  return x * DropoutMask(static_cast<uint64_t>(*key.const_data_ptr<int64_t>()), layer,
+                         batch.tensors[kNodes].narrow(0, 0, x.size(0)), x.size(1), shape_.dropout);
+}
+
+}  // namespace longhaul

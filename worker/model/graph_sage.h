@@ -1,0 +1,42 @@
+// GraphSAGE (Hamilton et al., arXiv 1706.02216) for the classes of nodes. A layer computes
+//   h'(v) = W_self h(v) + W_neigh aggregate(h(u), u a drawn neighbor of v) + b
+// and, except in the last one: length 1 (optional), layer norm (optional), ReLU, dropout. Its
+// tensors are those of LayOutGraphSage, its batches are in worker/model/graph_batch.h. For float32
+// in host memory. Immutable, so thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/layout/graph_sage_layout.h"
+#include "worker/model/model.h"
+
+namespace longhaul {
+
+class GraphSage : public Model {
+ public:
+  // INVALID_ARGUMENT: see LayOutGraphSage.
+  static absl::StatusOr<std::unique_ptr<GraphSage>> Create(const GraphSageShape& shape);
+
+  const ModelLayout& layout() const override { return layout_; }
+  // Matrices: normal with the variance 2 / (inputs + outputs) (Glorot and Bengio, 2010). Biases: 0.
+  InitialValues Initial(TensorRef tensor) const override;
+  std::vector<TensorRef> Borrowed(int) const override { return {}; }
+  at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
+                     const StagedBatch& batch) const override;
+  // Cross-entropy, and how many seeds have their class as the largest output; over labelled seeds.
+  std::vector<std::string> metrics() const override { return {"loss", "accuracy"}; }
+
+ private:
+  GraphSage(const GraphSageShape& shape, ModelLayout layout)
+      : shape_(shape), layout_(std::move(layout)) {}
+  at::Tensor Hidden(int layer, absl::Span<const at::Tensor> weights, at::Tensor x,
+                    const StagedBatch& batch) const;
+
+  GraphSageShape shape_;
+  ModelLayout layout_;
+};
+
+}  // namespace longhaul
