@@ -149,6 +149,10 @@ ELSEWHERE = {
     "systemctl enable --now longhaul-worker": (NOT_HERE, "deploy/debian/postinst", "None is started or enabled"),
     "pip install tokenizers": (NOT_HERE, "deploy/python/pyproject.toml", 'tokenize = ["tokenizers"'),
     "helm install longhaul longhaul-chart-0.1.0.tgz": (NOT_HERE, "deploy/release.sh", "longhaul-chart-$version.tgz"),
+    "$(deploy/setup.sh --print-venv)/bin/python deploy/graphs/debian_packages.py --out packages":
+        (BY_TEST, "tests/graph/graph_makers_test.py", "test_the_packages_of_this_machine_import"),
+    "deploy/graphs/wordnet.py": (NO_PROGRAM, "tests/graph/graph_makers_test.py", "def test_wordnet"),
+    "tests/graph/sage_reference.py": (NO_PROGRAM, "tests/graph/sage_reference_test.py", "class SageReferenceTest"),
     "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
     "tests/deploy/run.sh all": (NIGHTLY, "tests/nightly.sh", 'tests/deploy/run.sh "$1"'),
     "ctest --test-dir build-asan": (NIGHTLY, "tests/nightly.sh", 'run_sanitized "$work/asan"'),
