@@ -34,7 +34,7 @@ class QuickstartGraphTest(unittest.TestCase):
         if package_lists() < 10000:
             self.skipTest("apt knows no packages: apt-get update was not run")
         report = self.state / "report.json"
-        done = self.run_it("graph", "--steps", "40", "--json", str(report), timeout=400)
+        done = self.run_it("graph", "--steps", "100", "--set", "train.batch=256", "--json", str(report), timeout=400)
         self.assertEqual(done.returncode, 0, done.stdout)
         data = json.loads(report.read_text())
         self.assertEqual([job["state"] for job in data["jobs"].values()], ["COMPLETED"] * 6)
