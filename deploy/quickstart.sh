@@ -163,20 +163,23 @@ for pool in site-a site-b; do
   pids+=($!)
 done
 
-run_job() {  # NAME FLAG...: its outcome in NAME.json and NAME.checkpoints.json
-  local name=$1 status=0
-  shift
-  submit "$name" "$@" --wait >"$state/$name.out" || status=$?
+keep_outcome() {  # NAME STATUS: in NAME.json and NAME.checkpoints.json
+  local name=$1 status=$2
   "$bin/longhaul" --server "$server" get "$name" -o json >"$state/$name.json" || status=$?
   "$bin/longhaul" --server "$server" checkpoints "$name" -o json >"$state/$name.checkpoints.json" || status=$?
   [ $status -eq 0 ] || fail "the job did not complete; see $state/$name.json and the logs beside it"
 }
-run_job quickstart --follow
+run_job() {  # NAME FLAG...
+  local status=0
+  submit "$@" --wait --follow >"$state/$1.out" || status=$?
+  keep_outcome "$1" $status
+}
+run_job quickstart
 if [ "$example" = text ]; then
   report=(quickstart_report.py "$state/quickstart.json" "$state/quickstart.checkpoints.json")
   if [ -n "$alone" ]; then
     say "quickstart: the same steps on one pool alone"
-    run_job quickstart-alone --alone site-a --follow
+    run_job quickstart-alone --alone site-a
     report+=(--alone "$state/quickstart-alone.json" "$state/quickstart-alone.checkpoints.json")
   fi
   # A sample of what it writes, no longer than what it was trained on; where there is none the report says why.
@@ -185,18 +188,21 @@ if [ "$example" = text ]; then
   [ ! -s "$state/sample.json" ] || report+=(--sample "$state/sample.json")
   python=/usr/bin/python3
 else
-  at_each_site() {  # NAME FLAG...: both at the same time. A job that is submitted again is the same one.
-    local pool name=$1
-    shift
-    for pool in site-a site-b; do submit "$name-$pool" --alone "$pool" "$@" >"$state/$name-$pool.out" || fail "see $state/$name-$pool.out"; done
-    for pool in site-a site-b; do run_job "$name-$pool" --alone "$pool" "$@"; done
+  at_each_site() {  # NAME FLAG...: both at the same time
+    local pool status
+    for pool in site-a site-b; do submit "$1-$pool" --alone "$pool" "${@:2}" >"$state/$1-$pool.out" || fail "see $state/$1-$pool.out"; done
+    for pool in site-a site-b; do
+      status=0
+      "$bin/longhaul" --server "$server" wait "$1-$pool" >>"$state/$1-$pool.out" || status=$?
+      keep_outcome "$1-$pool" $status
+    done
   }
   say "quickstart: 100 steps more of the shared model at each site"
   at_each_site home --from quickstart --set train.steps=100
   say "quickstart: the same steps as together at each site alone"
   at_each_site alone
   say "quickstart: the same steps together, where both sites know the whole graph"
-  run_job whole --set "data.graph.path=$state/whole/graph" --follow
+  run_job whole --set "data.graph.path=$state/whole/graph"
   report=(quickstart_graph_report.py "$state")
 fi
 "$python" -B "deploy/${report[0]}" "${report[@]:1}" ${json:+--json "$json"}

@@ -151,6 +151,9 @@ ELSEWHERE = {
     "helm install longhaul longhaul-chart-0.1.0.tgz": (NOT_HERE, "deploy/release.sh", "longhaul-chart-$version.tgz"),
     "$(deploy/setup.sh --print-venv)/bin/python deploy/graphs/debian_packages.py --out packages":
         (BY_TEST, "tests/graph/graph_makers_test.py", "test_the_packages_of_this_machine_import"),
+    "deploy/quickstart.sh --example graph": (BY_TEST, "tests/integration/processes/quickstart_graph_test.py", "deploy/quickstart.sh"),
+    "longhaul submit -f job.yaml --set name=home --alone site-a --from JOB --set train.steps=100":
+        (BY_TEST, "tests/integration/processes/quickstart_graph_test.py", "100 steps more at home"),
     "deploy/graphs/wordnet.py": (NO_PROGRAM, "tests/graph/graph_makers_test.py", "def test_wordnet"),
     "tests/graph/sage_reference.py": (NO_PROGRAM, "tests/graph/sage_reference_test.py", "class SageReferenceTest"),
     "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
