@@ -81,7 +81,7 @@ SAYS = {
 MENTIONED = {
     "longhaul submit --dry-run", "longhaul certs issue", "longhaul certs revoke", "longhaul certs revoke NAME", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
     "longhaul graph import", "longhaul graph info", "longhaul graph import ogb FOLDER", "longhaul graph import graphbolt FOLDER",
-    "longhaul simulate job", "longhaul simulate gather-requests",
+    "longhaul simulate job", "longhaul simulate gather-requests", "longhaul graph import edges",
     "longhaul logs", "longhaul download",
     "longhaul-worker --work-dir", "longhaul-worker --trace FILE", "longhaul-worker --track-dir FOLDER", "longhaul-worker --state-dir FOLDER", "longhaul --server HOST:PORT",
     "longhaul-coordinator --ended-job-keep TIME", "longhaul submit", "longhaul events",
