@@ -132,9 +132,9 @@ class GraphsTest(ClusterTest):
 
     def test_a_killed_coordinator_and_other_ways_to_read_leave_the_result_as_it_is(self):
         self.graphs()
-        self.begin("undisturbed", steps=1500)
+        self.begin("undisturbed", steps=600)
         undisturbed = self.digests("undisturbed")
-        self.begin("disturbed", steps=1500, access="mapped")
+        self.begin("disturbed", steps=600, access="mapped")
         self.cluster.wait_step(100, "disturbed")
         self.cluster.coordinator.kill()
         self.cluster.coordinator.wait()
@@ -143,7 +143,7 @@ class GraphsTest(ClusterTest):
 
     def test_a_killed_rank_brings_its_pool_back(self):
         self.graphs()
-        self.begin(ranks=2, steps=1500)
+        self.begin(ranks=2, steps=600)
         self.cluster.wait_step(100, "graph")
         kill(self.cluster.ranks_of("site-b")[1])
         self.digests()

@@ -47,12 +47,13 @@ absl::Status CheckGraph(const GraphOptions& options, const GraphFolder& folder) 
 }
 
 absl::StatusOr<std::shared_ptr<HostRows>> CopyRows(const GraphOptions& options,
-                                                   const GraphFolder& folder) {
+                                                   const GraphFolder& folder, int ranks) {
   if (options.access == GraphAccess::kMapped) return nullptr;
   if (options.access == GraphAccess::kAuto) {
     const int64_t bytes = static_cast<int64_t>(folder.features().size() * sizeof(float));
     const absl::StatusOr<int64_t> available = AvailableMemory();
-    if (!available.ok() || bytes > *available / 2) return nullptr;
+    // Others may be on this machine, and copy at the same time.
+    if (!available.ok() || bytes > *available / 2 / ranks) return nullptr;
   }
   ThreadTeam team(options.threads);
   return HostRows::Copy(folder, &team);
@@ -64,16 +65,16 @@ struct OpenedGraph {
   std::shared_ptr<HostRows> rows;
 };
 
-absl::StatusOr<OpenedGraph> OpenData(const GraphOptions& options) {
+absl::StatusOr<OpenedGraph> OpenData(const GraphOptions& options, int ranks) {
   LH_ASSIGN_OR_RETURN(GraphFolder opened, GraphFolder::Open(options.path));
   LH_RETURN_IF_ERROR(CheckGraph(options, opened));
   OpenedGraph graph{.folder = std::make_shared<const GraphFolder>(std::move(opened))};
-  LH_ASSIGN_OR_RETURN(graph.rows, CopyRows(options, *graph.folder));
+  LH_ASSIGN_OR_RETURN(graph.rows, CopyRows(options, *graph.folder, ranks));
   return graph;
 }
 
 absl::StatusOr<Family> OpenGraph(const GraphOptions& options, const FamilyContext& context) {
-  const absl::StatusOr<OpenedGraph> graph = OpenData(options);
+  const absl::StatusOr<OpenedGraph> graph = OpenData(options, context.ranks);
   if (!graph.ok()) return AboutField(options.field, graph.status());
   const auto& [folder, rows] = *graph;
   Family family{.unit_name = "nodes"};
