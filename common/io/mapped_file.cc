@@ -1,6 +1,5 @@
 #include "common/io/mapped_file.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,7 +15,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "common/io/file_error.h"
+#include "common/base/status_macros.h"
 
 namespace longhaul {
 namespace {
@@ -86,22 +85,14 @@ int TakeMappedSlot(const void* data, int64_t size) {
 absl::StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
   static absl::once_flag once;
   absl::call_once(once, InstallHandler);
-  // Without O_NONBLOCK a pipe of that name would be waited for.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return FailedOpen(errno, path);
-  const absl::Cleanup close_file = [descriptor] { close(descriptor); };
-  struct stat info;
-  if (fstat(descriptor, &info) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path));
-  if (!S_ISREG(info.st_mode))
-    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
+  LH_ASSIGN_OR_RETURN(const RegularFile opened, OpenRegularFile(path));
+  const absl::Cleanup close_file = [&opened] { close(opened.descriptor); };
   MappedFile file;
   file.path_ = path;
-  file.size_ = info.st_size;
-  file.identity_ = {info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec,
-                    info.st_mtim.tv_nsec};
+  file.size_ = opened.identity.size;
+  file.identity_ = opened.identity;
   if (file.size_ == 0) return file;
-  void* const data = mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, descriptor, 0);
+  void* const data = mmap(nullptr, file.size_, PROT_READ, MAP_SHARED, opened.descriptor, 0);
   if (data == MAP_FAILED) return absl::ErrnoToStatus(errno, absl::StrCat("cannot map ", path));
   file.data_ = static_cast<const uint8_t*>(data);
   file.slot_ = TakeMappedSlot(data, file.size_);
@@ -134,8 +125,7 @@ absl::Status MappedFile::Check() const {
   struct stat info;
   if (stat(path_.c_str(), &info) != 0)
     return absl::DataLossError(absl::StrCat(path_, ": ", std::strerror(errno)));
-  const Identity now = {info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec,
-                        info.st_mtim.tv_nsec};
+  const FileIdentity now = IdentityOf(info);
   if (now.size < size_ && now.inode == identity_.inode) {
     return absl::DataLossError(absl::StrCat(path_, " ends at byte ", now.size, " now; it had ",
                                             size_, " bytes when it was opened"));

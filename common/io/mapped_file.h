@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/io/regular_file.h"
 
 namespace longhaul {
 
@@ -35,12 +36,6 @@ class MappedFile {
   absl::Status Check() const;
 
  private:
-  // What tells the file from another one, or from a later state of it.
-  struct Identity {
-    uint64_t device = 0, inode = 0;
-    int64_t size = 0, changed_s = 0, changed_ns = 0;
-    bool operator==(const Identity&) const = default;
-  };
   MappedFile() = default;
 
   std::string path_;
@@ -48,7 +43,7 @@ class MappedFile {
   int64_t size_ = 0;
   // In the table of the handler; -1: none.
   int slot_ = -1;
-  Identity identity_;
+  FileIdentity identity_;
 };
 
 }  // namespace longhaul

@@ -1,6 +1,5 @@
 #include "common/io/read_only_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,22 +11,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/io/file_error.h"
 
 namespace longhaul {
 
 absl::StatusOr<ReadOnlyFile> ReadOnlyFile::Open(const std::string& path) {
-  // Without O_NONBLOCK a pipe of that name would be waited for.
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return FailedOpen(errno, path);
-  ReadOnlyFile file(path, descriptor, 0);
-  struct stat info;
-  if (fstat(descriptor, &info) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path));
-  if (!S_ISREG(info.st_mode))
-    return absl::InvalidArgumentError(absl::StrCat(path, ": not a regular file"));
-  file.size_ = info.st_size;
-  return file;
+  LH_ASSIGN_OR_RETURN(const RegularFile opened, OpenRegularFile(path));
+  return ReadOnlyFile(path, opened);
 }
 
 ReadOnlyFile::ReadOnlyFile(ReadOnlyFile&& other) noexcept
@@ -50,25 +39,14 @@ ReadOnlyFile::~ReadOnlyFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-absl::StatusOr<ReadOnlyFile::Identity> ReadOnlyFile::IdentityOf(int descriptor,
-                                                                const std::string& path) {
-  struct stat info;
-  if (fstat(descriptor, &info) != 0)
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path));
-  return Identity{.device = info.st_dev,
-                  .inode = info.st_ino,
-                  .size = info.st_size,
-                  .changed_s = info.st_mtim.tv_sec,
-                  .changed_ns = info.st_mtim.tv_nsec};
-}
-
 absl::StatusOr<ReadOnlyFile> ReadOnlyFile::OpenedByRead() const {
-  ReadOnlyFile file(path_, -1, size_);
+  ReadOnlyFile file(path_, {.descriptor = -1, .identity = identity_});
   file.opened_by_read_ = true;
-  file.identity_ = identity_;
-  if (!opened_by_read_) {
-    LH_ASSIGN_OR_RETURN(file.identity_, IdentityOf(descriptor_, path_));
-  }
+  if (opened_by_read_) return file;
+  struct stat info;
+  if (fstat(descriptor_, &info) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot stat ", path_));
+  file.identity_ = IdentityOf(info);
   return file;
 }
 
@@ -76,8 +54,7 @@ absl::Status ReadOnlyFile::Read(int64_t offset, absl::Span<uint8_t> out) const {
   if (opened_by_read_) {
     const absl::StatusOr<ReadOnlyFile> file = Open(path_);
     if (!file.ok()) return absl::DataLossError(file.status().message());
-    LH_ASSIGN_OR_RETURN(const Identity now, IdentityOf(file->descriptor_, path_));
-    if (!(now == identity_))
+    if (!(file->identity_ == identity_))
       return absl::DataLossError(absl::StrCat(path_, " is not the file that it was"));
     return file->Read(offset, out);
   }

@@ -1,6 +1,5 @@
 // A regular file, which somebody else may change, or whose disk may fail, while it is read: then a
-// read is an error. (So it is not mapped: who touches a part of a mapped file that is not there any
-// more is ended by a signal.)
+// read is an error. For reads at many random places mapped_file.h is faster.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/io/digest.h"
+#include "common/io/regular_file.h"
 
 namespace longhaul {
 
@@ -34,23 +34,18 @@ class ReadOnlyFile {
   absl::Status Read(int64_t offset, absl::Span<uint8_t> out) const;
 
  private:
-  ReadOnlyFile(std::string path, int descriptor, int64_t size)
-      : path_(std::move(path)), descriptor_(descriptor), size_(size) {}
-
-  // What tells the file from another one, or from a later state of it.
-  struct Identity {
-    uint64_t device = 0, inode = 0;
-    int64_t size = 0, changed_s = 0, changed_ns = 0;
-    bool operator==(const Identity&) const = default;
-  };
-  static absl::StatusOr<Identity> IdentityOf(int descriptor, const std::string& path);
+  ReadOnlyFile(std::string path, const RegularFile& opened)
+      : path_(std::move(path)),
+        descriptor_(opened.descriptor),
+        size_(opened.identity.size),
+        identity_(opened.identity) {}
 
   std::string path_;
   int descriptor_ = -1;
   int64_t size_ = 0;
   // With opened_by_read_ there is no descriptor.
   bool opened_by_read_ = false;
-  Identity identity_;
+  FileIdentity identity_;
 };
 
 // All of a file, as a text. INVALID_ARGUMENT: it has more than `bytes_max`. Otherwise the errors of
