@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "common/base/share.h"
 #include "common/base/status_macros.h"
-#include "worker/data/windows.h"
 
 namespace longhaul {
 

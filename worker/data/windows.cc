@@ -87,9 +87,4 @@ int64_t Windows::Eval(int64_t index, int64_t count) const {
          unit * static_cast<int64_t>(static_cast<__int128>(last / unit) * index / (count - 1));
 }
 
-Share ShareOf(int64_t batch, int rank, int ranks) {
-  const int64_t share = batch / ranks, rest = batch % ranks;
-  return {rank * share + std::min<int64_t>(rank, rest), share + (rank < rest ? 1 : 0)};
-}
-
 }  // namespace longhaul

@@ -50,12 +50,4 @@ class Windows {
   uint64_t key_;
 };
 
-// The sequences [first, first + count) of a batch that belong to a rank. Ranks get contiguous
-// shares in their order, which differ in size by at most one. If the batch has fewer sequences than
-// the pool ranks, some ranks get none.
-struct Share {
-  int64_t first = 0, count = 0;
-};
-Share ShareOf(int64_t batch, int rank, int ranks);
-
 }  // namespace longhaul

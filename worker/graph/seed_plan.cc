@@ -1,24 +1,16 @@
 #include "worker/graph/seed_plan.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
 #include "common/base/random.h"
+#include "common/base/share.h"
 #include "worker/data/permutation.h"
 
 namespace longhaul {
 namespace {
 
 constexpr uint64_t kSeedPlanStream = 0x65706f636873;
-
-// Of batch `index` of `batches` in an epoch.
-RankShare BatchShare(int64_t seeds, int64_t index, int64_t batches) {
-  const int64_t each = seeds / batches, more = seeds % batches;
-  const auto begin = [&](int64_t at) { return at * each + std::min(at, more); };
-  return {begin(index), begin(index + 1)};
-}
 
 }  // namespace
 
@@ -34,8 +26,7 @@ absl::StatusOr<SeedPlan> SeedPlan::Create(const Options& options) {
 
 int64_t SeedPlan::BatchOf(int64_t step) const {
   LH_CHECK(step >= 1, "steps count from 1");
-  const RankShare share = BatchShare(options_.seeds, (step - 1) % steps_, steps_);
-  return share.end - share.first;
+  return ShareOf(options_.seeds, (step - 1) % steps_, steps_).count;
 }
 
 std::vector<int64_t> SeedPlan::Take(int64_t step, int rank, int ranks) const {
@@ -43,11 +34,11 @@ std::vector<int64_t> SeedPlan::Take(int64_t step, int rank, int ranks) const {
   const int64_t epoch = (step - 1) / steps_;
   const uint64_t key = Philox64(options_.seed ^ kSeedPlanStream,
                                 static_cast<uint64_t>(options_.pool), static_cast<uint64_t>(epoch));
-  const RankShare batch = BatchShare(options_.seeds, (step - 1) % steps_, steps_);
-  const RankShare part = RankShareOf(batch.end - batch.first, rank, ranks);
+  const Share batch = ShareOf(options_.seeds, (step - 1) % steps_, steps_);
+  const Share part = ShareOf(batch.count, rank, ranks);
   std::vector<int64_t> seeds;
-  seeds.reserve(part.end - part.first);
-  for (int64_t i = batch.first + part.first; i < batch.first + part.end; ++i)
+  seeds.reserve(part.count);
+  for (int64_t i = batch.first + part.first; i < batch.first + part.end(); ++i)
     seeds.push_back(Permute(key, options_.seeds, i));
   return seeds;
 }

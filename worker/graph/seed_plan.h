@@ -39,15 +39,4 @@ class SeedPlan {
   int64_t steps_;
 };
 
-// [first, end): the part of a rank of `count` things in order, for evaluation. Sizes differ by one
-// at most.
-struct RankShare {
-  int64_t first = 0, end = 0;
-};
-constexpr RankShare RankShareOf(int64_t count, int rank, int ranks) {
-  const int64_t each = count / ranks, more = count % ranks;
-  const auto begin = [&](int64_t at) { return at * each + (at < more ? at : more); };
-  return {begin(rank), begin(int64_t{rank} + 1)};
-}
-
 }  // namespace longhaul

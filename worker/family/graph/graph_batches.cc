@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
+#include "common/base/share.h"
 #include "common/base/status_macros.h"
 
 namespace longhaul {
@@ -60,18 +61,17 @@ absl::StatusOr<ExampleBatch> GraphBatches::Make(int64_t step) const {
   // All ranks must divide by the same number, so each takes the seeds of all.
   std::vector<int64_t> pool = plan_.Take(step, 0, 1);
   for (int64_t& seed : pool) seed = folder_->train()[seed];
-  const RankShare mine =
-      RankShareOf(static_cast<int64_t>(pool.size()), options_.rank, options_.ranks);
-  ExampleBatch batch{.examples = mine.end - mine.first, .pool_weight = Labelled(pool)};
+  const Share mine = ShareOf(static_cast<int64_t>(pool.size()), options_.rank, options_.ranks);
+  ExampleBatch batch{.examples = mine.count, .pool_weight = Labelled(pool)};
   const auto key =
       static_cast<int64_t>(Philox64(options_.seed, kDropoutStream, static_cast<uint64_t>(step)));
   batch.tensors.push_back({"dropout_key", {1}, std::vector<int64_t>{key}});
   const absl::Span<const int64_t> seeds =
       absl::MakeConstSpan(pool).subspan(mine.first, batch.examples);
   for (int part = 0; part < options_.accumulation; ++part) {
-    const RankShare of_part = RankShareOf(batch.examples, part, options_.accumulation);
-    LH_RETURN_IF_ERROR(AddPart(
-        *training_, step, seeds.subspan(of_part.first, of_part.end - of_part.first), part, batch));
+    const Share of_part = ShareOf(batch.examples, part, options_.accumulation);
+    LH_RETURN_IF_ERROR(
+        AddPart(*training_, step, seeds.subspan(of_part.first, of_part.count), part, batch));
   }
   LH_RETURN_IF_ERROR(folder_->Check());
   return batch;
@@ -79,13 +79,10 @@ absl::StatusOr<ExampleBatch> GraphBatches::Make(int64_t step) const {
 
 absl::StatusOr<ExampleBatch> GraphBatches::MakeHeldOut(int64_t index, int64_t count) const {
   const absl::Span<const int64_t> valid = folder_->valid();
-  const RankShare of_batch = RankShareOf(static_cast<int64_t>(valid.size()),
-                                         static_cast<int>(index), static_cast<int>(count));
-  const absl::Span<const int64_t> pool =
-      valid.subspan(of_batch.first, of_batch.end - of_batch.first);
-  const RankShare mine =
-      RankShareOf(static_cast<int64_t>(pool.size()), options_.rank, options_.ranks);
-  ExampleBatch batch{.examples = mine.end - mine.first, .pool_weight = Labelled(pool)};
+  const Share of_batch = ShareOf(static_cast<int64_t>(valid.size()), index, count);
+  const absl::Span<const int64_t> pool = valid.subspan(of_batch.first, of_batch.count);
+  const Share mine = ShareOf(static_cast<int64_t>(pool.size()), options_.rank, options_.ranks);
+  ExampleBatch batch{.examples = mine.count, .pool_weight = Labelled(pool)};
   LH_RETURN_IF_ERROR(AddPart(*held_out_, 0, pool.subspan(mine.first, batch.examples), 0, batch));
   LH_RETURN_IF_ERROR(folder_->Check());
   return batch;

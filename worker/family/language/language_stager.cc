@@ -2,7 +2,7 @@
 
 #include "ATen/ops/from_blob.h"
 #include "common/base/check.h"
-#include "worker/data/windows.h"
+#include "common/base/share.h"
 #include "worker/engine/device.h"
 #include "worker/engine/torch_status.h"
 

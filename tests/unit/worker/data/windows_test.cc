@@ -1,3 +1,4 @@
+#include "common/base/share.h"
 #include "worker/data/windows.h"
 
 #include <gmock/gmock.h>

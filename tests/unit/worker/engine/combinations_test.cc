@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/share.h"
 #include "tests/unit/worker/engine/engine_training.h"
 #include "tests/unit/worker/engine/late_queue.h"
 

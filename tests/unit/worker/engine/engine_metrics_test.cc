@@ -9,6 +9,7 @@
 #include "ATen/ops/cat.h"
 #include "ATen/ops/scalar_tensor.h"
 #include "ATen/ops/stack.h"
+#include "common/base/share.h"
 #include "tests/testing/bigram_model.h"
 #include "tests/unit/worker/engine/engine_training.h"
 #include "worker/model/language_batch.h"

@@ -13,9 +13,9 @@
 
 #include "ATen/Parallel.h"
 #include "common/base/random.h"
+#include "common/base/share.h"
 #include "tests/testing/token_steps.h"
 #include "tests/unit/worker/engine/run_ranks.h"
-#include "worker/data/windows.h"
 #include "worker/engine/engine.h"
 #include "worker/model/transformer_lm.h"
 

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/share.h"
 #include "tests/unit/worker/engine/engine_training.h"
 
 namespace longhaul {

@@ -10,6 +10,7 @@
 #include "ATen/ops/log_softmax.h"
 #include "ATen/ops/zeros.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/share.h"
 #include "tests/testing/bigram_model.h"
 #include "tests/unit/worker/engine/engine_training.h"
 #include "torch/csrc/autograd/autograd.h"

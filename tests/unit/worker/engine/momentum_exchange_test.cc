@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "common/base/share.h"
 #include "tests/unit/worker/engine/onebit_training.h"
 
 namespace longhaul {

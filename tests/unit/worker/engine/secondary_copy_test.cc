@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/share.h"
 #include "tests/unit/worker/engine/engine_training.h"
 
 namespace longhaul {

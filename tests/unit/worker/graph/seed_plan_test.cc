@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/base/share.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -88,10 +89,10 @@ TEST(ShareOfTest, CoversAllInOrder) {
     for (const int ranks : {1, 2, 4, 7}) {
       int64_t next = 0;
       for (int rank = 0; rank < ranks; ++rank) {
-        const RankShare share = RankShareOf(count, rank, ranks);
+        const Share share = ShareOf(count, rank, ranks);
         EXPECT_EQ(share.first, next);
-        EXPECT_LE(share.end - share.first, count / ranks + 1);
-        next = share.end;
+        EXPECT_LE(share.count, count / ranks + 1);
+        next = share.end();
       }
       EXPECT_EQ(next, count);
     }
