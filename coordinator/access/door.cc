@@ -224,6 +224,7 @@ void Door::Forget(const grpc::ServerContextBase* call) {
 }
 
 void Door::EndWithdrawn() {
+  if (options_.tokens == nullptr && options_.is_revoked == nullptr) return;
   // As TryCancel, which has no words for the client.
   const auto end = [](const Known& known, const char* why) {
     (void)grpc_call_cancel_with_status(known.call->c_call(), GRPC_STATUS_UNAUTHENTICATED, why,

@@ -252,6 +252,25 @@ absl::StatusOr<std::vector<Extension>> ExtensionsOf(const CertificateRequest& re
   return result;
 }
 
+struct IssuedCertificate {
+  CertificateFiles files;
+  CertificatePtr certificate;
+};
+
+// What the authority issued under this name.
+absl::StatusOr<IssuedCertificate> ReadIssued(const std::string& folder, const std::string& name) {
+  if (name.empty() || name == "ca" || name.find('/') != std::string::npos)
+    return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not a name of a certificate"));
+  const std::string path = absl::StrCat(folder, "/", name, ".pem");
+  LH_ASSIGN_OR_RETURN(const std::string text, ReadPem(path, path));
+  CertificatePtr certificate = NextCertificate(ReaderOf(text).get());
+  ERR_clear_error();
+  if (certificate == nullptr)
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a certificate in PEM"));
+  CertificateFiles files{path, absl::StrCat(folder, "/", name, ".key"), EndOf(certificate.get())};
+  return IssuedCertificate{std::move(files), std::move(certificate)};
+}
+
 }  // namespace
 
 absl::Status WriteNew(const std::string& path, const std::string& text, mode_t mode) {
@@ -288,27 +307,15 @@ std::string RevocationListOf(const std::string& folder) { return folder + "/ca.c
 
 absl::StatusOr<CertificateFiles> ReadCertificate(const std::string& folder,
                                                  const std::string& name) {
-  if (name.empty() || name == "ca" || name.find('/') != std::string::npos)
-    return absl::InvalidArgumentError(absl::StrCat("'", name, "' is not a name of a certificate"));
-  CertificateFiles files{absl::StrCat(folder, "/", name, ".pem"),
-                         absl::StrCat(folder, "/", name, ".key"), absl::InfinitePast()};
-  LH_ASSIGN_OR_RETURN(const std::string text, ReadPem(files.certificate, files.certificate));
-  const CertificatePtr certificate = NextCertificate(ReaderOf(text).get());
-  ERR_clear_error();
-  if (certificate == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(files.certificate, " is not a certificate in PEM"));
-  }
-  files.end = EndOf(certificate.get());
-  return files;
+  LH_ASSIGN_OR_RETURN(IssuedCertificate issued, ReadIssued(folder, name));
+  return std::move(issued.files);
 }
 
 absl::StatusOr<CertificateFiles> RevokeCertificate(const std::string& folder,
                                                    const std::string& name) {
   LH_ASSIGN_OR_RETURN(const Authority authority, ReadAuthority(folder));
-  LH_ASSIGN_OR_RETURN(CertificateFiles files, ReadCertificate(folder, name));
-  LH_ASSIGN_OR_RETURN(const std::string text, ReadPem(files.certificate, files.certificate));
-  const CertificatePtr certificate = NextCertificate(ReaderOf(text).get());
+  LH_ASSIGN_OR_RETURN(IssuedCertificate issued, ReadIssued(folder, name));
+  auto& [files, certificate] = issued;
   if (X509_verify(certificate.get(), X509_get0_pubkey(authority.certificate.get())) != 1) {
     ERR_clear_error();
     return absl::InvalidArgumentError(

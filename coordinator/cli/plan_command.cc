@@ -18,8 +18,6 @@
 #include "common/plan/job/job_forecast.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/cli/forecast_view.h"
-#include "coordinator/cli/graph_schema.h"
-#include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/message_json.h"
 #include "coordinator/cli/spec_file.h"
 #include "coordinator/cli/table.h"
@@ -266,9 +264,8 @@ std::variant<ResolvedJob, CliError> ReadPlannedJob(const Arguments& arguments,
   auto read = ReadJobSpec(arguments, environment);
   if (auto* error = std::get_if<CliError>(&read)) return std::move(*error);
   v1::JobSpec spec = std::get<v1::JobSpec>(std::move(read));
-  std::vector<SpecViolation> violations = ResolveHuggingFaceModel(spec);
-  if (violations.empty()) violations = ResolveGraphSchema(spec);
-  if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
+  if (std::optional<CliError> error = ResolveFolders(spec)) return *std::move(error);
+  std::vector<SpecViolation> violations;
   absl::StatusOr<ResolvedJob> job = ResolveJobSpec(spec, &violations);
   if (!job.ok()) return ErrorOfSpec(job.status(), violations);
   return *std::move(job);

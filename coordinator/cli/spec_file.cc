@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/load.h"
 #include "common/config/yaml_json.h"
+#include "coordinator/cli/graph_schema.h"
+#include "coordinator/cli/hugging_face_model.h"
 
 namespace longhaul::cli {
 
@@ -45,6 +47,13 @@ std::variant<v1::JobSpec, CliError> ReadJobSpec(const Arguments& arguments,
   absl::StatusOr<v1::JobSpec> spec = ParseJobSpec(*text, arguments.overrides, &violations);
   if (!spec.ok()) return ErrorOfSpec(spec.status(), violations);
   return *std::move(spec);
+}
+
+std::optional<CliError> ResolveFolders(v1::JobSpec& spec) {
+  std::vector<SpecViolation> violations = ResolveHuggingFaceModel(spec);
+  if (violations.empty()) violations = ResolveGraphSchema(spec);
+  if (violations.empty()) return std::nullopt;
+  return ErrorOfSpec(ViolationsToStatus(violations), violations);
 }
 
 }  // namespace longhaul::cli

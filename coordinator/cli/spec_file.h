@@ -2,6 +2,7 @@
 #pragma once
 
 #include <istream>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -23,5 +24,9 @@ absl::StatusOr<std::string> ReadText(std::istream& stream, const std::string& na
 // none. Only its types are checked.
 std::variant<v1::JobSpec, CliError> ReadJobSpec(const Arguments& arguments,
                                                 const Environment& environment);
+
+// Fills in what the folders of this machine say that the spec names: Hugging Face models, graphs.
+// An error: what is wrong with them; the spec is then unusable. Blocks on the disk.
+std::optional<CliError> ResolveFolders(v1::JobSpec& spec);
 
 }  // namespace longhaul::cli

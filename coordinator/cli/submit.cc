@@ -16,8 +16,6 @@
 #include "coordinator/cli/alone.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/forecast_view.h"
-#include "coordinator/cli/graph_schema.h"
-#include "coordinator/cli/hugging_face_model.h"
 #include "coordinator/cli/initial_source.h"
 #include "coordinator/cli/interrupt_note.h"
 #include "coordinator/cli/message_json.h"
@@ -189,9 +187,7 @@ Outcome Submit(const Arguments& arguments, Client& client, const Environment& en
                     [](const std::string& set) { return absl::StartsWith(set, "name="); });
     TrainAlone(arguments.alone, named, spec);
   }
-  std::vector<SpecViolation> violations = ResolveHuggingFaceModel(spec);
-  if (violations.empty()) violations = ResolveGraphSchema(spec);
-  if (!violations.empty()) return ErrorOfSpec(ViolationsToStatus(violations), violations);
+  if (std::optional<CliError> error = ResolveFolders(spec)) return *std::move(error);
 
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
   InitialSource source;
