@@ -74,9 +74,7 @@ def main():
     for row in rows_of(accuracies):
         print(row)
     print(f"""  bytes exchanged  {report['wire_bytes'] / 1e6:,.1f} MB, up and down, both pools
-  utilization      {100 * report['utilization']:.1f} % computing: {report['exposed_wait_seconds']:.1f} s of waiting,
-                   {report['compute_seconds']:.1f} s of compute (mean of the pools)
-  checkpoint       {quickstart_report.shorter(report['checkpoint'])}""")
+{quickstart_report.work_lines(report)}""")
     lines = loss_plot.plot(curves_of(reports), quickstart_report.WIDTH)
     if lines:
         print("\n" + "\n".join(lines))

@@ -91,6 +91,12 @@ def shorter(path):
         return path
 
 
+def work_lines(report):
+    return f"""  utilization      {100 * report['utilization']:.1f} % computing: {report['exposed_wait_seconds']:.1f} s of waiting,
+                   {report['compute_seconds']:.1f} s of compute (mean of the pools)
+  checkpoint       {shorter(report['checkpoint'])}"""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("job")
@@ -117,9 +123,7 @@ def main():
   bytes exchanged  {report['wire_bytes'] / 1e6:,.1f} MB, up and down, both pools; data parallelism
                    would have sent {report['data_parallel_bytes'] / 1e6:,.0f} MB, {report['byte_ratio']:,.0f} times as much
                    (bf16 gradients up and down at every step)
-  utilization      {100 * report['utilization']:.1f} % computing: {report['exposed_wait_seconds']:.1f} s of waiting,
-                   {report['compute_seconds']:.1f} s of compute (mean of the pools)
-  checkpoint       {shorter(report['checkpoint'])}""")
+{work_lines(report)}""")
     if alone is not None:
         print_alone(report, alone)
     print_curves(report, alone)
