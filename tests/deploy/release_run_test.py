@@ -190,7 +190,7 @@ class ReleaseRunTest(unittest.TestCase):
         result = self.run_in(
             root,
             f"cd /dist; apt-get update -qq; {block('README.md', 'debian').replace('install', 'install -y -qq --no-install-recommends')}"
-            f"mkdir /root/t; cd /root/t; {block('README.md', 'train')}{RESULT}",
+            f"mkdir /srv/t; cd /srv/t; {block('README.md', 'train')}{RESULT}",
         )
         self.trained("Debian packages", begun, result, root / "root/t")
         state = root / "var/lib/longhaul/coordinator"
@@ -214,7 +214,7 @@ class ReleaseRunTest(unittest.TestCase):
         begun = time.monotonic()
         result = self.run_in(
             root,
-            f"mkdir /root/t; cd /root/t; ln -s /dist/*.tar.gz .; {block('README.md', 'tarball')}{block('README.md', 'train')}{RESULT}",
+            f"mkdir /srv/t; cd /srv/t; ln -s /dist/*.tar.gz .; {block('README.md', 'tarball')}{block('README.md', 'train')}{RESULT}",
         )
         self.trained("tarball on Ubuntu 22.04", begun, result, root / "root/t")
 

@@ -22,9 +22,7 @@ exec {BIN}/longhaul-worker --in-pool-address "127.0.0.$((2 + SLURM_NODEID))" --r
 class SlurmTest(ClusterTest):
     def setUp(self):
         super().setUp()
-        self.slurm = Slurm(3)
-        self.slurm.__enter__()
-        self.addCleanup(self.slurm.close)
+        self.slurm = self.enterContext(Slurm(3))
         self.worker = self.cluster.folder / "worker"
         self.worker.write_text(WORKER)
         self.worker.chmod(0o755)
