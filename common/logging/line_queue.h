@@ -18,8 +18,8 @@ namespace longhaul {
 class LineQueue {
  public:
   // Writes a line. Runs on the queue's thread, one call at a time, and may block without end, so it
-  // owns what it uses. If the system refuses the thread, who waits for lines runs it. False: the
-  // line was not written.
+  // owns what it uses. If the system refuses the thread, callers that wait for lines run it.
+  // False: the line was not written.
   using Write = std::function<bool(absl::string_view line)>;
   // Makes the line that is written, once the sink takes lines again, in place of so many.
   using Notice = std::function<std::string(int64_t dropped)>;
