@@ -66,6 +66,18 @@ class Place:
             process.wait()
 
 
+def exchanged_of(track):
+    """(step, held-out loss, bytes up and down until the newest push before it)"""
+    up, down = (dict(read_tag(track / "outer/scalars.jsonl", f"bytes/{way}")) for way in ("up", "down"))
+    losses = read_tag(track / "outer/scalars.jsonl", "eval/loss")
+    return [(step, loss, max(up[push] + down[push] for push in up if push <= step)) for step, loss in losses]
+
+
+def instructions():
+    flags = pathlib.Path("/proc/cpuinfo").read_text().split("flags", 1)[-1].split("\n", 1)[0].split()
+    return next((name for flag, name in (("avx512_bf16", "AVX512-BF16"), ("avx512f", "AVX-512"), ("avx2", "AVX2")) if flag in flags), "SSE")
+
+
 def measure(programs, text):
     place = Place(programs)
     try:
@@ -73,9 +85,7 @@ def measure(programs, text):
             place.start("longhaul-worker", "--coordinator", place.address, "--pool", pool, "--ranks", str(ranks), "--threads", "1",
                         "--work-dir", str(place.folder / "work"))
         job, track = place.train("longhaul", text, "--set", "pools.names=[site-a,site-b]")
-        up, down = (dict(read_tag(track / "outer/scalars.jsonl", f"bytes/{way}")) for way in ("up", "down"))
-        exchanged = [(step, loss, up[step] + down[step]) for step, loss in read_tag(track / "outer/scalars.jsonl", "eval/loss")
-                     if step in up and step in down]
+        exchanged = exchanged_of(track)
         parallel, track = place.train("parallel", text, "--alone", "both-sites", "--set", "train.batch=8")
         per_step = job["data_parallel_bytes"] / job["inner_step"]
         computed = [(step, loss, per_step * step) for step, loss in read_tag(track / "outer/scalars.jsonl", "eval/loss")]
@@ -85,6 +95,7 @@ def measure(programs, text):
     commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     model = next(line.split(":", 1)[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
     return {"command": "python3 docs/images/loss_against_bytes.py BUILD/bin TEXT", "commit": commit, "date": datetime.date.today().isoformat(), "processor": model,
+            "instructions": instructions(),
             "cores": os.cpu_count(), "parameters": job["parameters"], "tokens": job["tokens"],
             "curves": {"Longhaul": exchanged, "data parallelism": computed}}
 
@@ -124,7 +135,7 @@ def draw(figures):
         path = "L".join(f"{x(size):.1f} {y(loss):.1f}" for _, loss, size in curve)
         _, last, size = curve[-1]
         out.append(f'<path d="M{path}" fill="none" stroke="{COLOURS[name]}" stroke-width="2"/>'
-                   f'<text x="{x(size):.1f}" y="{y(last) - 10:.1f}" text-anchor="end" fill="{COLOURS[name]}">{name}: {last:.3f}</text>')
+                   f'<text x="{x(size):.1f}" y="{y(last) + 20:.1f}" text-anchor="end" fill="{COLOURS[name]}">{name}: {last:.3f}</text>')
     out.append(f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 8}" text-anchor="middle">bytes between two sites, up and down</text>')
     out.append(f'<text x="14" y="{(TOP + HEIGHT - BOTTOM) / 2}" text-anchor="middle" transform="rotate(-90 14 {(TOP + HEIGHT - BOTTOM) / 2})">'
                "held-out loss, nats per byte</text></svg>")

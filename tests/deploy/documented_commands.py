@@ -169,6 +169,7 @@ ELSEWHERE = {
     "tests/upgrade/run.sh": (NIGHTLY, "tests/nightly.sh", "  tests/upgrade/run.sh\n"),
     "python3 tests/upgrade/golden_store.py BIN REVISION": (CHANGES, "tests/upgrade/golden_store.py", "golden_store.py BIN REVISION"),
     "python3 tests/upgrade/contract_test.py --write": (CHANGES, "tests/upgrade/contract_test.py", "--write"),
+    "python3 docs/images/loss_against_bytes.py BUILD/bin TEXT": (CHANGES, "tests/documents/documents_test.py", "test_the_plot_is_that_of_its_figures"),
     "tests/tidy/tidy_test.py": (NO_PROGRAM, "tests/tidy/tidy_test.py", "def main"),
     "tests/gate/skips.py": (NO_PROGRAM, "tests/gate/skips.py", "REASONS = ("),
     "tests/deploy/documented_commands.py": (NO_PROGRAM, "tests/deploy/documented_commands.py", "INSTEAD = {"),
