@@ -22,23 +22,8 @@ void CheckRun(const SegmentView& segment, int64_t first_block, int64_t elements)
 }  // namespace
 
 std::string_view CodecName(CodecKind kind) {
-  switch (kind) {
-    case CodecKind::kFp32:
-      return "fp32";
-    case CodecKind::kBf16:
-      return "bf16";
-    case CodecKind::kE3m0:
-      return "e3m0";
-    case CodecKind::kInt8:
-      return "int8";
-    case CodecKind::kInt4:
-      return "int4";
-    case CodecKind::kSign1:
-      return "sign1";
-    case CodecKind::kTopk2:
-      return "topk2";
-    case CodecKind::kInt6:
-      return "int6";
+  for (const CodecRow& codec : kCodecs) {
+    if (codec.kind == kind) return codec.name;
   }
   return "unknown";
 }

@@ -29,9 +29,19 @@ enum class CodecKind {
   kTopk2 = 7,
   kInt6 = 8
 };
-inline constexpr CodecKind kCodecKinds[] = {CodecKind::kFp32,  CodecKind::kBf16, CodecKind::kE3m0,
-                                            CodecKind::kInt8,  CodecKind::kInt4, CodecKind::kSign1,
-                                            CodecKind::kTopk2, CodecKind::kInt6};
+
+// The codecs of this program. Names, and what workers say that they can do, follow from the rows.
+struct CodecRow {
+  CodecKind kind;
+  std::string_view name;
+  // Of an integer codec: the bits per element by which ranks of a pool ask for it (IntegerCodec).
+  int pool_bits = 0;
+};
+inline constexpr CodecRow kCodecs[] = {
+    {CodecKind::kFp32, "fp32"},    {CodecKind::kBf16, "bf16"},    {CodecKind::kE3m0, "e3m0"},
+    {CodecKind::kInt8, "int8", 8}, {CodecKind::kInt4, "int4", 4}, {CodecKind::kSign1, "sign1"},
+    {CodecKind::kTopk2, "topk2"},  {CodecKind::kInt6, "int6", 6},
+};
 
 // Both kinds give the same bits. kScalar is the definition, in plain code. kSimd picks an
 // instruction set at run time.

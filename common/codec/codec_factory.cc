@@ -36,8 +36,11 @@ absl::Status CheckOptions(const CodecOptions& options) {
 }  // namespace
 
 CodecKind IntegerCodec(int bits) {
-  LH_CHECK(bits == 4 || bits == 6 || bits == 8, "no integer codec has so many bits");
-  return bits == 8 ? CodecKind::kInt8 : bits == 6 ? CodecKind::kInt6 : CodecKind::kInt4;
+  for (const CodecRow& codec : kCodecs) {
+    if (bits > 0 && codec.pool_bits == bits) return codec.kind;
+  }
+  LH_CHECK(false, "no integer codec has so many bits");
+  return CodecKind::kInt8;
 }
 
 absl::StatusOr<std::unique_ptr<Codec>> MakeCodec(const CodecOptions& options) {

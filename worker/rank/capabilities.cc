@@ -3,6 +3,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/codec/codec.h"
 #include "common/config/capabilities.h"
 
 namespace longhaul {
@@ -24,13 +25,6 @@ constexpr const char* kAnywhere[] = {
     capability::kTrainAccumulation,
     capability::kTrainRecompute,
     capability::kOptimizerMuon,
-    "codec:fp32",
-    "codec:bf16",
-    "codec:e3m0",
-    "codec:int8",
-    "codec:int4",
-    "codec:sign1",
-    "codec:topk2",
     capability::kPrecisionFloat32,
     capability::kPrecisionBfloat16,
     capability::kOffloadOptimizer,
@@ -53,7 +47,6 @@ constexpr const char* kAnywhere[] = {
     capability::kModelHf,
     capability::kModelRopeScaling,
     capability::kModelHeadDim,
-    "codec:int6",
     capability::kPartitionBits6,
     capability::kPartitionErrorAverage,
     capability::kPartitionGathersAhead,
@@ -73,6 +66,8 @@ constexpr const char* kOnCuda[] = {capability::kTrainCudaGraphs};
 
 std::vector<std::string> CapabilitiesOn(v1::Device device) {
   std::vector<std::string> result(std::begin(kAnywhere), std::end(kAnywhere));
+  for (const CodecRow& codec : kCodecs)
+    result.push_back(absl::StrCat("codec:", std::string(codec.name)));
   if (device == v1::CPU) result.insert(result.end(), std::begin(kOnCpu), std::end(kOnCpu));
   if (device == v1::CUDA) result.insert(result.end(), std::begin(kOnCuda), std::end(kOnCuda));
   return result;

@@ -30,8 +30,8 @@ struct Request {
 };
 
 std::optional<CodecKind> KindOf(const std::string& name) {
-  for (const CodecKind kind : kCodecKinds) {
-    if (CodecName(kind) == name) return kind;
+  for (const CodecRow& codec : kCodecs) {
+    if (codec.name == name) return codec.kind;
   }
   return std::nullopt;
 }

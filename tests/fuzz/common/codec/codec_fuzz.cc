@@ -16,7 +16,7 @@ namespace longhaul::fuzz::codec_fuzz {
 namespace {
 
 // They are numbered from 1.
-constexpr int kKinds = std::size(kCodecKinds);
+constexpr int kKinds = std::size(kCodecs);
 constexpr int64_t kElementsMax = 4096 + 300;  // More than the largest group of any codec.
 constexpr float kWeight = 0.75f;
 

@@ -16,11 +16,12 @@ TEST(CodecTest, KindsAreNumberedAndNamedAsInTheProto) {
 }
 
 TEST(CodecTest, MakesEveryKind) {
-  for (CodecKind kind : kCodecKinds) {
+  for (const auto& [kind, name, pool_bits] : kCodecs) {
     const auto codec = MakeCodec({.kind = kind});
     ASSERT_TRUE(codec.ok()) << codec.status();
     EXPECT_EQ((*codec)->kind(), kind);
-    EXPECT_EQ((*codec)->name(), CodecName(kind));
+    EXPECT_EQ((*codec)->name(), name);
+    if (pool_bits > 0) EXPECT_EQ(IntegerCodec(pool_bits), kind);
     EXPECT_EQ((*codec)->exact(), kind == CodecKind::kFp32);
   }
 }
@@ -34,7 +35,7 @@ TEST(CodecTest, RefusesANumberThatIsNotAKind) {
 
 TEST(CodecTest, RefusesAnOptionThatTheKindLacks) {
   const auto made = [](const CodecOptions& options) { return MakeCodec(options).ok(); };
-  for (CodecKind kind : kCodecKinds) {
+  for (const auto& [kind, name, pool_bits] : kCodecs) {
     const bool half_byte = kind == CodecKind::kE3m0 || kind == CodecKind::kInt4;
     EXPECT_EQ(made({.kind = kind, .search_scale = true}), half_byte);
     EXPECT_EQ(made({.kind = kind, .stochastic = true}), half_byte || kind == CodecKind::kInt8);
