@@ -6,7 +6,6 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import unittest
 
 import documents
 import tools

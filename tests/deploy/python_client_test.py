@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import unittest
 import zipfile
 
 import tools

@@ -149,6 +149,23 @@ class DocumentsTest(unittest.TestCase):
             self.assertIn(f"{curve[-1][1]:.3f}", said)
 
 
+class RepositoryTest(unittest.TestCase):
+    """Files that others read: GitHub, pre-commit, those who cite."""
+
+    def test_versions_are_one(self):
+        version = (ROOT / "VERSION").read_text(encoding="utf-8").strip()
+        self.assertEqual(re.findall(r"(?m)^version: (.*)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8")), [version])
+        pinned = re.findall(r"(?m)^([\w-]+==\S+)", (ROOT / "tests/tidy/requirements.txt").read_text(encoding="utf-8"))
+        self.assertEqual(re.findall(r'"([\w-]+==[^"]+)"', (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")), pinned)
+
+    def test_owners_own_what_exists(self):
+        lines = [line.split() for line in (ROOT / ".github/CODEOWNERS").read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
+        self.assertEqual(lines[0][0], "*")
+        for path, *owners in lines:
+            self.assertTrue(owners and all(owner.startswith("@") for owner in owners), path)
+            self.assertTrue(path == "*" or (ROOT / path.strip("/")).exists(), path)
+
+
 class FindsTest(unittest.TestCase):
     """What is wrong is found."""
 

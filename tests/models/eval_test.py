@@ -12,9 +12,7 @@ from unittest import mock
 
 import cluster
 import sentencepiece
-import tokenizers
 import torch
-import transformers
 
 TEXTS = [f"the river crosses {i} old gardens \u20ac{i * i} \u00fc <b>{i}</b>\n\nand {i % 7} more" for i in range(300)]
 CONTEXT = 48

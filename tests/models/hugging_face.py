@@ -10,7 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "tests/deploy"), str(ROOT / "tests/integration/processes")]
 
-import tools  # noqa: E402: of the folder above
+import tools  # noqa: E402  (of the folder above)
 
 
 def enter_environment():
@@ -25,12 +25,12 @@ def enter_environment():
 
 enter_environment()
 
-import numpy  # noqa: E402: these are of that environment
+import numpy  # noqa: E402  (these are of that environment)
 import tokenizers  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 
-from random_models import LLAMA3, make_model  # noqa: E402, F401: for the tests
+from random_models import LLAMA3, make_model  # noqa: E402, F401  (for the tests)
 
 transformers.utils.logging.disable_progress_bar()
 BIN = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]) else None

@@ -9,9 +9,7 @@ import sys
 from unittest import mock
 
 import sentencepiece
-import tokenizers
 import torch
-import transformers
 
 PROMPT = "the river crosses"
 TEXTS = [f"the river crosses {i} old gardens \u20ac{i * i} \u00fc\U0001f600 <b>{i}</b>" for i in range(400)]

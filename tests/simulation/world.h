@@ -11,11 +11,11 @@
 
 #include "absl/strings/str_format.h"
 #include "common/base/random.h"
+#include "common/simulation/event_loop.h"
+#include "common/simulation/network.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/damage.h"
-#include "common/simulation/event_loop.h"
 #include "tests/simulation/group_checker.h"
-#include "common/simulation/network.h"
 
 namespace longhaul::simulation {
 

@@ -23,10 +23,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/thread_team.h"
+#include "common/plan/update_schedule.h"
 #include "worker/movement/arena.h"
 #include "worker/movement/movement.h"
 #include "worker/offload/device_adamw.h"
-#include "common/plan/update_schedule.h"
 #include "worker/optim/optimizer.h"
 
 namespace longhaul {

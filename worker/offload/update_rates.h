@@ -7,9 +7,9 @@
 #include "absl/time/time.h"
 #include "common/base/thread_team.h"
 #include "common/io/filesystem.h"
+#include "common/plan/update_model.h"
 #include "worker/movement/movement.h"
 #include "worker/offload/device_adamw.h"
-#include "common/plan/update_model.h"
 
 namespace longhaul {
 

@@ -17,7 +17,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/models"))
 
-from hugging_face import BIN, make_model, run_lm  # noqa: E402: first, it goes over to the environment of transformers
+from hugging_face import BIN, make_model, run_lm  # noqa: E402  (first, it goes over to the environment of transformers)
 
 import cluster  # noqa: E402
 import torch  # noqa: E402

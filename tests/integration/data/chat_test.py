@@ -99,7 +99,7 @@ class ChatTest(unittest.TestCase):
             renderer = chat.Renderer(self.model(template))
             rest = "\n" if ends == "<|end|>" else ""
             self.assertEqual(self.parts(self.render(TWO, renderer), renderer),
-                             [(False, f"<s><|user|>\nWhere is it?<|end|>\n<|assistant|>\n"), (True, ANSWER["content"] + ends),
+                             [(False, "<s><|user|>\nWhere is it?<|end|>\n<|assistant|>\n"), (True, ANSWER["content"] + ends),
                               (False, rest + "<|user|>\nAnd then?<|end|>\n<|assistant|>\n"), (True, "It follows." + ends)] + ([(False, "\n")] if rest else []))
             self.assertEqual(any(self.render([USER], renderer)[1]), False)
             # The tokens are those of the text as a whole.

@@ -392,7 +392,7 @@ class JobTest(ClusterTest):
         vocab = processor.get_piece_size()
         for pool in ("site-a", "site-b"):
             self.cluster.start_worker(pool, 2, "--data-dir", made, "--work-dir", self.cluster.folder / f"work-{pool}")
-        source = f"data={{jsonl: {{path: 'part-*', tokenizer: pieces.model}}, order: epochs, pools: [{{pool: site-b, mixture: {{sources: " \
+        source = "data={jsonl: {path: 'part-*', tokenizer: pieces.model}, order: epochs, pools: [{pool: site-b, mixture: {sources: " \
                  "[{weight: 3, tokens: {path: gpt.bin}}, {tokens: {path: llmc.bin, format: llmc}}, {weight: 0.5, megatron: {prefix: m}}]}}]}"
         result = self.cluster.submit(steps=60, sets=[source, f"model.transformer.vocab={vocab}"], wait=True)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)

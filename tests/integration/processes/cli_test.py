@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-import unittest
 import urllib.request
 
 from cluster import BIN, ClusterTest, main, wait_until

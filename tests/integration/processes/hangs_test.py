@@ -8,7 +8,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from cluster import BIN, TEXT, Cluster, ClusterTest, main, wait_until
+from cluster import BIN, Cluster, ClusterTest, main, wait_until
 
 HANGING_DISK = BIN.parent / "tests" / "libhanging_disk.so"
 F_SETPIPE_SZ = 1031

@@ -5,7 +5,6 @@ import json
 import math
 import pathlib
 import signal
-import time
 import urllib.request
 
 from cluster import ClusterTest, alive, main, wait_until

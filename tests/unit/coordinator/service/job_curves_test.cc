@@ -83,8 +83,8 @@ TEST_F(JobCurvesTest, OfAHugeFilePartsAreReadEvenly) {
   int steps = 0;
   while (text.size() < (20 << 20)) {
     ++steps;
-    absl::StrAppend(&text, "{\"step\":", steps, ",\"time\":1,\"train/loss\":", steps,
-                    ",\"pad\":\"", std::string(80, 'x'), "\"}\n");
+    absl::StrAppend(&text, "{\"step\":", steps, ",\"time\":1,\"train/loss\":", steps, ",\"pad\":\"",
+                    std::string(80, 'x'), "\"}\n");
   }
   Write("pool-a", text);
   const auto curves = Read();

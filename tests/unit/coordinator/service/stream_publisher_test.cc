@@ -12,7 +12,7 @@ class StreamPublisherTest : public PerformerTest {
  protected:
   StreamPublisherTest() {
     publisher_.status_of = [this](const LiveJob& job, const JobRecord& record,
-                                   const std::optional<JobFault>& fault) {
+                                  const std::optional<JobFault>& fault) {
       stream_publisher_.Connect(performer_.get());
       return stream_publisher_.StatusOf(job, record, fault);
     };

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/resource.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,10 +1,11 @@
-#include "common/base/share.h"
 #include "worker/data/windows.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
+
+#include "common/base/share.h"
 
 namespace longhaul {
 namespace {
