@@ -32,6 +32,7 @@ INSTEAD = {
     "ctest --test-dir build -R session": "ctest --test-dir $BUILD -N -R session",
     "ctest --test-dir build -R faults": "ctest --test-dir $BUILD -N -R faults",
     "ctest --test-dir build -R models": "ctest --test-dir $BUILD -N -R models",
+    "ctest --test-dir build -R style": "ctest --test-dir $BUILD -N -R style",
     "ctest --test-dir build -R documented": "ctest --test-dir $BUILD -N -R documented",
     "build/bin/cluster_search --seeds 100000": "build/bin/cluster_search --seeds 20",
     "cmake --build build --target fuzz_replays && ctest --test-dir build -C fuzz -L fuzz": "ctest --test-dir $BUILD -N -C fuzz -L fuzz",

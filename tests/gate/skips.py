@@ -22,6 +22,7 @@ REASONS = (
     (r"^relay: .*(Operation not permitted|No such file or directory)", "TUN devices"),
     (r"^needs another user|^needs a process namespace|^needs root", "root"),
     (r"^no systemd-analyze", "systemd-analyze"),
+    (r"^no clang-tidy-14", "clang-tidy-14"),
     (r"^apt knows no packages", "package lists"),
     # Cases that a build under sanitizers cannot have.
     (r"^sanitizers have|^makes the race that ThreadSanitizer reports", "build without sanitizers"),
@@ -81,6 +82,7 @@ def facts(build):
             "shaped networks": succeeds("unshare", "-n", *"tc qdisc add dev lo root tbf rate 1mbit burst 32kbit latency 400ms".split()),
             "TUN devices": os.geteuid() == 0 and pathlib.Path("/dev/net/tun").exists(),
             "systemd-analyze": shutil.which("systemd-analyze") is not None,
+            "clang-tidy-14": shutil.which("clang-tidy-14") is not None,
             "package lists": any(pathlib.Path("/var/lib/apt/lists").glob("*_Packages*")),
             "build without sanitizers": not (cache.exists() and re.search(r"^LONGHAUL_SANITIZE:\w+=.", cache.read_text(), re.MULTILINE))}
 

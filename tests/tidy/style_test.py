@@ -1,4 +1,5 @@
-"""The sources have the layout of .clang-format, and ruff finds no mistake in the scripts (ruff.toml). Both come from PyPI, pinned.
+"""The sources have the layout of .clang-format, ruff finds no mistake in the scripts (ruff.toml), and a sample of the sources passes clang-tidy. The
+first two come from PyPI, pinned.
 
     style_test.py [unittest arguments]
 """
@@ -6,6 +7,8 @@
 import concurrent.futures
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,6 +20,8 @@ sys.path.insert(0, str(ROOT / "tests/deploy"))
 import tools  # noqa: E402
 
 FILES_OF_A_RUN = 50
+# clang-tidy takes some seconds for each: sources of several folders that need no generated header.
+SAMPLE = ("common/schedule/schedule.cc", "coordinator/pool/placement.cc", "coordinator/sync/round.cc", "worker/session/core/session_step.cc")
 
 
 def program(name):
@@ -48,6 +53,12 @@ def mistakes(*paths):
     return result.stdout.splitlines()
 
 
+def suspicious(source):
+    result = subprocess.run(["clang-tidy-14", "--quiet", source, "--", "-std=c++20", "-I."], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            text=True, check=False)
+    return [line for line in result.stdout.splitlines() if "error:" in line]
+
+
 class StyleTest(unittest.TestCase):
     def test_sources_have_the_layout(self):
         files = tracked("*.h", "*.cc", "*.cu")
@@ -56,6 +67,21 @@ class StyleTest(unittest.TestCase):
 
     def test_scripts_have_no_mistakes(self):
         self.assertEqual(mistakes("."), [])
+
+    def test_a_sample_of_the_sources_passes_clang_tidy(self):
+        if not shutil.which("clang-tidy-14"):
+            self.skipTest("no clang-tidy-14")
+        for name in SAMPLE:
+            with self.subTest(name):
+                self.assertEqual(suspicious(name), [])
+
+    def test_what_is_suspicious_is_found(self):
+        if not shutil.which("clang-tidy-14"):
+            self.skipTest("no clang-tidy-14")
+        with tempfile.TemporaryDirectory(dir=ROOT, prefix="build-style-") as folder:  # git ignores it; .clang-tidy is that of a folder above.
+            source = pathlib.Path(folder, "a.cc")
+            source.write_text("struct S { int i; S(int given) : i(given) {} };\n")
+            self.assertEqual([re.search(r"\[([\w-]+)", line)[1] for line in suspicious(source)], ["google-explicit-constructor"])
 
     def test_what_is_wrong_is_found(self):
         with tempfile.TemporaryDirectory() as folder:
