@@ -3,12 +3,17 @@
 
   run.py --build DIR [NAME...] [--json FILE] [--list]
 
---json FILE gets {"schema_version": 1, "rows": [...]}, each row with the `benchmark` that printed it. Exit status: 0 if every
+--json FILE gets {"schema_version": 1, "commit", "date", "processor", "instructions", "cores", "load", "rows": [...]}, each row with the
+`benchmark` that printed it. A commit with `+` had changes. load: how many processes were ready to run in the minute before the first benchmark,
+and in that before its end. Exit status: 0 if every
 benchmark ran and reached FLOOR of its target, 1 if one failed or did not, 4 for an unknown name. Whether targets are met is for the
 reader: machines differ, but a ratio to what was measured beside it does not differ by half.
 """
 import argparse
+import datetime
 import json
+import os
+import pathlib
 import subprocess
 import sys
 
@@ -84,6 +89,28 @@ def show(row):
           flush=True)
 
 
+def git(*words):
+    done = subprocess.run(["git", *words], cwd=pathlib.Path(__file__).parent, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def instructions(flags):
+    """The widest set that our kernels use, of those of /proc/cpuinfo."""
+    sets = (("amx_bf16", "AMX"), ("avx512_bf16", "AVX512-BF16"), ("avx512f", "AVX-512"), ("avx2", "AVX2"), ("sve", "SVE"), ("asimd", "NEON"))
+    return next((name for flag, name in sets if flag in flags), "SSE")
+
+
+def machine():
+    """What a figure is of, before it is measured."""
+    info = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    found = dict(line.split(":", 1) for line in reversed(info.replace("\t", "").splitlines()) if ":" in line)
+    commit = git("rev-parse", "--short=8", "HEAD")
+    return {"commit": None if commit is None else commit + ("+" if git("status", "--porcelain", "--untracked-files=no") else ""),
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "processor": found.get("model name", found.get("CPU part", "unknown")).strip(),
+            "instructions": instructions((found.get("flags") or found.get("Features") or "").split()), "cores": os.cpu_count(), "load": [os.getloadavg()[0]]}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME")
@@ -98,7 +125,7 @@ def main():
     if unknown:
         print(f"unknown benchmark: {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 4
-    rows, failed = [], []
+    rows, failed, begun = [], [], machine()
     for name in arguments.names or BENCHMARKS:
         result = run(name, [part.format(build=arguments.build) for part in BENCHMARKS[name]])
         if result is None:
@@ -107,7 +134,8 @@ def main():
             rows += result
     if arguments.json:
         with open(arguments.json, "w") as file:
-            json.dump({"schema_version": 1, "rows": rows}, file, indent=1)
+            json.dump({"schema_version": 1, **begun, "load": [*begun["load"], os.getloadavg()[0]], "rows": rows}, file, indent=1)
+            file.write("\n")
     for name in failed:
         print(f"benchmark {name} failed", file=sys.stderr)
     low = [row for row in rows if is_too_low(row)]

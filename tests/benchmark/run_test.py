@@ -1,12 +1,15 @@
 """What run.py says of rows: run_test.py [unittest arguments]."""
 import contextlib
+import datetime
 import io
 import json
+import pathlib
 import sys
 import tempfile
 import unittest
 from unittest import mock
 
+import figures
 import run
 
 ROW = {"name": "speed", "ours": 3.0, "reference": 4.0, "ratio": 0.75, "target": 1, "unit": "GB/s", "note": ""}
@@ -22,6 +25,24 @@ class RunTest(unittest.TestCase):
             with mock.patch.object(run, "BENCHMARKS", {"fake": ["sh", script.name]}), mock.patch.object(sys, "argv", ["run.py"]), \
                     contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
                 return run.main(), out.getvalue()
+
+    def test_the_json_says_where_and_when(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(run, "BENCHMARKS", {"fake": ["cat", f"{folder}/row"]}), \
+                mock.patch.object(sys, "argv", ["run.py", "--json", f"{folder}/a.json"]), contextlib.redirect_stdout(io.StringIO()):
+            pathlib.Path(folder, "row").write_text(json.dumps(ROW))
+            self.assertEqual(run.main(), 0)
+            said = json.loads(pathlib.Path(folder, "a.json").read_text())
+        self.assertEqual(said["rows"], [{"benchmark": "fake", **ROW}])
+        self.assertEqual(said["schema_version"], 1)
+        self.assertRegex(said["commit"], r"^[0-9a-f]{8}\+?$")
+        self.assertLess(abs(datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(said["date"])), datetime.timedelta(minutes=1))
+        self.assertTrue(said["processor"] and said["instructions"] and said["cores"] > 0)
+        self.assertEqual([type(load) for load in said["load"]], [float, float])
+        self.assertEqual(run.instructions(["sse2", "avx2", "avx512f"]), "AVX-512")
+        # The page shows it.
+        [row] = figures.rows_of_run({**said, "load": [100.0, 1.0], "cores": 2})
+        self.assertTrue(row["missed"])
+        self.assertIn("load 100", row["processor"])
 
     def test_a_missed_target_is_for_the_reader(self):
         for ratio, word in ((1.0, "met"), (0.75, "MISSED"), (0.5, "MISSED")):

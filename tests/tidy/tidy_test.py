@@ -326,6 +326,15 @@ def main():
     problems += check_bounds(lambda name: (root / name).read_text(encoding="utf-8"))
     problems += check_raw_methods((root / "coordinator/access/methods.cc").read_text(encoding="utf-8"),
                                   [path.read_text(encoding="utf-8") for path in sorted((root / "coordinator/service").glob("*.h"))])
+    sys.path.insert(0, str(root / "tests/benchmark"))
+    import figures
+
+    history = figures.History(root)
+    problems += figures.problems(root, history)
+    for pattern in ("*.md", "docs/**/*.md", "tests/**/*.md"):
+        for path in sorted(root.glob(pattern)):
+            unknown = {word for word in figures.HASH.findall(path.read_text(encoding="utf-8")) if word != "ed25519" and not history.knows(word)}
+            problems += [f"{path.relative_to(root)}: git does not know the commit {word}" for word in sorted(unknown)]
     for path in sorted((root / "tests").rglob("CMakeLists.txt")):
         problems += [f"{path.relative_to(root)}: {problem}" for problem in check_test_list(path.read_text(encoding="utf-8"))]
     print("\n".join(problems) or f"{count} files are tidy")
