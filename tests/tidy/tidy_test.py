@@ -197,7 +197,7 @@ def types_of(text):
 # Bounds that documents name: (file, name of the constant) -> {document: the words with it}.
 BOUNDS = {
     ("coordinator/core/coordinator.h", "jobs_max"): {
-        "docs/limits.md": "at most {} jobs that have not ended", "docs/design/threat-model.md": "room beside its own (of {})",
+        "docs/limits.md": "at most {} jobs that have not ended", "docs/design/threat-model.md": "room next to its own (of {})",
         "docs/operate/security.md": "For all users together: {} jobs that have not ended", "proto/longhaul/v1/job.proto": "JOBS_FULL: {} jobs have not ended"},
     ("coordinator/core/coordinator.h", "pools_max"): {"docs/limits.md": "gives leases to at most {} pools"},
     ("common/base/names.h", "kRanksMax"): {"docs/limits.md": "a pool has at most {} ranks"},
@@ -241,7 +241,7 @@ TRANSLATED = [(re.compile(pattern), instead) for pattern, instead in (
     (r"\bmade if it\b", "created if it does not exist"),
 )]
 # What users read. In folders: each page.
-PROSE = ("README.md", "ARCHITECTURE.md", "docs/*.md", "docs/guide/*.md", "docs/deploy/*.md", "docs/operate/*.md", "deploy/README.md",
+PROSE = ("README.md", "ARCHITECTURE.md", "docs/*.md", "docs/*/*.md", "docs/design/decisions/*.md", "deploy/README.md",
          "deploy/prometheus/rules/longhaul.yaml",
          "deploy/grafana/dashboards/operator.json", "deploy/grafana/dashboards/researcher.json", "coordinator/service/page/index.html")
 LITERAL = re.compile(r'//[^\n]*|R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:\\.|[^"\\\n])*)"|\'(?:\\.|[^\'\\])\'', re.DOTALL)
