@@ -1,4 +1,5 @@
 """Makes the JSON Schemas of `longhaul COMMAND -o json` from the contract: one file for each kind of answer, each of the whole envelope.
+What another file describes is there by reference: jobs and top refer to job and pools of the same folder.
 
     python make_schemas.py [FOLDER]
 
@@ -105,6 +106,11 @@ def rows(schema):
     return {"type": "array", "items": schema}
 
 
+def part_of(name, place):
+    """What another schema of this folder has below `data`."""
+    return {"$ref": f"{name}.schema.json#/properties/data{place}"}
+
+
 def envelope(data, name):
     error = record(code=TEXT, message=TEXT, hint=TEXT, fields=rows(record(field=TEXT, description=TEXT)))
     if name in OF_LM:  # It reads no spec.
@@ -142,10 +148,10 @@ def schemas():
                                             "goodput", "bytes_up", "bytes_down", "simulated_in_seconds")})
     return {
         "job": one_job,                 # submit, get, watch, wait, cancel
-        "jobs": rows(one_job),          # list
+        "jobs": rows(part_of("job", "")),          # list
         "pools": rows(one_pool),
         "checkpoints": rows(message(pool.FindMessageTypeByName("longhaul.v1.CheckpointManifest"))),
-        "top": record(jobs=rows(one_job), pools=rows(one_pool)),
+        "top": record(jobs=rows(part_of("job", "")), pools=part_of("pools", "")),
         "log_line": record(pool=TEXT, node={"type": "integer"}, line=TEXT),  # logs -o jsonl
         "checkpoint": record(job=TEXT, step=count, path=TEXT, written=boolean),
         "download": record(job=TEXT, step=count, path=TEXT, bytes=count, received_bytes=count),

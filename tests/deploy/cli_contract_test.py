@@ -18,11 +18,15 @@ from cluster import BIN, TEXT, ClusterTest, main  # noqa: E402
 SCHEMAS = ROOT / "deploy/schemas"
 VALIDATE = """
 import json, pathlib, sys
-import jsonschema
+import jsonschema, referencing
+folder = pathlib.Path(sys.argv[1])
+def load(name):
+    return referencing.Resource.from_contents(json.loads((folder / name).read_text()))
+registry = referencing.Registry(retrieve=load)
 for schema, answer in json.load(sys.stdin):
-    kind = json.loads(pathlib.Path(sys.argv[1], schema + ".schema.json").read_text())
+    kind = json.loads((folder / (schema + ".schema.json")).read_text())
     jsonschema.Draft202012Validator.check_schema(kind)
-    for error in jsonschema.Draft202012Validator(kind).iter_errors(answer):
+    for error in jsonschema.Draft202012Validator(kind, registry=registry).iter_errors(answer):
         print(schema, error.json_path, error.message[:300])
 """
 
