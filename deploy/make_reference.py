@@ -1,4 +1,4 @@
-"""Makes deploy/REFERENCE.md from the programs and the sources: every flag, environment variable, default, exit code, error reason and metric.
+"""Makes docs/reference.md from the programs and the sources: every flag, environment variable, default, exit code, error reason and metric.
 
     python3 deploy/make_reference.py BUILD/bin [--write]
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TARGET = ROOT / "deploy/REFERENCE.md"
+TARGET = ROOT / "docs/reference.md"
 REASON = re.compile(r'"([A-Z]+(?:_[A-Z]+)+|HALTED)"')
 REASON_FOLDERS = ("coordinator/access", "coordinator/core", "coordinator/effects", "coordinator/fragments", "coordinator/service", "common/rpc")
 
@@ -188,7 +188,7 @@ def reference(programs):
                  "no GPU, a port in use), 2 when the coordinator refuses it for good or its certificate is out of date, 4 for bad arguments.\n")
     parts.append("## Error reasons\n\nThe `reason` of an error (`google.rpc.ErrorInfo`, domain `longhaul`; `error.reason` with `-o json`) is stable.\n\n"
                  + table(["reason", "code", "where it is given"], reasons()))
-    parts.append("## Metrics\n\nBoth programs also have the usual `process_...` series. [Monitoring](README.md#monitoring) has the labels.\n\n"
+    parts.append("## Metrics\n\nBoth programs also have the usual `process_...` series. [Monitoring](operate/monitoring.md) has the labels.\n\n"
                  + table(["series", "type", "meaning"], metrics()))
     return "\n".join(parts)
 

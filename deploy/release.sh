@@ -9,7 +9,7 @@
 # longhaul-cpu, longhaul-cuda, longhaul-programs, longhaul-client. images: OCI archives of coordinator and worker (needs root, buildah and mmdebstrap;
 # skipped without). chart: the Helm chart. Beside them a bill of materials, the provenance and SHA256SUMS.
 # The time of every file is that of the commit (SOURCE_DATE_EPOCH), so that the same commit gives the same files, except images.
-# deploy/install.md says how to verify them. Environment: JOBS (default: all cores); RELEASE_BUILDER (default: local), who builds.
+# docs/deploy/install.md says how to verify them. Environment: JOBS (default: all cores); RELEASE_BUILDER (default: local), who builds.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 say() { printf 'release: %s\n' "$*" >&2; }

@@ -31,7 +31,7 @@ PARTS=(
   "page: the status page in a browser"
   "images: the images are built, and train"
   "compose: the compose file on an engine"
-  "two-machines: every command of deploy/two-machines.md"
+  "two-machines: every command of docs/deploy/two-machines.md"
   "slurm: a pool as a batch job of a real Slurm"
   "release: the files of a release are made, installed on systems without a compiler, and train"
   "upgrade: the programs of the previous version mixed with these"

@@ -1,4 +1,4 @@
-"""What the CLI promises to scripts: its answers against the JSON Schemas of deploy/schemas, those against the contract, and deploy/REFERENCE.md against
+"""What the CLI promises to scripts: its answers against the JSON Schemas of deploy/schemas, those against the contract, and docs/reference.md against
 the programs."""
 
 import json
@@ -143,7 +143,7 @@ class ContractTest(ClusterTest):
     def test_the_reference_is_what_the_programs_say(self):
         result = subprocess.run([sys.executable, "-B", ROOT / "deploy/make_reference.py", BIN], capture_output=True, text=True, check=False)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        text = (ROOT / "deploy/REFERENCE.md").read_text()
+        text = (ROOT / "docs/reference.md").read_text()
         # Of a group's flags, too.
         self.assertIn("| `--dir` |", text.split("### longhaul certs init", 1)[1].split("###", 1)[0])
         self.assertIn("| 0 | Done. |", text)

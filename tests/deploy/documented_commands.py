@@ -4,7 +4,7 @@ import re
 
 # What is run where a command has a placeholder, takes long or never ends; and what it must say, if that is not clear from its exit code.
 INSTEAD = {
-    # README.md, deploy/guide.md
+    # README.md, docs/quickstart.md, docs/guide
     "build/bin/cluster_search --seeds 1000": "build/bin/cluster_search --seeds 20",
     "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257":
         "build/bin/longhaul submit -f job.yaml --set 'data={megatron: {prefix: corpus}, order: epochs}' --set model.transformer.vocab=50257 "
@@ -49,7 +49,7 @@ INSTEAD = {
     "tests/nightly.sh losses": "tests/nightly.sh --list",
     **{f"{before}cmake --preset {preset} && cmake --build --preset {preset}": "cmake --list-presets=all" for before, preset in
        (("", "release"), ("deploy/setup.sh && ", "release"), ("", "dev"), ("", "ci"), ("", "coordinator-only"), ("", "asan"))},
-    # deploy/README.md
+    # docs/deploy, docs/operate
     "longhaul logs POOL": "longhaul logs site-a",
     "longhaul-coordinator --check --data-dir D": "longhaul-coordinator --check --data-dir stopped",
     "openssl x509 -noout -enddate -in FILE": "openssl x509 -noout -enddate -in longhaul-ca/ca.pem",
@@ -79,7 +79,7 @@ SAYS = {
 
 # Names of commands and flags, with which the text says what they do: the program's own help must know them.
 MENTIONED = {
-    "longhaul submit --dry-run", "longhaul certs issue", "longhaul certs revoke", "longhaul certs revoke NAME", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
+    "longhaul submit --dry-run", "longhaul certs issue", "longhaul certs kit", "longhaul certs revoke", "longhaul certs revoke NAME", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
     "longhaul graph import", "longhaul graph info", "longhaul graph import ogb FOLDER", "longhaul graph import graphbolt FOLDER",
     "longhaul simulate job", "longhaul simulate gather-requests", "longhaul graph import edges",
     "longhaul logs", "longhaul download",
@@ -87,7 +87,7 @@ MENTIONED = {
     "longhaul-coordinator --ended-job-keep TIME", "longhaul submit", "longhaul events",
 }
 
-# Blocks for the machines of deploy/two-machines.md: two_machines_test.py runs each.
+# Blocks for the machines of docs/deploy/two-machines.md: two_machines_test.py runs each.
 OF_MACHINES = ("tests/deploy/two_machines_test.py", "for machines, block in commands()")
 
 # command: (why it is not run here, file, what must stand in it). Where the reason is a test, the file is that test, and ctest, tests/nightly.sh,
@@ -119,7 +119,6 @@ ELSEWHERE = {
         (BY_TEST, "tests/integration/processes/quickstart_test.py", '"--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3'),
     "tests/run.sh": (BY_TEST, ".ci/run", "exec tests/run.sh"),
     "deploy/images/build.sh": (BY_TEST, "tests/deploy/images_run_test.py", "deploy/images/build.sh"),
-    "images/build.sh": (BY_TEST, "tests/deploy/images_run_test.py", "deploy/images/build.sh"),
     "deploy/helm/render.sh longhaul deploy/helm/values/gpu-pool.yaml": (BY_TEST, "tests/deploy/chart_test.py", '"render.sh", "longhaul", *values'),
     "deploy/helm/render.sh --write": (CHANGES, "tests/deploy/chart_test.py", "run deploy/helm/render.sh --write"),
     "tests/deploy/run.sh two-machines": (NIGHTLY, "tests/nightly.sh", "part_two-machines() { deployment two-machines; }"),
@@ -140,11 +139,11 @@ ELSEWHERE = {
         "longhaul-worker --pool site-a > site-a.log 2>&1 &", "longhaul-worker --pool site-b > site-b.log 2>&1 &", "longhaul spec init > job.yaml",
         "longhaul submit -f job.yaml --set data.text.path=/usr/share/common-licenses --set train.steps=1000 --wait",
         'longhaul sample quickstart --prompt "The "', "apt-get purge longhaul longhaul-worker")},
-    **{command: (BY_TEST, "tests/deploy/release_run_test.py", 'block("deploy/install.md", "verify")') for command in (
+    **{command: (BY_TEST, "tests/deploy/release_run_test.py", 'block("docs/deploy/install.md", "verify")') for command in (
         "ssh-keygen -Y verify -f allowed_signers -I longhaul -n longhaul-release -s SHA256SUMS.sig < SHA256SUMS",
         "sha256sum --check --ignore-missing SHA256SUMS")},
-    "deploy/release.sh --sign ~/.ssh/longhaul-release": (BY_TEST, "tests/deploy/release_run_test.py", 'block("deploy/install.md", "release")'),
-    "deploy/release.sh": (BY_TEST, "tests/deploy/release_run_test.py", 'block("deploy/install.md", "release")'),
+    "deploy/release.sh --sign ~/.ssh/longhaul-release": (BY_TEST, "tests/deploy/release_run_test.py", 'block("docs/deploy/install.md", "release")'),
+    "deploy/release.sh": (BY_TEST, "tests/deploy/release_run_test.py", 'block("docs/deploy/install.md", "release")'),
     "systemctl enable --now longhaul-coordinator": (NOT_HERE, "deploy/debian/postinst", "None is started or enabled"),
     "systemctl enable --now longhaul-worker": (NOT_HERE, "deploy/debian/postinst", "None is started or enabled"),
     "pip install tokenizers": (NOT_HERE, "deploy/python/pyproject.toml", 'tokenize = ["tokenizers"'),
@@ -163,7 +162,7 @@ ELSEWHERE = {
     "tests/gpu/bundle.sh": (BY_TEST, "tests/gpu/bundle_test.py", "tests/gpu/bundle.sh"),
     "longhaul-gpu/run.sh": (BY_TEST, "tests/gpu/bundle_test.py", "longhaul-gpu/run.sh"),
     "python3 deploy/grafana/make_dashboards.py": (BY_TEST, "tests/deploy/monitoring_test.py", "deploy/grafana/make_dashboards.py"),
-    "grafana/make_dashboards.py": (BY_TEST, "tests/deploy/monitoring_test.py", "deploy/grafana/make_dashboards.py"),
+    "deploy/grafana/make_dashboards.py": (BY_TEST, "tests/deploy/monitoring_test.py", "deploy/grafana/make_dashboards.py"),
     "python3 deploy/make_reference.py build/bin --write": (BY_TEST, "tests/deploy/cli_contract_test.py", "deploy/make_reference.py"),
     "deploy/make_reference.py BUILD/bin --write": (BY_TEST, "tests/deploy/cli_contract_test.py", "deploy/make_reference.py"),
     "deploy/schemas/make_schemas.py": (BY_TEST, "tests/deploy/cli_contract_test.py", "make_schemas.py"),
@@ -176,7 +175,7 @@ ELSEWHERE = {
     "git ls-files '*.h' '*.cc' | xargs clang-format -i": (CHANGES, ".clang-format", "BasedOnStyle"),
     "longhaul-coordinator --listen 0.0.0.0:7070 --tls-ca longhaul-ca/ca.pem --tls-certificate longhaul-ca/longhaul.example.org.pem "
     "--tls-key longhaul-ca/longhaul.example.org.key --tokens tokens --audit-log audit.jsonl":
-        (BY_TEST, "tests/integration/processes/security_test.py", "## Who may do what"),
+        (BY_TEST, "tests/integration/processes/security_test.py", "docs/operate/security.md"),
     "longhaul --tls-ca ca.pem --tls-certificate bob.pem --tls-key bob.key --token-file bob.token list":
         (BY_TEST, "tests/integration/processes/security_test.py", '"bob.token"'),
     "pip install tokenizers jinja2 ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", 'tools.pip(cls.oldest, "install"'),

@@ -56,7 +56,7 @@ def shown():
 
 
 def is_of_a_machine(command):
-    return bool(command.machines) and command.page == "deploy/two-machines.md"
+    return bool(command.machines) and command.page == "docs/deploy/two-machines.md"
 
 
 def is_run_here(command):

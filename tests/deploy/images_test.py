@@ -141,7 +141,7 @@ class ImagesTest(unittest.TestCase):
 
     def test_logs_of_containers_are_bounded(self):
         """An engine keeps the lines of a container for ever, unless it is told otherwise."""
-        compose, page = (ROOT / "deploy/compose.yaml").read_text(), (ROOT / "deploy/two-machines.md").read_text()
+        compose, page = (ROOT / "deploy/compose.yaml").read_text(), (ROOT / "docs/deploy/two-machines.md").read_text()
         self.assertEqual(compose.count("logging: {driver: json-file, options: {max-size: "), compose.count("restart: unless-stopped"))
         runs = re.findall(r"^docker run .*?(?<!\\)$", page, re.MULTILINE | re.DOTALL)
         self.assertEqual(len(runs), 2)

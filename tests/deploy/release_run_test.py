@@ -63,8 +63,8 @@ class ReleaseRunTest(unittest.TestCase):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "of a test", "-f", cls.key], check=True)
         if not os.environ.get("RELEASE_DIR"):
             build = ["--build", os.environ["BUILD_DIR"]] if os.environ.get("BUILD_DIR") else []
-            # The block of deploy/install.md, with more flags.
-            [command] = [documents.without_comment(line) for line in block("deploy/install.md", "release").splitlines()]
+            # The block of docs/deploy/install.md, with more flags.
+            [command] = [documents.without_comment(line) for line in block("docs/deploy/install.md", "release").splitlines()]
             command = command.replace("~/.ssh/longhaul-release", str(cls.key)).split()
             subprocess.run([*command, "--uncommitted", "--out", cls.dist, *build], cwd=ROOT, check=True)
 
@@ -141,7 +141,7 @@ class ReleaseRunTest(unittest.TestCase):
         if (copy / "SHA256SUMS.sig").exists() and not os.environ.get("RELEASE_DIR"):
             public = self.key.with_suffix(".pub").read_text()
             (copy / "allowed_signers").write_text(f"longhaul {public}")
-            verify = ["bash", "-euc", block("deploy/install.md", "verify")]
+            verify = ["bash", "-euc", block("docs/deploy/install.md", "verify")]
             self.assertEqual(subprocess.run(verify, cwd=copy, check=False, capture_output=True).returncode, 0)
             sums = (copy / "SHA256SUMS").read_text()
             (copy / "SHA256SUMS").write_text(sums.replace("a", "b"))
@@ -209,7 +209,7 @@ class ReleaseRunTest(unittest.TestCase):
         self.assertFalse(settings.exists())
 
     def test_the_tarball_on_another_distribution(self):
-        """The oldest that deploy/install.md names."""
+        """The oldest that docs/deploy/install.md names."""
         root = self.system("jammy", f"deb [trusted=yes] {UBUNTU} jammy main", include=["libstdc++6"])
         begun = time.monotonic()
         result = self.run_in(

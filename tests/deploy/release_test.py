@@ -47,7 +47,7 @@ class ReleaseTest(unittest.TestCase):
         for program in ("longhaul", "longhaul-coordinator", "longhaul-worker"):
             self.assertIn(VERSION, run(cluster.BIN / program, "--version").stdout)
         self.assertRegex((ROOT / "CHANGELOG.md").read_text(), rf"(?m)^## .*\b{re.escape(VERSION)}\b")
-        for page in ("README.md", "deploy/README.md", "deploy/install.md"):
+        for page in ("README.md", "docs/deploy/containers.md", "docs/deploy/install.md"):
             text = (ROOT / page).read_text()
             found = set(
                 re.findall(r"longhaul(?:-[a-z]+)?[-_:](\d+\.\d+\.\d+)", text) + re.findall(r"image\.tag=(\S+)", text)
@@ -147,7 +147,7 @@ class ReleaseTest(unittest.TestCase):
         self.assertIn("$ORIGIN/../../torch/lib", rpath)
 
     def test_libraries_of_other_distributions_are_old_enough(self):
-        """As deploy/install.md says: glibc 2.35 and GLIBCXX_3.4.30, of GCC 12."""
+        """As docs/deploy/install.md says: glibc 2.35 and GLIBCXX_3.4.30, of GCC 12."""
         stage = self.folder / "bundled"
         self.assertEqual(
             run("cmake", "--install", cluster.BIN.parent, "--prefix", stage, "--component", "bundled").returncode, 0

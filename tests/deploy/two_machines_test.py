@@ -1,4 +1,4 @@
-"""deploy/two-machines.md, command by command, on two machines that are namespaces of this one: network, mounts, host name. Needs root and nft.
+"""docs/deploy/two-machines.md, command by command, on two machines that are namespaces of this one: network, mounts, host name. Needs root and nft.
 
     two_machines_test.py BUILD/bin [unittest arguments]
 
@@ -19,7 +19,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else None
-PAGE = ROOT / "deploy/two-machines.md"
+PAGE = ROOT / "docs/deploy/two-machines.md"
 ADDRESS = {"hub": "10.77.0.1", "site": "10.77.0.2"}
 
 # Of both machines. Units run in this mount and network namespace; "is-active" is what the test itself asks.

@@ -13,7 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 UNITS = ROOT / "deploy/systemd"
-PAGE = ROOT / "deploy/two-machines.md"
+PAGE = ROOT / "docs/deploy/two-machines.md"
 # What systemd-analyze says of a unit with a User= alone is 9.2 of 10. A worker needs the machine's devices.
 EXPOSURE_MAX = {"longhaul-coordinator": 2.0, "longhaul-worker": 2.5}
 

@@ -147,7 +147,7 @@ class ChatTest(ModelTest):
 
     def test_the_guides_lines(self):
         """The commands of the guide's block, as they stand there, with two sites and fewer steps of shorter sequences in the example."""
-        block = re.search(r"```sh\n(PYTHONPATH=deploy/python build/bin/longhaul data check /data/chat\.jsonl .*?)```", (ROOT / "deploy/guide.md").read_text(),
+        block = re.search(r"```sh\n(PYTHONPATH=deploy/python build/bin/longhaul data check /data/chat\.jsonl .*?)```", (ROOT / "docs/guide/conversations.md").read_text(),
                           re.DOTALL).group(1).splitlines()
         self.assertEqual(len(block), 2)
         base = self.make_base()

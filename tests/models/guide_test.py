@@ -20,7 +20,7 @@ WORDS = ["river", "mountain", "harbour", "library", "station", "garden", "number
 
 def guide_lines():
     """The commands of the block from the submission to the sample, and of the one that converts text before."""
-    text = (ROOT / "deploy/guide.md").read_text()
+    text = (ROOT / "docs/guide/models.md").read_text()
     blocks = [re.search(rf"```sh\n({begin} .*?)```", text, re.DOTALL)
               for begin in (r"build/bin/longhaul submit -f deploy/examples/continue\.yaml", r"PYTHONPATH=deploy/python python3 -m longhaul\.tokenize --tokenizer /models/base")]
     return [[line for line in block.group(1).splitlines() if line] for block in blocks]

@@ -197,10 +197,10 @@ def types_of(text):
 # Bounds that documents name: (file, name of the constant) -> {document: the words with it}.
 BOUNDS = {
     ("coordinator/core/coordinator.h", "jobs_max"): {
-        "README.md": "at most {} jobs that have not ended", "ARCHITECTURE.md": "room beside its own (of {})",
-        "deploy/README.md": "For all users together: {} jobs that have not ended", "proto/longhaul/v1/job.proto": "JOBS_FULL: {} jobs have not ended"},
-    ("coordinator/core/coordinator.h", "pools_max"): {"README.md": "gives leases to at most {} pools"},
-    ("common/base/names.h", "kRanksMax"): {"README.md": "a pool has at most {} ranks"},
+        "docs/limits.md": "at most {} jobs that have not ended", "docs/design/threat-model.md": "room beside its own (of {})",
+        "docs/operate/security.md": "For all users together: {} jobs that have not ended", "proto/longhaul/v1/job.proto": "JOBS_FULL: {} jobs have not ended"},
+    ("coordinator/core/coordinator.h", "pools_max"): {"docs/limits.md": "gives leases to at most {} pools"},
+    ("common/base/names.h", "kRanksMax"): {"docs/limits.md": "a pool has at most {} ranks"},
 }
 
 
@@ -240,7 +240,9 @@ TRANSLATED = [(re.compile(pattern), instead) for pattern, instead in (
     (r"\bspeaks? (plaintext|no gRPC)\b", "use"),
     (r"\bmade if it\b", "created if it does not exist"),
 )]
-PROSE = ("README.md", "deploy/README.md", "deploy/guide.md", "deploy/REFERENCE.md", "deploy/prometheus/rules/longhaul.yaml",
+# What users read. In folders: each page.
+PROSE = ("README.md", "ARCHITECTURE.md", "docs/*.md", "docs/guide/*.md", "docs/deploy/*.md", "docs/operate/*.md", "deploy/README.md",
+         "deploy/prometheus/rules/longhaul.yaml",
          "deploy/grafana/dashboards/operator.json", "deploy/grafana/dashboards/researcher.json", "coordinator/service/page/index.html")
 LITERAL = re.compile(r'//[^\n]*|R"(\w*)\((?P<raw>.*?)\)\1"|"(?P<text>(?:\\.|[^"\\\n])*)"|\'(?:\\.|[^\'\\])\'', re.DOTALL)
 
@@ -315,8 +317,11 @@ def main():
     for path in sorted((root / "proto").rglob("*.proto")):
         name = str(path.relative_to(root))
         problems += [f"{name}: {problem}" for problem in check_columns(name, path.read_text(encoding="utf-8"))]
-    for name in PROSE:
-        problems += [f"{name}: {problem}" for problem in check_prose((root / name).read_text(encoding="utf-8"))]
+    for pattern in PROSE:
+        pages = sorted(root.glob(pattern))
+        problems += [] if pages else [f"{pattern}: there is no such document"]
+        for path in pages:
+            problems += [f"{path.relative_to(root)}: {problem}" for problem in check_prose(path.read_text(encoding="utf-8"))]
     problems += check_types(headers)
     problems += check_bounds(lambda name: (root / name).read_text(encoding="utf-8"))
     problems += check_raw_methods((root / "coordinator/access/methods.cc").read_text(encoding="utf-8"),

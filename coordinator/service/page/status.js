@@ -161,7 +161,7 @@ function lossChart(detail, width, curves, other) {
 
 const tickText = (t) => (t !== 0 && (Math.abs(t) >= 1e5 || Math.abs(t) < 1e-3) ? t.toExponential(0) : String(t));
 
-// What pools report beside their loss. The names are those of the coordinator's files (deploy/README.md).
+// What pools report beside their loss. The names are those of the coordinator's files (docs/operate/monitoring.md).
 const SMALL_CURVES = [["train/learning_rate", "Learning rate"], ["train/gradient_norm", "Gradient norm"], ["train/tokens_per_second", "Units per second"]];
 
 function smallChart(pools, title) {

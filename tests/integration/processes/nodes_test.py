@@ -10,7 +10,7 @@ import urllib.request
 
 from cluster import ClusterTest, alive, children, kill, main, wait_until
 
-README = pathlib.Path(__file__).resolve().parents[3] / "README.md"
+PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/guide/pools.md"
 
 
 def overlap(a, b):
@@ -48,8 +48,8 @@ class NodesTest(ClusterTest):
     def ranks_of(self, number):
         return children(self.cluster.workers[f"node-{number}"].pid)
 
-    def test_the_commands_of_the_readme_make_a_pool(self):
-        commands = [line for line in README.read_text().splitlines() if "--nodes" in line and line.endswith(" &")]
+    def test_the_commands_of_the_guide_make_a_pool(self):
+        commands = [line for line in PAGE.read_text().splitlines() if "--nodes" in line and line.endswith(" &")]
         self.assertEqual(len(commands), 2)
         for number, command in enumerate(commands):
             program, *flags = shlex.split(command.removesuffix(" &"))

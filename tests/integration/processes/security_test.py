@@ -405,8 +405,8 @@ class SecurityTest(unittest.TestCase):
 
 
     def test_the_documented_commands(self):
-        readme = (pathlib.Path(__file__).resolve().parents[3] / "deploy/README.md").read_text()
-        block = readme.split("## Who may do what", 1)[1].split("```sh\n", 1)[1].split("```", 1)[0]
+        page = (pathlib.Path(__file__).resolve().parents[3] / "docs/operate/security.md").read_text()
+        block = page.split("```sh\n", 1)[1].split("```", 1)[0]
         setup, start = block.split("longhaul-coordinator ", 1)
         environment = {**os.environ, "PATH": f"{cluster.BIN}:{os.environ['PATH']}"}
         setup = setup.replace("issue coordinator longhaul.example.org", "issue coordinator longhaul.example.org --host localhost")
