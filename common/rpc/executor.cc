@@ -1,5 +1,7 @@
 #include "common/rpc/executor.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 namespace longhaul {
@@ -40,6 +42,8 @@ bool Executor::crowded() const {
 }
 
 void Executor::Work() {
+  // Else it has the name of the thread that submitted the task it was started for.
+  pthread_setname_np(pthread_self(), "executor");
   const auto something_to_do = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return waiting_count_ > 0 || stopping_;
   };

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/base/return_within.h"
 #include "coordinator/core/decision.h"
 #include "coordinator/core/ended_jobs.h"
 #include "coordinator/core/event.h"
@@ -51,7 +52,7 @@ struct CoordinatorOptions {
   // Workers have a shorter limit of their own (--drain-seconds).
   absl::Duration stop = absl::Minutes(10);
   // The place of a pool that drained is kept at most so long.
-  absl::Duration return_within = absl::Hours(7 * 24);
+  absl::Duration return_within = kReturnWithinMax;
   // How many pools may hold a lease at one time.
   int pools_max = 4096;
   // How many jobs may be there that have not ended. The service is made for some hundreds.

@@ -143,6 +143,7 @@ class CoordinatorServer::Impl {
     bulk_.reset();
     beside_.reset();
     reader_.reset();
+    answers_.reset();
     withdrawals_.reset();
     apply_.reset();
     opening_.reset();
@@ -182,6 +183,7 @@ class CoordinatorServer::Impl {
         Executor::Options{.threads = kBulkThreads, .queue_max = kBulkQueueMax});
     beside_ = std::make_unique<Executor>(Executor::Options{.threads = 4, .queue_max = 1024});
     reader_ = std::make_unique<Executor>(Executor::Options{.threads = 2, .queue_max = 1024});
+    answers_ = std::make_unique<Executor>(Executor::Options{.threads = 1, .queue_max = 1 << 16});
     // A folder that hangs may take all threads of the others.
     withdrawals_ = std::make_unique<Executor>(Executor::Options{.threads = 1, .queue_max = 1});
     fragments_ = std::make_unique<Fragments>(Fragments::Options{.data_dir = options.data_dir},
@@ -380,6 +382,7 @@ class CoordinatorServer::Impl {
                                  .watchers = &watchers_,
                                  .beside = beside_.get(),
                                  .reader = reader_.get(),
+                                 .answers = answers_.get(),
                                  .bulk = {.executor = bulk_.get(), .admission = &admission_},
                                  .uploads = uploads_.get(),
                                  .certificates = options.tls != nullptr,
@@ -526,7 +529,7 @@ class CoordinatorServer::Impl {
   std::unique_ptr<Fragments> fragments_;
   std::unique_ptr<Performer> performer_;
   std::unique_ptr<Executor> apply_, opening_, background_, snapshots_, bulk_, beside_, reader_,
-      withdrawals_;
+      answers_, withdrawals_;
   std::unique_ptr<Ballast> ballast_;
   std::unique_ptr<OwnerThread> owner_;
   // True once owner_ exists.

@@ -104,6 +104,11 @@ bool PoolService::Remember(const v1::JoinRequest& request) {
   return true;
 }
 
+void PoolService::Reply(grpc::ServerUnaryReactor* reactor, const absl::Status& status) {
+  const auto finish = [reactor, status] { reactor->Finish(ToGrpcStatus(status)); };
+  if (!service_.answers->Submit(finish)) finish();
+}
+
 template <typename Request, typename Response>
 void PoolService::Finish(grpc::ServerUnaryReactor* reactor, const GrantLease& grant,
                          std::shared_ptr<const v1::JobSpec> spec, const Request& request,
@@ -113,7 +118,7 @@ void PoolService::Finish(grpc::ServerUnaryReactor* reactor, const GrantLease& gr
       absl::StrCat(request.pool(), " ", grant.node.has_value() ? grant.node->node : 0);
   const bool asks = !request.kept_jobs().empty() &&
                     asks_about_kept_.Take(who, SteadyTime()) == absl::ZeroDuration();
-  if (!asks && spec == nullptr) return reactor->Finish(grpc::Status::OK);
+  if (!asks && spec == nullptr) return Reply(reactor, absl::OkStatus());
   // Request and response are there until the call ends.
   const bool posted = service_.reader->Submit([this, asks, spec, reactor, &request, response] {
     if (spec != nullptr) {
@@ -127,7 +132,7 @@ void PoolService::Finish(grpc::ServerUnaryReactor* reactor, const GrantLease& gr
     if (ended.ok()) response->mutable_ended_jobs()->Add(ended->begin(), ended->end());
     reactor->Finish(grpc::Status::OK);
   });
-  if (!posted) reactor->Finish(ToGrpcStatus(spec == nullptr ? absl::OkStatus() : Overloaded()));
+  if (!posted) Reply(reactor, spec == nullptr ? absl::OkStatus() : Overloaded());
 }
 
 grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context,
@@ -142,7 +147,7 @@ grpc::ServerUnaryReactor* PoolService::Join(grpc::CallbackServerContext* context
         service_.control->Do(
             join, [this, request, response, reactor](const std::optional<Answer>& answer) {
               if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
-                return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+                return Reply(reactor, ToStatus(*refusal));
               const auto& grant = std::get<GrantLease>(*answer);
               Finish(reactor, grant, Joined(grant, *request, response), *request, response);
             });
@@ -191,13 +196,13 @@ void PoolService::Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatReq
                        v1::HeartbeatResponse* response, coordinator::Heartbeat& event,
                        v1::PoolProgress progress) {
   const absl::StatusOr<int64_t> taken = TakeReport(request, event, std::move(progress));
-  if (!taken.ok()) return reactor->Finish(ToGrpcStatus(taken.status()));
+  if (!taken.ok()) return Reply(reactor, taken.status());
   std::vector<coordinator::Evaluation> evaluations = event.evaluations;
   service_.control->Do(std::move(event), [this, &request, response, reactor, taken = *taken,
                                           evaluations = std::move(evaluations)](
                                              const std::optional<Answer>& answer) {
     if (const Refuse* refusal = RefusalIn(answer); refusal != nullptr)
-      return reactor->Finish(ToGrpcStatus(ToStatus(*refusal)));
+      return Reply(reactor, ToStatus(*refusal));
     if (const std::shared_ptr<LiveJob> job = service_.control->Find(request.job_id()))
       EvaluationsStored(*job, request.pool(), evaluations);
     const auto& grant = std::get<GrantLease>(*answer);

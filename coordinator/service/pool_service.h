@@ -61,7 +61,9 @@ class PoolService final : public v1::PoolService::CallbackService {
   void Beat(grpc::ServerUnaryReactor* reactor, const v1::HeartbeatRequest& request,
             v1::HeartbeatResponse* response, coordinator::Heartbeat& event,
             v1::PoolProgress progress);
-  // Ends the call. First another thread copies `spec`, if any, and looks up which of kept_jobs have
+  // Ends the call with ServiceContext::answers. Owner thread.
+  void Reply(grpc::ServerUnaryReactor* reactor, const absl::Status& status);
+  // As Reply. First another thread copies `spec`, if any, and looks up which of kept_jobs have
   // ended, but not more often than a node needs it. Then ended_jobs stays empty.
   template <typename Request, typename Response>
   void Finish(grpc::ServerUnaryReactor* reactor, const GrantLease& grant,

@@ -31,6 +31,9 @@ struct ServiceContext {
   // Reads the database, a little at a time, for calls that may take long. Nothing of a user's can
   // hold it up.
   TaskRunner* reader = nullptr;
+  // Sends answers to pools. Writing to a socket costs several times what the owner thread needs for
+  // a heartbeat.
+  TaskRunner* answers = nullptr;
   BulkResources bulk;
   Uploads* uploads = nullptr;  // Blocks on the disk.
   // Certificates identify pools: the server has TLS.

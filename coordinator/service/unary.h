@@ -1,6 +1,7 @@
 // How unary calls work here. A call is checked on gRPC's thread and decided on the owner thread,
-// which also answers it: at once, or when the decision is durable. What only reads files is
-// answered by another thread. A call for which there is no room is refused (Overloaded), and so is
+// which also answers it: at once, or when the decision is durable. Heartbeats and joins, which are
+// most calls, are answered by another thread (ServiceContext::answers), and so is what only reads
+// files. A call for which there is no room is refused (Overloaded), and so is
 // a user's call for which the owner thread does not come (UNAVAILABLE, with what stands still).
 #pragma once
 

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/base/names.h"
 #include "common/base/program_beside.h"
+#include "common/base/return_within.h"
 #include "common/command_line/config_file.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/value_checks.h"
@@ -145,7 +146,7 @@ void AddTimeFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
       .Setting("return-within", "TIME", words.return_within,
                "time after SIGTERM for which the pool's place in its job is reserved, for example "
                "10m, or 48h for a node that waits in the queue of a batch system; at most 168h")
-      ->check(TimeSpan(absl::ZeroDuration(), kTimeMax));
+      ->check(TimeSpan(absl::ZeroDuration(), kReturnWithinMax));
   config
       .Setting("exit-when-idle", "TIME", words.exit_when_idle,
                "end with code 0 when the pool has had no job for so long, for example 10m: gives "

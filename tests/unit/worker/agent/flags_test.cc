@@ -52,6 +52,9 @@ TEST(FlagsTest, TimesAreReadAndBounded) {
   EXPECT_TRUE(Refuses({"--state-every", "often"}));
   EXPECT_TRUE(Refuses({"--state-every", "8761h"}));
   EXPECT_TRUE(Refuses({"--return-within", "-1s"}));
+  // The coordinator reserves no place for longer.
+  EXPECT_FALSE(Refuses({"--return-within", "168h"}));
+  EXPECT_TRUE(Refuses({"--return-within", "168h1s"}));
 }
 
 TEST(FlagsTest, UnknownWordsAreRefused) {
