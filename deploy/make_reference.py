@@ -171,7 +171,7 @@ CODES = ("INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "FAILED_PRECONDITION
 
 
 def reference(programs):
-    parts = ["# Reference\n\nMade by `deploy/make_reference.py BUILD/bin --write` from the programs and their sources; a test compares.\nWhat `-o json` answers is in [schemas](schemas).\n"]
+    parts = ["# Reference\n\nMade by `deploy/make_reference.py BUILD/bin --write` from the programs and their sources; a test compares.\nWhat `-o json` answers is in [schemas](../deploy/schemas).\n"]
     cli = help_of(programs / "longhaul")
     parts.append("## longhaul\n\nOptions of every command:\n\n" + option_table(options_of(cli), with_variables=False))
     variables = sorted(set(re.findall(r"\b(?:LONGHAUL_[A-Z_]+|NO_COLOR)\b", cli)))
