@@ -1,7 +1,7 @@
 """Runs benchmarks one after another and collects the rows that they print (harness/row.h): one JSON object a line,
 {name, ours, reference, ratio, target, unit, note}. Everything else that they print goes to stderr.
 
-  run.py --build DIR [NAME...] [--json FILE] [--list]
+  run.py --build DIR [NAME...] [--json FILE] [--list] [-- FLAGS of the one benchmark that is named]
 
 --json FILE gets {"schema_version": 1, "commit", "date", "processor", "instructions", "cores", "load", "rows": [...]}, each row with the
 `benchmark` that printed it. A commit with `+` had changes. load: how many processes were ready to run in the minute before the first benchmark,
@@ -117,7 +117,11 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--list", action="store_true", help="print the names")
-    arguments = parser.parse_args()
+    words = sys.argv[1:]
+    cut = words.index("--") if "--" in words else len(words)
+    arguments, flags = parser.parse_args(words[:cut]), words[cut + 1:]
+    if flags and len(arguments.names) != 1:
+        parser.error("flags after -- are of one benchmark: name it")
     if arguments.list:
         print("\n".join(BENCHMARKS))
         return 0
@@ -127,7 +131,7 @@ def main():
         return 4
     rows, failed, begun = [], [], machine()
     for name in arguments.names or BENCHMARKS:
-        result = run(name, [part.format(build=arguments.build) for part in BENCHMARKS[name]])
+        result = run(name, [*(part.format(build=arguments.build) for part in BENCHMARKS[name]), *flags])
         if result is None:
             failed.append(name)
         else:

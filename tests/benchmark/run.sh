@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the benchmarks, runs them and collects their rows.
-#   tests/benchmark/run.sh [NAME...] [--json FILE] [--list]
-# NAME: a benchmark of run.py's table; without one, all. Exit status: run.py says it.
+#   tests/benchmark/run.sh [NAME...] [--json FILE] [--list] [-- FLAGS]
+# NAME: a benchmark of run.py's table; without one, all. FLAGS are passed to the one that is named. Exit status: run.py says it.
 # Environment: BUILD_DIR (default build), a build of users' programs (not of preset ci); JOBS.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

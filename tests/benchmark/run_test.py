@@ -4,6 +4,7 @@ import datetime
 import io
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -12,6 +13,7 @@ from unittest import mock
 import figures
 import run
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 ROW = {"name": "speed", "ours": 3.0, "reference": 4.0, "ratio": 0.75, "target": 1, "unit": "GB/s", "note": ""}
 
 
@@ -59,6 +61,21 @@ class RunTest(unittest.TestCase):
 
     def test_what_has_no_target_cannot_miss_it(self):
         self.assertEqual(self.run_benchmark({**ROW, "ratio": 0.01, "target": None})[0], 0)
+
+    def test_flags_reach_the_benchmark_that_is_named(self):
+        for words, flags in ((["fake"], []), (["fake", "--", "--pools", "32"], ["--pools", "32"])):
+            with mock.patch.object(run, "BENCHMARKS", {"fake": ["true"]}), mock.patch.object(sys, "argv", ["run.py", *words]), \
+                    mock.patch.object(run, "run", return_value=[]) as called:
+                self.assertEqual(run.main(), 0)
+            called.assert_called_once_with("fake", ["true", *flags])
+        with mock.patch.object(sys, "argv", ["run.py", "--", "--pools", "32"]), contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit):
+            run.main()
+
+    def test_the_page_names_what_there_is(self):
+        page = (ROOT / "tests/benchmark/README.md").read_text()
+        self.assertEqual({name for name in re.findall(r"run\.sh ([a-z]\w*)(?:[` ]|$)", page) if name not in run.BENCHMARKS} - {"images"}, set())
+        for script in re.findall(r"python3 (?:-B )?([\w./-]+\.py)", page):
+            self.assertTrue((ROOT / script).exists(), script)
 
     def test_a_benchmark_that_fails_is_one(self):
         status, said = self.run_benchmark(ROW, status=3)

@@ -40,7 +40,7 @@ INSTEAD = {
     "cmake -B build-plain -DLONGHAUL_UNITY=OFF -DLONGHAUL_PRECOMPILE=OFF": "cmake -N -LA $BUILD",
     "tests/benchmark/run.sh codec --json tests/benchmark/runs/codec.json": "tests/benchmark/run.sh --list",
     "tests/benchmark/run.sh engine": "tests/benchmark/run.sh --list",
-    "tests/benchmark/run.sh faults": "tests/benchmark/run.sh --list",
+    "tests/benchmark/run.sh faults -- --pools 32 --minutes 8 --mode lockstep": "tests/benchmark/run.sh --list",
     "tests/fuzz/run.sh --seconds 60": "tests/fuzz/run.sh --help",
     "tests/soak/run.sh --minutes 30": "BUILD_DIR=$BUILD tests/soak/run.sh --help",
     "tests/soak/run.sh --minutes 30 --seed 7": "BUILD_DIR=$BUILD tests/soak/run.sh --help",
@@ -71,7 +71,7 @@ SAYS = {
     **{command: rf'"{re.search("--preset ([a-z-]+)", command)[1]}"(.|\n)*"{re.search("--preset ([a-z-]+)", command)[1]}"'
        for command, instead in INSTEAD.items() if instead == "cmake --list-presets=all"},
     "cmake -B build-plain -DLONGHAUL_UNITY=OFF -DLONGHAUL_PRECOMPILE=OFF": r"LONGHAUL_PRECOMPILE:BOOL(.|\n)*LONGHAUL_UNITY:BOOL",
-    "tests/benchmark/run.sh codec --json tests/benchmark/runs/codec.json": r"(?m)^codec$", "tests/benchmark/run.sh engine": r"(?m)^engine$", "tests/benchmark/run.sh faults": r"(?m)^faults$",
+    "tests/benchmark/run.sh codec --json tests/benchmark/runs/codec.json": r"(?m)^codec$", "tests/benchmark/run.sh engine": r"(?m)^engine$", "tests/benchmark/run.sh faults -- --pools 32 --minutes 8 --mode lockstep": r"(?m)^faults$",
     "tests/fuzz/run.sh --seconds 60": r"--seconds N", "tests/soak/run.sh --minutes 30": r"--minutes MINUTES",
     "tests/soak/run.sh --minutes 30 --seed 7": r"--seed SEED",
     **{command: r"--seed SEED(.|\n)*--minutes MINUTES" for command in INSTEAD if "_search.py" in command},
