@@ -358,6 +358,14 @@ extraObjects: [{{apiVersion: v1, kind: ConfigMap, metadata: {{name: more}}}}, "{
             for alert in group["rules"]:
                 self.assertEqual(alert["annotations"]["runbook_url"], f"https://wiki.example.org/runbook#{alert['alert'].lower()}")
 
+    def test_the_values_of_a_site_kit(self):
+        values = (ROOT / "deploy/kit/values.yaml").read_text().replace("@POOL@", "site-b").replace("@COORDINATOR@", "train.example.org:443")
+        found = self.objects(values, name="site-b")
+        [container] = found["StatefulSet", "site-b-longhaul-pool"]["spec"]["template"]["spec"]["containers"]
+        env = {item["name"]: item.get("value") for item in container["env"]}
+        self.assertEqual((env["LONGHAUL_POOL"], env["LONGHAUL_COORDINATOR"]), ("site-b", "train.example.org:443"))
+        self.assertIn({"ports": [{"port": 443, "protocol": "TCP"}]}, found["NetworkPolicy", "site-b-longhaul-pool"]["spec"]["egress"])
+
     # --- what is refused, and said ----------------------------------------------------------------------------------
 
     def test_values_out_of_the_schema_are_refused(self):
