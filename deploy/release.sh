@@ -65,7 +65,7 @@ if [ -z "$build" ]; then
     -DCMAKE_CUDA_FLAGS="${map//-ffile/-Xcompiler=-ffile}" >&2
 fi
 cmake --build "$build" -j "$jobs" --target longhaul longhaul-coordinator longhaul-sentencepiece longhaul-worker longhaul-rank longhaul-lm \
-  longhaul_cuda_blocks longhaul_cuda_codec longhaul_cuda_collective longhaul_cuda_gather longhaul_cuda_graphs longhaul_cuda_movement_streams >&2
+  longhaul_cuda_modules >&2
 for component in longhaul longhaul-worker cuda bundled; do
   cmake --install "$build" --prefix "$work/stage" --component "$component" --strip >/dev/null
 done
