@@ -144,7 +144,7 @@ ELSEWHERE = {
     "deploy/release.sh": (BY_TEST, "tests/deploy/release_run_test.py", 'block("docs/deploy/install.md", "release")'),
     "systemctl enable --now longhaul-coordinator": (NOT_HERE, "deploy/debian/postinst", "None is started or enabled"),
     "systemctl enable --now longhaul-worker": (NOT_HERE, "deploy/debian/postinst", "None is started or enabled"),
-    "pip install tokenizers": (NOT_HERE, "deploy/python/pyproject.toml", 'tokenize = ["tokenizers"'),
+    "pip install 'longhaul-client[tokenize]'": (NOT_HERE, "deploy/python/pyproject.toml", 'tokenize = ["tokenizers"'),
     "helm install longhaul longhaul-chart-0.1.0.tgz --values my-values.yaml": (NOT_HERE, "deploy/release/chart.py", "longhaul-chart-{VERSION}.tgz"),
     "helm install": (NOT_HERE, "deploy/release/chart.py", "`helm install` takes"),
     "$(deploy/setup.sh --print-venv)/bin/python deploy/graphs/debian_packages.py --out packages":
