@@ -10,12 +10,14 @@ import os
 import pathlib
 import re
 import signal
+import ssl
 import subprocess
 import sys
 import tarfile
 import tempfile
 import threading
 import unittest
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
@@ -428,6 +430,72 @@ extraObjects: [{{apiVersion: v1, kind: ConfigMap, metadata: {{name: more}}}}, "{
             self.assertGreater(len(variables), 4)
             for variable in variables:
                 self.assertIn(variable, known)
+
+    def test_programs_start_with_what_the_chart_gives_them(self):
+        """With certificates alone, with tokens, and in a private network: coordinator and pool as their pods start them, and the pool joins."""
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            longhaul = [cluster.BIN / "longhaul", "certs", "--dir", folder / "ca"]
+            for words in (["init"], ["issue", "coordinator", "localhost"], ["issue", "pool", "site-a"], ["issue", "user", "me"]):
+                subprocess.run([*longhaul, *words], check=True, capture_output=True)
+            (folder / "tokens").mkdir()
+            subprocess.run([cluster.BIN / "longhaul", "tokens", "add", "me", "viewer", "--tokens", folder / "tokens/tokens"], cwd=folder, check=True, capture_output=True)
+            for name, certificate in (("coordinator", "localhost"), ("pool", "site-a")):
+                (folder / name).mkdir()
+                for file, source in (("ca.crt", "ca.pem"), ("tls.crt", f"{certificate}.pem"), ("tls.key", f"{certificate}.key")):
+                    (folder / name / file).write_bytes((folder / "ca" / source).read_bytes())
+                    (folder / name / file).chmod(0o600)
+            tls = "tls: {coordinatorSecret: a, poolSecret: b}\npool: {name: site-a}\n"
+            for values in (tls, tls + "tokens: {secret: t}", "insecure: true\npool: {name: site-a}"):
+                with self.subTest(values):
+                    self.start_both(folder, self.objects(values), "tls:" in values, "tokens:" in values)
+
+    def start_both(self, folder, found, tls, tokens):
+        processes, ports = [], {name: cluster.free_port() for name in ("7070", "7071", "7072")}
+        try:
+            for component, program in (("coordinator", "longhaul-coordinator"), ("pool", "longhaul-worker")):
+                [container] = found["StatefulSet", f"longhaul-{component}"]["spec"]["template"]["spec"]["containers"]
+                env = {item["name"]: item["value"] for item in container["env"]}
+                env = {name: re.sub(r"^/tls/", f"{folder}/{component}/", value).replace("/tokens/tokens", f"{folder}/tokens/tokens") for name, value in env.items()}
+                for name in ("LONGHAUL_LISTEN", "LONGHAUL_HTTP_LISTEN"):
+                    if name in env:
+                        host, _, port = env[name].rpartition(":")
+                        env[name] = f"{host}:{ports[port]}"
+                env.update(LONGHAUL_DATA_DIR=str(folder / "data"), LONGHAUL_WORK_DIR=str(folder / "work"), LONGHAUL_COORDINATOR=f"localhost:{ports['7070']}")
+                with tempfile.TemporaryFile() as log:
+                    process = subprocess.Popen([cluster.BIN / program, *container["args"]], env={"PATH": os.environ["PATH"], **env}, cwd=folder, stdout=log, stderr=log)
+                    processes.append(process)
+                    self.await_probe(process, log, ports["7071" if component == "coordinator" else "7072"], tls and tokens)
+            flags = ["--server", f"localhost:{ports['7070']}"]
+            if tls:
+                flags += ["--tls-ca", folder / "ca/ca.pem", "--tls-certificate", folder / "ca/me.pem", "--tls-key", folder / "ca/me.key"]
+            if tokens:
+                flags += ["--token-file", folder / "me.token"]
+            pools = json.loads(subprocess.run([cluster.BIN / "longhaul", *flags, "pools", "-o", "json"], check=True, capture_output=True, text=True).stdout)["data"]
+            self.assertEqual([pool["name"] for pool in pools], ["site-a"])
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+
+    def await_probe(self, process, log, port, https):
+        """As the pod's probe for readiness; of a worker, that it has joined."""
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+
+        def said():
+            log.seek(0)
+            return log.read().decode()
+
+        def ready():
+            self.assertIsNone(process.poll(), said())
+            try:
+                with urllib.request.urlopen(f"{'https' if https else 'http'}://127.0.0.1:{port}/readyz", context=context if https else None, timeout=5) as answer:
+                    return answer.status == 200
+            except OSError:
+                return False
+
+        cluster.wait_until(ready, 30, "the probe")
 
     def test_images_and_jobs_have_the_names_of_the_tree(self):
         text = "".join(self.render(path.read_text()) for path in SITES)
