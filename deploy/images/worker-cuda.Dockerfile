@@ -18,6 +18,7 @@ RUN export LONGHAUL_CACHE_DIR=/opt/longhaul CCACHE_DIR=/ccache \
  && cmake -S /src -B /build -G Ninja -DLONGHAUL_BUILD_TESTS=OFF \
  && cmake --build /build -j "${JOBS:-$(nproc)}" --target longhaul-worker longhaul-rank longhaul-lm longhaul-sentencepiece longhaul_cuda_modules \
  && strip /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /build/bin/longhaul-sentencepiece \
+ && /src/deploy/images/tokenizers.sh "$(/src/deploy/setup.sh --print-venv)/bin/pip" /runtime \
  && cd "$(/src/deploy/setup.sh --print-venv)"/lib/python3.11/site-packages && mkdir -p "/runtime$PWD" \
  && find torch/lib nvidia -name 'lib*.so*' ! -name libtorch_python.so -type f -print0 | tar -c --null -T - | tar -xC "/runtime$PWD"
 
