@@ -7,7 +7,7 @@
 #     --uncommitted  changes that are not committed are no error; the provenance says so
 # deb: longhaul and longhaul-worker for Debian 12. tarball: programs with all libraries for other distributions. wheels:
 # longhaul-cpu, longhaul-cuda, longhaul-programs, longhaul-client. images: OCI archives of coordinator and worker (needs root, buildah and mmdebstrap;
-# skipped without). chart: the Helm chart. Beside them a bill of materials, the provenance and SHA256SUMS.
+# skipped without). chart: the Helm chart, as `helm install` takes it and as OCI archive. Beside them a bill of materials, the provenance and SHA256SUMS.
 # The time of every file is that of the commit (SOURCE_DATE_EPOCH), so that the same commit gives the same files, except images.
 # docs/deploy/install.md says how to verify them. Environment: JOBS (default: all cores); RELEASE_BUILDER (default: local), who builds.
 set -euo pipefail
@@ -65,7 +65,7 @@ if [ -z "$build" ]; then
     -DCMAKE_CUDA_FLAGS="${map//-ffile/-Xcompiler=-ffile}" >&2
 fi
 cmake --build "$build" -j "$jobs" --target longhaul longhaul-coordinator longhaul-sentencepiece longhaul-worker longhaul-rank longhaul-lm \
-  longhaul_cuda_blocks longhaul_cuda_codec longhaul_cuda_collective longhaul_cuda_gather longhaul_cuda_graphs longhaul_cuda_movement_streams >&2
+  longhaul_cuda_modules >&2
 for component in longhaul longhaul-worker cuda bundled; do
   cmake --install "$build" --prefix "$work/stage" --component "$component" --strip >/dev/null
 done
@@ -91,7 +91,7 @@ if has wheels; then
 fi
 if has chart; then
   say "packaging: chart"
-  tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -C deploy/helm -c longhaul | gzip -9n >"$out/longhaul-chart-$version.tgz"
+  "$tools/bin/python" -B deploy/release/chart.py "$out"
 fi
 skipped=
 if has images; then

@@ -96,11 +96,11 @@ if(LONGHAUL_WORKER)
 endif()
 
 if(LONGHAUL_CUDA)
+  get_property(modules GLOBAL PROPERTY LONGHAUL_CUDA_MODULES)
+  add_custom_target(longhaul_cuda_modules DEPENDS ${modules})
   # Installed as in a Python environment, where the prefix is a package.
   longhaul_install(cuda lib "$ORIGIN/../../torch/lib:$ORIGIN/../../nvidia/cu13/lib:$ORIGIN/../../nvidia/nccl/lib"
-                   "${LONGHAUL_TORCH}/lib;${LONGHAUL_CUDA_ROOT}/lib;${LONGHAUL_NCCL_ROOT}/lib" longhaul_cuda_blocks
-                   longhaul_cuda_codec longhaul_cuda_collective longhaul_cuda_gather longhaul_cuda_graphs
-                   longhaul_cuda_movement_streams)
+                   "${LONGHAUL_TORCH}/lib;${LONGHAUL_CUDA_ROOT}/lib;${LONGHAUL_NCCL_ROOT}/lib" ${modules})
 endif()
 
 # Other distributions: what the programs load of Debian, but for the libraries of the C and C++ compilers.

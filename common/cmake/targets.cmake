@@ -299,3 +299,14 @@ std::vector<Target> Targets() { return {@rows@}; }
   add_custom_target(fuzz_replays DEPENDS fuzz_replay)
   add_dependencies(fuzz fuzz_replay)
 endfunction()
+
+# longhaul_cuda_module(NAME SRCS ... DEPS ...): longhaul_NAME, which a program loads at run time, where a device is present.
+# The target longhaul_cuda_modules builds all of them, and install.cmake installs them.
+function(longhaul_cuda_module name)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  add_library(longhaul_${name} MODULE ${ARG_SRCS})
+  _longhaul_deps(deps ${ARG_DEPS})
+  target_link_libraries(longhaul_${name} PRIVATE ${deps})
+  set_target_properties(longhaul_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden)
+  set_property(GLOBAL APPEND PROPERTY LONGHAUL_CUDA_MODULES longhaul_${name})
+endfunction()

@@ -61,6 +61,8 @@ if [ -n "$installed" ]; then
   for library in libtorch_cpu.so libc10.so libgomp.so.1 libcudart.so.13 libcupti.so.13; do
     install -D -m 644 -t "$context/runtime/usr/local/lib/longhaul" "$installed/lib/longhaul/$library"
   done
+  deploy/images/tokenizers.sh "$(deploy/setup.sh --print-venv)/bin/pip" "$context/runtime"
+  chmod -R go+rX "$context/runtime"
   stage=(--build-context "build=$context")
 fi
 cache=${LONGHAUL_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:?HOME is not set}/.cache}/longhaul}/images-ccache

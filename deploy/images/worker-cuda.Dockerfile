@@ -16,8 +16,9 @@ COPY . /src
 # Where /ccache is mounted, a second build compiles what changed. The libraries go to /runtime, under the same paths, without compilers, headers and Python.
 RUN export LONGHAUL_CACHE_DIR=/opt/longhaul CCACHE_DIR=/ccache \
  && cmake -S /src -B /build -G Ninja -DLONGHAUL_BUILD_TESTS=OFF \
- && cmake --build /build -j "${JOBS:-$(nproc)}" --target longhaul-worker longhaul-rank longhaul-lm longhaul-sentencepiece longhaul_cuda_blocks longhaul_cuda_codec longhaul_cuda_collective longhaul_cuda_gather longhaul_cuda_graphs longhaul_cuda_movement_streams \
+ && cmake --build /build -j "${JOBS:-$(nproc)}" --target longhaul-worker longhaul-rank longhaul-lm longhaul-sentencepiece longhaul_cuda_modules \
  && strip /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /build/bin/longhaul-sentencepiece \
+ && /src/deploy/images/tokenizers.sh "$(/src/deploy/setup.sh --print-venv)/bin/pip" /runtime \
  && cd "$(/src/deploy/setup.sh --print-venv)"/lib/python3.11/site-packages && mkdir -p "/runtime$PWD" \
  && find torch/lib nvidia -name 'lib*.so*' ! -name libtorch_python.so -type f -print0 | tar -c --null -T - | tar -xC "/runtime$PWD"
 

@@ -15,6 +15,7 @@ COPY . /src
 RUN CCACHE_DIR=/ccache cmake -S /src -B /build -G Ninja -DLONGHAUL_CUDA=OFF -DLONGHAUL_BUILD_TESTS=OFF -DLONGHAUL_VENV=/opt/longhaul \
  && CCACHE_DIR=/ccache cmake --build /build -j "${JOBS:-$(nproc)}" --target longhaul-worker longhaul-rank longhaul-lm longhaul-sentencepiece \
  && strip /build/bin/longhaul-worker /build/bin/longhaul-rank /build/bin/longhaul-lm /build/bin/longhaul-sentencepiece \
+ && /src/deploy/images/tokenizers.sh /opt/longhaul/bin/pip /runtime \
  && cd /opt/longhaul/lib/python3.11/site-packages \
  && install -D -t /runtime$PWD/torch/lib torch/lib/libtorch_cpu.so torch/lib/libc10.so torch/lib/libgomp.so.1 \
  && install -D -t /runtime$PWD/nvidia/cu13/lib nvidia/cu13/lib/libcudart.so.13 nvidia/cu13/lib/libcupti.so.13

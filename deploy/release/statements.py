@@ -40,6 +40,7 @@ LIBTORCH = {
 }
 OF_LIBTORCH = "longhaul-worker (deb), tarball, longhaul-cpu (wheel)"
 OF_DEBIAN = "tarball, longhaul-programs (wheel)"
+OF_PYTHON = "deploy/images/requirements-tokenizers.txt"  # In the image of the worker.
 UNPACKAGED = (".json", "SHA256SUMS", ".sig")
 
 
@@ -50,6 +51,12 @@ def digest(path):
             if hasattr(hashlib, "file_digest")
             else hashlib.sha256(file.read()).hexdigest()
         )
+
+
+def pins_of(*files):
+    """Package of PyPI -> version"""
+    lines = [line for file in files for line in re.findall(r"^[^#\s]+", (ROOT / file).read_text(), re.MULTILINE)]
+    return {name.split("[")[0]: version for name, version in (line.split("==") for line in lines)}
 
 
 def output(*words):
@@ -102,6 +109,9 @@ def components(stage, site):
             name, versions[name], PackageURL("pypi", None, name, versions[name]), OF_LIBTORCH, libraries / file
         )
 
+    for name, version in pins_of(OF_PYTHON).items():
+        yield component(name, version, PackageURL("pypi", None, name, version), "longhaul-worker (image)")
+
 
 def bill_of_materials(stage, site, when, commit):
     bom = Bom(serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"longhaul:{VERSION}:{commit}"))
@@ -125,11 +135,7 @@ def bill_of_materials(stage, site, when, commit):
 
 
 def provenance(out, given, when):
-    pins = {
-        line.split("==")[0]: line.split("==")[1]
-        for file in ("deploy/requirements.txt", "deploy/release/requirements.txt")
-        for line in re.findall(r"^[^#\s]+", (ROOT / file).read_text(), re.MULTILINE)
-    }
+    pins = pins_of("deploy/requirements.txt", "deploy/release/requirements.txt", OF_PYTHON)
     tools = {
         "cmake": output("cmake", "--version").split()[2],
         "g++": output("g++", "-dumpfullversion"),
@@ -159,7 +165,7 @@ def provenance(out, given, when):
                 "internalParameters": {"system": system, "sourceDateEpoch": int(when.timestamp())},
                 "resolvedDependencies": [
                     {"name": "source", "digest": {"gitCommit": given["commit"]}},
-                    *({"uri": f"pkg:pypi/{name.split('[')[0]}@{version}"} for name, version in pins.items()),
+                    *({"uri": f"pkg:pypi/{name}@{version}"} for name, version in pins.items()),
                 ],
             },
             "runDetails": {

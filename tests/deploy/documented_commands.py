@@ -81,7 +81,7 @@ SAYS = {
 
 # Names of commands and flags, with which the text says what they do: the program's own help must know them.
 MENTIONED = {
-    "longhaul submit --dry-run", "longhaul certs issue", "longhaul certs kit", "longhaul certs revoke", "longhaul certs revoke NAME", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
+    "longhaul submit --dry-run", "longhaul certs issue", "longhaul certs", "longhaul certs kit", "longhaul certs kit SITE", "longhaul certs revoke", "longhaul certs revoke NAME", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
     "longhaul graph import", "longhaul graph info", "longhaul graph import ogb FOLDER", "longhaul graph import graphbolt FOLDER",
     "longhaul simulate job", "longhaul simulate gather-requests", "longhaul graph import edges",
     "longhaul logs", "longhaul download",
@@ -121,8 +121,6 @@ ELSEWHERE = {
         (BY_TEST, "tests/integration/processes/quickstart_test.py", '"--ranks", "2", "--set", "inner.onebit_adam={lr: 4e-3'),
     "tests/run.sh": (BY_TEST, ".ci/run", "exec tests/run.sh"),
     "deploy/images/build.sh": (BY_TEST, "tests/deploy/images_run_test.py", "deploy/images/build.sh"),
-    "deploy/helm/render.sh longhaul deploy/helm/values/gpu-pool.yaml": (BY_TEST, "tests/deploy/chart_test.py", '"render.sh", "longhaul", *values'),
-    "deploy/helm/render.sh --write": (CHANGES, "tests/deploy/chart_test.py", "run deploy/helm/render.sh --write"),
     "tests/deploy/run.sh two-machines": (NIGHTLY, "tests/nightly.sh", "part_two-machines() { deployment two-machines; }"),
     "sbatch --nodes=2 --gpus-per-node=4 deploy/slurm/pool.sbatch --coordinator train.example.org:7070 --pool site-a --ranks 4 --device cuda "
     "--state-dir /shared/longhaul/state --data-dir /shared/corpus --allow-plaintext-beyond-localhost --tls-ca ca.pem --tls-certificate site-a.pem "
@@ -148,8 +146,9 @@ ELSEWHERE = {
     "deploy/release.sh": (BY_TEST, "tests/deploy/release_run_test.py", 'block("docs/deploy/install.md", "release")'),
     "systemctl enable --now longhaul-coordinator": (NOT_HERE, "deploy/debian/postinst", "None is started or enabled"),
     "systemctl enable --now longhaul-worker": (NOT_HERE, "deploy/debian/postinst", "None is started or enabled"),
-    "pip install tokenizers": (NOT_HERE, "deploy/python/pyproject.toml", 'tokenize = ["tokenizers"'),
-    "helm install longhaul longhaul-chart-0.1.0.tgz": (NOT_HERE, "deploy/release.sh", "longhaul-chart-$version.tgz"),
+    "pip install 'longhaul-client[tokenize]'": (NOT_HERE, "deploy/python/pyproject.toml", 'tokenize = ["tokenizers"'),
+    "helm install longhaul longhaul-chart-0.1.0.tgz --values my-values.yaml": (NOT_HERE, "deploy/release/chart.py", "longhaul-chart-{VERSION}.tgz"),
+    "helm install": (NOT_HERE, "deploy/release/chart.py", "`helm install` takes"),
     "$(deploy/setup.sh --print-venv)/bin/python deploy/graphs/debian_packages.py --out packages":
         (BY_TEST, "tests/graph/graph_makers_test.py", "test_the_packages_of_this_machine_import"),
     "deploy/quickstart.sh --example graph": (BY_TEST, "tests/integration/processes/quickstart_graph_test.py", "deploy/quickstart.sh"),
@@ -192,8 +191,15 @@ ELSEWHERE = {
     "LONGHAUL_CACHE_DIR=/opt/longhaul deploy/setup.sh": (NOT_HERE, "deploy/setup.sh", "LONGHAUL_CACHE_DIR"),
     **{f"buildah push localhost/longhaul-{image}:latest docker://registry.example.org/ml/longhaul-{image}:0.1.0":
        (NOT_HERE, "deploy/images/build.sh", "localhost/longhaul-IMAGE:TAG") for image in ("coordinator", "worker")},
-    "helm install longhaul deploy/helm/longhaul --set image.registry=registry.example.org/ml --set image.tag=0.1.0":
+    "helm install longhaul deploy/helm/longhaul --values deploy/helm/values/coordinator-site.yaml --set image.registry=registry.example.org/ml --set image.tag=0.1.0":
         (NOT_HERE, "deploy/helm/longhaul/values.yaml", "registry: "),
+    "helm install longhaul oci://ghcr.io/longhaul/charts/longhaul --version 0.1.0 --values my-values.yaml": (NOT_HERE, ".github/workflows/release.yml", "charts/longhaul:"),
+    "kubectl create secret generic coordinator-tls --from-file=ca.crt=longhaul-ca/ca.pem --from-file=tls.crt=longhaul-ca/longhaul.example.org.pem "
+    "--from-file=tls.key=longhaul-ca/longhaul.example.org.key": (NOT_HERE, "deploy/helm/longhaul/values.yaml", "the keys ca.crt, tls.crt and tls.key"),
+    "kubectl create secret generic longhaul-tokens --from-file=tokens": (NOT_HERE, "deploy/helm/longhaul/values.yaml", "the key `tokens`"),
+    "kubectl port-forward": (NOT_HERE, "deploy/helm/longhaul/templates/NOTES.txt", "port-forward service/"),
+    "helm upgrade --reuse-values": (NOT_HERE, "deploy/helm/longhaul/templates/NOTES.txt", "helm upgrade --reuse-values"),
+    "helm upgrade": (NOT_HERE, "deploy/helm/longhaul/templates/NOTES.txt", "helm upgrade"),
     "docker compose -f deploy/compose.yaml up --build -d": (NOT_HERE, "deploy/compose.yaml", "docker compose -f deploy/compose.yaml up --build -d"),
     "podman-compose -f deploy/compose.yaml up -d": (BY_TEST, "tests/deploy/compose_test.py", 'self.compose("up", "-d"'),
     "podman-compose -f deploy/compose.yaml exec -T coordinator longhaul pools": (BY_TEST, "tests/deploy/compose_test.py", 'self.longhaul("pools")'),

@@ -8,7 +8,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The guide continues what the quickstart started.
 GUIDE = ("pools", "jobs", "planning", "training", "data", "graphs", "models", "conversations")
 FIRST = ["README.md", "docs/quickstart.md", *(f"docs/guide/{name}.md" for name in GUIDE), "ARCHITECTURE.md", "CONTRIBUTING.md"]
-PAGES = [*FIRST, *sorted({str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")} - set(FIRST)), "deploy/README.md", "deploy/python/README.md"]
+PAGES = [*FIRST, *sorted({str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")} - set(FIRST)), "deploy/README.md", "deploy/helm/longhaul/README.md", "deploy/python/README.md"]
 # The first word of a command. A script may stand alone, of a program the name alone is a word of the text.
 SCRIPT = re.compile(r"[\w./-]+\.(?:sh|py)$")
 PROGRAM = re.compile(r"(?:(?:build|build-asan)/(?:bin|tests)/[\w-]+|longhaul(?:-[a-z]+)?|cmake|ctest|ninja|python3?|pip|git|tensorboard|ssh|scp|rsync|"

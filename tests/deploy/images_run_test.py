@@ -23,6 +23,19 @@ import images_test  # noqa: E402
 os.environ.setdefault("STORAGE_DRIVER", "vfs")
 BEYOND_BASE_MB = {"coordinator": 150, "worker": 700}
 JOB = cluster.TINY_JOB.format(name="boxed", steps=300, pools=2, text="/data")
+# As OpenShift chooses it: a user that no image knows, of the group root.
+ANY_USER = "1000650000:0"
+# What a Hugging Face model brings, in little.
+MAKE_TOKENIZER = """
+import json, tokenizers
+lines = [f"the number {i} is {'even' if i % 2 == 0 else 'odd'}" for i in range(3000)]
+tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel()
+tokenizer.train_from_iterator(lines, tokenizers.trainers.BpeTrainer(vocab_size=300, special_tokens=["<|endoftext|>"]))
+tokenizer.save("/data/tokenizer.json")
+open("/data/lines.jsonl", "w").write("".join(json.dumps({"text": line}) + chr(10) for line in lines))
+print(tokenizer.get_vocab_size())
+"""
 
 # Within a mount and process namespace of its own: the image's files read-only, /tmp and the volumes beside them.
 ENTER = """
@@ -47,8 +60,8 @@ def buildah(*arguments):
 class Box:
     """A container of an image, as a runtime starts it."""
 
-    def __init__(self, image, folder, volume=""):
-        self.image, self.volume = image, volume
+    def __init__(self, image, folder, volume="", user=None):
+        self.image, self.volume, self.user = image, volume, user
         self.config = json.loads(buildah("inspect", "--type", "image", f"localhost/longhaul-{image}:latest"))["Docker"]["config"]
         self.container = buildah("from", "--pull-never", f"localhost/longhaul-{image}:latest")
         self.root = buildah("mount", self.container)
@@ -58,7 +71,7 @@ class Box:
     def command(self, environment, words):
         settings = [*self.config["Env"], *(f"{k}={v}" for k, v in environment.items())]
         return (["unshare", "--mount", "--pid", "--fork", "bash", "-c", ENTER, "enter", self.root, *settings, *words],
-                {**os.environ, "VOLUME": self.volume, "IMAGE_USER": self.config["User"]})
+                {**os.environ, "VOLUME": self.volume, "IMAGE_USER": self.user or self.config["User"]})
 
     def start(self, *flags, **environment):
         command, env = self.command(environment, [*self.config["Entrypoint"], *flags])
@@ -99,8 +112,8 @@ class ImagesRunTest(unittest.TestCase):
         self.data.mkdir()
         os.chown(self.data, 10001, 10001)
 
-    def box(self, image, volume=""):
-        box = Box(image, self.folder, volume)
+    def box(self, image, volume="", user=None):
+        box = Box(image, self.folder, volume, user)
         self.addCleanup(box.close)
         return box
 
@@ -174,6 +187,38 @@ class ImagesRunTest(unittest.TestCase):
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
         self.assertTrue(list(self.data.glob("jobs/*/checkpoints/step-*")))
         for box in [*workers, coordinator]:
+            self.assertEqual(box.stop(), 0, box.log.read_text()[-2000:])
+
+    def test_any_user_trains_with_a_tokenizer(self):
+        """A job with a tokenizer.json and one of conversations' packages, where the platform chooses the users of all containers."""
+        server, *http = self.free_ports(3)
+        corpus = self.folder / "corpus"
+        corpus.mkdir()
+        for folder in (self.data, corpus):  # As a volume is for the group root.
+            os.chown(folder, 0, 0)
+            folder.chmod(0o775)
+        at_coordinator = {"LONGHAUL_LISTEN": server, "LONGHAUL_HTTP_LISTEN": http[0]}
+        coordinator = self.box("coordinator", f"{self.data}:/var/lib/longhaul", ANY_USER)
+        coordinator.start(**at_coordinator)
+        self.await_health(coordinator, **at_coordinator)
+        at_worker = {"LONGHAUL_HTTP_LISTEN": http[1]}
+        worker = self.box("worker", f"{corpus}:/data", ANY_USER)
+        worker.start("--threads", "1", LONGHAUL_POOL="site-a", LONGHAUL_COORDINATOR=server, **at_worker)
+        self.await_health(worker, **at_worker)
+        self.assertEqual(worker.run("healthcheck", "/nowhere", **at_worker).returncode, 1)
+        self.assertIn("Uid:\t1000650000\t", pathlib.Path(f"/proc/{worker.first_process()}/status").read_text())
+        made = worker.run("python3", "-c", MAKE_TOKENIZER)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertEqual(worker.run("python3", "-c", "import longhaul.chat, jinja2, zstandard").returncode, 0)
+        # In a batch job of Slurm, by Apptainer's recipe.
+        batch = worker.run("/bin/sh", "-c", images_test.script_of_apptainer(), "worker.sif", "--pool", "site-b", "--print-config")
+        self.assertIn("# http-listen is not set", batch.stdout, batch.stderr)
+        job = cluster.TINY_JOB.format(name="tokenized", steps=60, pools=1, text="/data")
+        sets = ["data={jsonl: {path: lines.jsonl, tokenizer: tokenizer.json}}", f"model.transformer.vocab={made.stdout.strip()}"]
+        words = ["longhaul", "--server", server, "submit", "-f", "-", "--wait", *(word for each in sets for word in ("--set", each))]
+        submitted = coordinator.run(*words, stdin=job)
+        self.assertEqual(submitted.returncode, 0, submitted.stdout + submitted.stderr + worker.log.read_text()[-2000:])
+        for box in (worker, coordinator):
             self.assertEqual(box.stop(), 0, box.log.read_text()[-2000:])
 
     def check_confinement(self, coordinator, worker):

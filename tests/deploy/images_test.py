@@ -39,6 +39,11 @@ def packages(name):
     return {line.split("#")[0].strip() for line in (IMAGES / name).read_text().splitlines()} - {""}
 
 
+def script_of_apptainer():
+    """The lines that `apptainer run` gives to /bin/sh in the container."""
+    return re.search(r"^%runscript\n((?:    .*\n)+)", (ROOT / "deploy/slurm/worker.def").read_text(), re.MULTILINE)[1]
+
+
 class ImagesTest(unittest.TestCase):
     def dockerfiles(self):
         paths = sorted(IMAGES.glob("*.Dockerfile"), key=lambda path: path.name.split(".")[0])
@@ -109,8 +114,19 @@ class ImagesTest(unittest.TestCase):
         pins = [re.search(r"^torch==.*$", path.read_text(), re.MULTILINE)[0] for path in (ROOT / "deploy/requirements.txt", IMAGES / "requirements-cpu.txt")]
         self.assertEqual(pins[0], pins[1])
 
+    def test_workers_take_the_tokenizers_that_are_tested(self):
+        pins = [dict(re.findall(r"^([\w-]+)==(\S+)", path.read_text(), re.MULTILINE))
+                for path in (IMAGES / "requirements-tokenizers.txt", ROOT / "tests/integration/data/requirements.txt")]
+        self.assertEqual({name: pins[1].get(name, version) for name, version in pins[0].items()}, pins[0])
+        extras = re.findall(r'^(?:tokenize|chat) = \[(.*)\]$', (ROOT / "deploy/python/pyproject.toml").read_text(), re.MULTILINE)
+        self.assertEqual(len(extras), 2)
+        self.assertLessEqual(set(re.findall(r'"([\w-]+)', " ".join(extras))), set(pins[0]))
+        self.assertIn("python3", packages("worker.packages"))
+        for image in ("worker", "worker-cuda"):
+            self.assertIn("/src/deploy/images/tokenizers.sh", (IMAGES / f"{image}.Dockerfile").read_text())
+
     def test_scripts_are_sound(self):
-        for script in [IMAGES / "build.sh", IMAGES / "install.sh", IMAGES / "healthcheck", ROOT / "deploy/helm/render.sh", ROOT / "tests/deploy/run.sh"]:
+        for script in [IMAGES / "build.sh", IMAGES / "install.sh", IMAGES / "tokenizers.sh", IMAGES / "healthcheck", ROOT / "tests/deploy/run.sh"]:
             subprocess.run(["bash", "-n", script], check=True)
             self.assertTrue(os.access(script, os.X_OK), script)
 
@@ -166,6 +182,22 @@ class ImagesTest(unittest.TestCase):
             for insecure in (True, False):
                 with self.subTest(name, insecure=insecure), tempfile.TemporaryDirectory() as folder:
                     self.assert_starts(f"longhaul-{image}", given, folder, insecure)
+
+    def test_the_recipe_of_apptainer_starts_a_worker(self):
+        """Apptainer is no package of Debian 12: this does what it does with the recipe, with the image's environment and the script's lines."""
+        recipe = (ROOT / "deploy/slurm/worker.def").read_text()
+        self.assertEqual(re.findall(r"^(\w+): (.*)$", recipe, re.MULTILINE), [("Bootstrap", "oci-archive"), ("From", "longhaul-worker.tar")])
+        self.assertIn("oci-archive:longhaul-worker.tar", recipe)
+        self.assertEqual(re.findall(r"^%(\w+)", recipe, re.MULTILINE), ["runscript"])
+        of_image = dict(word.split("=", 1) for name, rest in instructions(IMAGES / "worker.Dockerfile") if name == "ENV" for word in rest.split())
+        # Of the host; what the image sets comes beside it, unless the host sets it.
+        for of_host, listen in (({}, None), ({"LONGHAUL_HTTP_LISTEN": "127.0.0.1:0"}, "127.0.0.1:0")):
+            environment = {"PATH": f"{cluster.BIN}:{os.environ['PATH']}", **of_image, **of_host}
+            started = subprocess.run(["/bin/sh", "-c", script_of_apptainer(), "worker.sif", "--pool", "site-a", "--coordinator", "localhost:1", "--print-config"],
+                                     env=environment, capture_output=True, text=True, check=False)
+            self.assertEqual(started.returncode, 0, started.stderr)
+            self.assertIn("pool: site-a", started.stdout)
+            self.assertEqual(next(iter(re.findall(r"^http-listen: (\S+)", started.stdout, re.MULTILINE)), None), listen, started.stdout)
 
     def assert_starts(self, program, given, folder, insecure):
         # Ports of this machine, and folders of this test.

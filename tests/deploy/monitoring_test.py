@@ -9,6 +9,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 import urllib.request
 
@@ -46,7 +47,12 @@ class RulesTest(unittest.TestCase):
 
     def test_each_alert_fires_when_it_should(self):
         cases = ROOT / "deploy/prometheus/tests/longhaul_test.yaml"
-        self.promtool("test", "rules", cases)
+        # promtool compares all annotations: the cases have the summaries, in which there are values.
+        with tempfile.TemporaryDirectory() as folder:
+            for path, text in (("rules/longhaul.yaml", re.sub(r"\n +(description|runbook_url): .*", "", RULES.read_text())), ("tests/longhaul_test.yaml", cases.read_text())):
+                (pathlib.Path(folder) / path).parent.mkdir()
+                (pathlib.Path(folder) / path).write_text(text)
+            self.promtool("test", "rules", pathlib.Path(folder) / "tests/longhaul_test.yaml")
         alerts = set(re.findall(r"alert: (\w+)", RULES.read_text()))
         self.assertEqual(alerts, set(re.findall(r"alertname: (\w+)\n\s+exp_alerts", cases.read_text())))
 
@@ -56,9 +62,21 @@ class RulesTest(unittest.TestCase):
         used = set(re.findall(r"longhaul_\w+", RULES.read_text()))
         self.assertEqual({re.sub(r"_bucket$", "", name) for name in used} - known, set())
 
-    def test_the_runbook_has_each_alert(self):
-        runbook = (ROOT / "docs/operate/runbook.md").read_text()
-        self.assertEqual(re.findall(r"alert: (\w+)", RULES.read_text()), re.findall(r"^## (Longhaul\w+)", runbook, re.MULTILINE))
+    def test_each_alert_has_what_those_who_are_called_need(self):
+        """A severity that routes know, a description, and the address of its entry in the runbook, which names the same severity."""
+        runbook = ROOT / "docs/operate/runbook.md"
+        entries = dict(re.findall(r"^#+ (Longhaul\w+)\n+- \*Means\*: \((\w+)\) ", runbook.read_text(), re.MULTILINE))
+        alerts = re.split(r"\n      - alert: ", RULES.read_text())[1:]
+        found = {}
+        for text in alerts:
+            name = text.split("\n")[0]
+            fields = dict(re.findall(r"^ {10}(summary|description|runbook_url): (.*)$", text, re.MULTILINE))
+            self.assertEqual(list(fields), ["summary", "description", "runbook_url"], name)
+            # No values: it is the same wherever it is read.
+            self.assertRegex(fields["description"], r'^"[A-Za-z][^{}"]{30,200}\."$', name)
+            self.assertRegex(fields["runbook_url"], rf'^"https://\S+/{runbook.relative_to(ROOT)}#{name.lower()}"$', name)
+            [found[name]] = re.findall(r"labels: \{severity: (critical|warning)\}", text)
+        self.assertEqual(list(found.items()), list(entries.items()))
 
     def test_boards_are_those_of_their_script(self):
         path = ROOT / "deploy/grafana/make_dashboards.py"

@@ -12,6 +12,7 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,8 @@ import documents
 
 ROOT = documents.ROOT
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
-from cluster import free_port  # noqa: E402
+import tools  # noqa: E402
+from cluster import free_port, wait_until  # noqa: E402
 
 VERSION = (ROOT / "VERSION").read_text().strip()
 DEBIAN = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
@@ -46,6 +48,13 @@ longhaul get quickstart -o json > result.json
 kill $(jobs -p)
 wait
 """
+
+
+def accepts(address):
+    """Whether something listens at HOST:PORT."""
+    host, port = address.split(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
 
 
 def block(page, word):
@@ -158,7 +167,7 @@ class ReleaseRunTest(unittest.TestCase):
         )
         self.assertRegex(statement["predicate"]["buildDefinition"]["externalParameters"]["commit"], "^[0-9a-f]{40}$")
         parts = json.loads((copy / f"longhaul-{VERSION}.cdx.json").read_text())["components"]
-        self.assertLessEqual({"torch", "libgrpc29", "libssl3", "nlohmann-json3-dev"}, {part["name"] for part in parts})
+        self.assertLessEqual({"torch", "libgrpc29", "libssl3", "nlohmann-json3-dev", "tokenizers"}, {part["name"] for part in parts})
         # Of the tarball each library is listed, with its bytes.
         files = {
             prop["value"]: part["hashes"][0]["content"]
@@ -256,6 +265,35 @@ class ReleaseRunTest(unittest.TestCase):
         )
         print(f"images: {time.monotonic() - begun:.0f} s from nothing to a trained model", file=sys.stderr)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_chart(self):
+        """From the archive into a registry, as the workflow does, and from there by Helm: the same bytes as the other archive."""
+        address = f"127.0.0.1:{free_port()}"
+        settings = {
+            "version": 0.1,
+            "storage": {"filesystem": {"rootdirectory": str(self.work / "registry")}},
+            "http": {"addr": address},
+        }
+        (self.work / "registry.json").write_text(json.dumps(settings))  # Which is YAML, too.
+        registry = subprocess.Popen(
+            [tools.program("docker-registry", "docker-registry"), "serve", self.work / "registry.json"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.addCleanup(registry.wait)
+        self.addCleanup(registry.kill)
+        wait_until(lambda: accepts(address), 30, "the registry")
+        archive = self.dist / f"longhaul-chart-{VERSION}.oci.tar"
+        copy = ["skopeo", "copy", "--quiet", "--dest-tls-verify=false", f"oci-archive:{archive}"]
+        subprocess.run([*copy, f"docker://{address}/charts/longhaul:{VERSION}"], check=True)
+        pull = (
+            "import sys, helm_python; helm_python.RegistryClient(plain_http=True).pull("
+            "sys.argv[1], destination=sys.argv[2], version=sys.argv[3], plain_http=True)"
+        )
+        python = tools.environment(ROOT / "deploy/release/requirements.txt")
+        subprocess.run([python, "-c", pull, f"oci://{address}/charts/longhaul", self.work, VERSION], check=True)
+        pulled = (self.work / f"longhaul-{VERSION}.tgz").read_bytes()
+        self.assertEqual(pulled, (self.dist / f"longhaul-chart-{VERSION}.tgz").read_bytes())
 
     def train_with_wheel(self, install):
         environment = self.work / "environment"

@@ -137,6 +137,10 @@ class ReleaseTest(unittest.TestCase):
         start = "import longhaul_programs as programs, sys; sys.argv[1:] = ['--version']; programs.longhaul{}()"
         for program, found in (("", VERSION), ("_worker", VERSION)):
             self.assertIn(found, run("python3", "-B", "-c", start.format(program), cwd=site).stdout)
+        # Each CUDA module of the build.
+        modules = {path.name for path in (cluster.BIN.parent / "lib").glob("liblonghaul_cuda_*.so")}
+        self.assertGreater(len(modules), 5)
+        self.assertEqual({path.name for path in (site / "longhaul_programs/lib").glob("*.so")}, modules)
         # Without libtorch the worker says so at its start, not at that of a job.
         shutil.rmtree(site / "longhaul_libtorch")
         self.assertIn(

@@ -25,7 +25,7 @@ compose() {
 }
 two-machines() { need iproute2 nftables openssl; python3 -B tests/deploy/two_machines_test.py "$bin" -v "$@"; }
 slurm() { need slurmctld slurmd slurm-client munge; python3 -B tests/deploy/slurm_test.py "$bin" -v "$@"; }
-release() { need mmdebstrap buildah crun lintian openssh-client; python3 -B tests/deploy/release_run_test.py -v "$@"; }
+release() { need mmdebstrap buildah crun lintian openssh-client skopeo; python3 -B tests/deploy/release_run_test.py -v "$@"; }
 what=${1:-}
 [ $# -eq 0 ] || shift
 case $what in

@@ -83,7 +83,7 @@ class SampleTest(ModelTest):
         with mock.patch.dict(os.environ, {"PYTHONPATH": "/nowhere"}):
             refused = self.sample(folder, "--prompt", PROMPT, "--tokenizer", folder / "elsewhere.json", check=False)
         self.assertEqual(refused.returncode, 4)
-        self.assertIn(b"pip install tokenizers ./deploy/python", refused.stderr)
+        self.assertIn(b"pip install 'longhaul-client[tokenize]' (in the sources: './deploy/python[tokenize]')", refused.stderr)
 
     def test_the_form_json_has_the_text(self):
         folder, tokenizer = self.make()

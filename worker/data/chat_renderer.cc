@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<ChatRenderer>> ChatRenderer::Start(const ChatOpti
   }
   TokenizerProcess::Greeting greeting;
   LH_ASSIGN_OR_RETURN(TokenizerProcess process,
-                      StartPythonTokenizer(file, command, "tokenizers jinja2", greeting));
+                      StartPythonTokenizer(file, command, "chat", greeting));
   return std::unique_ptr<ChatRenderer>(
       new ChatRenderer(std::move(identity), greeting.vocab, std::move(process)));
 }

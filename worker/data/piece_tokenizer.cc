@@ -121,12 +121,12 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> StartHfTokenizer(const HfTokenizerOpt
   if (control_tokens) command.push_back("--control-tokens");
   TokenizerProcess::Greeting greeting;
   LH_ASSIGN_OR_RETURN(TokenizerProcess process,
-                      StartPythonTokenizer(path, command, "tokenizers", greeting));
+                      StartPythonTokenizer(path, command, "tokenize", greeting));
   // An earlier version of the package does not know the question, and makes control tokens of text.
   absl::StatusOr<std::vector<std::string>> control = process.ControlTokens();
   if (!control.ok()) {
-    return absl::NotFoundError(absl::StrCat(
-        path, ": Python's longhaul is of another version: pip install ./deploy/python"));
+    return absl::NotFoundError(absl::StrCat(path, ": Python's longhaul is of another version: ",
+                                            HowToInstallPythonTokenizer("tokenize")));
   }
   std::vector<TokenizerProcess> processes;
   processes.push_back(std::move(process));

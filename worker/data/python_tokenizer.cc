@@ -38,12 +38,17 @@ std::vector<std::string> PythonTokenizerCommand(const std::string& path, int thr
           "--tokenizer", path, "--threads", absl::StrCat(std::max(1, threads))};
 }
 
+std::string HowToInstallPythonTokenizer(absl::string_view extra) {
+  return absl::StrCat("pip install 'longhaul-client[", extra,
+                      "]' (in the sources: './deploy/python[", extra, "]'), with python3 in PATH");
+}
+
 absl::StatusOr<TokenizerProcess> StartPythonTokenizer(const std::string& path,
                                                       const std::vector<std::string>& command,
-                                                      absl::string_view packages,
+                                                      absl::string_view extra,
                                                       TokenizerProcess::Greeting& greeting) {
-  const std::string next = absl::StrCat("; it needs Python's ", packages, ": pip install ",
-                                        packages, " ./deploy/python, with python3 in PATH");
+  const std::string next =
+      absl::StrCat("; it needs Python's longhaul: ", HowToInstallPythonTokenizer(extra));
   absl::StatusOr<TokenizerProcess> process = TokenizerProcess::Start(command, "longhaul.tokenize");
   if (!process.ok())
     return absl::NotFoundError(absl::StrCat(path, ": ", process.status().message(), next));

@@ -18,12 +18,15 @@ absl::StatusOr<std::string> DigestOfPresentFile(const std::string& path);
 // `path`: a tokenizer.json. Callers append options.
 std::vector<std::string> PythonTokenizerCommand(const std::string& path, int threads);
 
-// Starts the command and takes its greeting. `packages`: those that it needs, for messages. Errors:
+// How to get Python's longhaul with what its `extra` names (tokenize, chat; pyproject.toml).
+std::string HowToInstallPythonTokenizer(absl::string_view extra);
+
+// Starts the command and takes its greeting. `extra`: what it needs of Python's longhaul. Errors:
 // NOT_FOUND: no python3, or not with these packages, and what to install. INVALID_ARGUMENT: the
 // process refused the tokenizer. Blocks until the tokenizer is read.
 absl::StatusOr<TokenizerProcess> StartPythonTokenizer(const std::string& path,
                                                       const std::vector<std::string>& command,
-                                                      absl::string_view packages,
+                                                      absl::string_view extra,
                                                       TokenizerProcess::Greeting& greeting);
 
 }  // namespace longhaul

@@ -310,13 +310,13 @@ class HfTokenizerTest(ClusterTest):
         for name, tokenizer in (("file", "tokenizer.json"), ("folder", self.made)):
             result = self.cluster.submit(name, pools=1, wait=True, sets=[f"data={{jsonl: {{path: a.jsonl, tokenizer: {tokenizer}}}}}", vocab])
             self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-            self.assertIn("pip install tokenizers ./deploy/python", self.cluster.job(name)["error"]["message"])
+            self.assertIn("pip install 'longhaul-client[tokenize]' (in the sources: './deploy/python[tokenize]')", self.cluster.job(name)["error"]["message"])
 
     def test_what_is_missing_is_said_with_the_next_step(self):
         (self.made / "a.jsonl").write_bytes(jsonl(["text"]))
         with mock.patch.dict(os.environ, {"PYTHONPATH": "/nowhere"}):
             refused = self.check(self.made / "a.jsonl", "--tokenizer", self.path, code=4)
-        self.assertIn("pip install tokenizers ./deploy/python", refused["error"]["message"])
+        self.assertIn("pip install 'longhaul-client[tokenize]' (in the sources: './deploy/python[tokenize]')", refused["error"]["message"])
         (self.made / "broken.json").write_text("{")
         self.assertIn("is not a tokenizer.json", self.check(self.made / "a.jsonl", "--tokenizer", self.made / "broken.json", code=4)["error"]["message"])
         (self.made / "empty").mkdir()
