@@ -203,6 +203,16 @@ class DocumentedTest(unittest.TestCase):
                 if word.startswith("--"):
                     self.assertRegex(page.stdout, rf"(?m)^ .*{word}\b", text)
 
+    def test_a_plan_says_what_the_documents_show(self):
+        command = "build/bin/longhaul plan -f deploy/examples/two_regions.yaml --sites deploy/examples/sites/two_regions.yaml --utilization 0.95"
+        said = subprocess.run([BIN / "longhaul", *command.split()[1:]], cwd=ROOT, capture_output=True, text=True, check=True,
+                              env={**os.environ, "COLUMNS": "400"}).stdout.splitlines()
+        for page in ("README.md", "docs/guide/planning.md"):
+            text = (ROOT / page).read_text(encoding="utf-8")
+            self.assertIn(command, text)
+            for block in re.findall(r"```text\n(.*?)```", text, re.DOTALL):
+                self.assertEqual([line for line in block.splitlines() if line and line not in said], [], page)
+
     def test_tables_name_nothing_that_is_not_shown(self):
         texts = {command.text for command in shown()}
         for table in (tables.INSTEAD, tables.REFUSED, tables.SAYS, tables.MENTIONED, tables.ELSEWHERE):
