@@ -77,6 +77,12 @@ constexpr Default kDefaults[] = {
     {"guard.after_seconds", "20"},
 };
 
+// What graphs have in place of these defaults.
+constexpr Default kOfGraphs[] = {
+    {"data.order", "EPOCHS"},
+    {"evaluation.batches", "1"},
+};
+
 bool HasLlama3(const v1::JobSpec& spec) {
   return spec.model().transformer().rope_scaling().has_llama3();
 }
@@ -275,11 +281,11 @@ void FillDefaults(v1::JobSpec& spec) {
     if (absl::StartsWith(entry.path, "data.") && !reads_data) continue;
     // A graph has validation nodes, and is read in epochs.
     if (spec.model().has_graph_sage() && entry.path == "data.eval_fraction") continue;
-    if (spec.model().has_graph_sage() && entry.path == "data.order") {
-      Fill(spec, {entry.path, "EPOCHS"});
-      continue;
-    }
-    Fill(spec, entry);
+    const auto* const of_graphs =
+        std::find_if(std::begin(kOfGraphs), std::end(kOfGraphs),
+                     [&](const Default& other) { return other.path == entry.path; });
+    Fill(spec,
+         spec.model().has_graph_sage() && of_graphs != std::end(kOfGraphs) ? *of_graphs : entry);
   }
   for (const ConditionalDefault& conditional : kConditional) {
     if (conditional.applies(spec)) Fill(spec, conditional.entry);

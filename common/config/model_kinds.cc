@@ -37,6 +37,7 @@ constexpr ModelKind kTransformerModel = {
     .field = "model.transformer",
     .unit_name = "tokens",
     .trains = true,
+    .every_pool_evaluates = false,
     .fill = [](v1::ModelSpec& spec) { FillTransformer(*spec.mutable_transformer()); },
     .validate =
         [](const v1::ModelSpec& spec, ViolationList& violations) {
@@ -49,6 +50,7 @@ constexpr ModelKind kSyntheticModel = {
     .field = "model.synthetic",
     .unit_name = "tokens",
     .trains = false,
+    .every_pool_evaluates = false,
     .fill = &FillNothing,
     .validate = [](const v1::ModelSpec& spec,
                    ViolationList& violations) { ValidateSynthetic(spec.synthetic(), violations); },
@@ -61,6 +63,7 @@ constexpr ModelKind kGraphSageModel = {
     .field = "model.graph_sage",
     .unit_name = "nodes",
     .trains = true,
+    .every_pool_evaluates = true,
     .fill = [](v1::ModelSpec& spec) { FillGraphSage(*spec.mutable_graph_sage()); },
     .validate = [](const v1::ModelSpec& spec,
                    ViolationList& violations) { ValidateGraphSage(spec.graph_sage(), violations); },
@@ -81,6 +84,16 @@ const ModelKind* ModelKindOf(const v1::ModelSpec& spec) {
       break;
   }
   return nullptr;
+}
+
+const char* UnitNameOf(const v1::ModelSpec& spec) {
+  const ModelKind* const kind = ModelKindOf(spec);
+  return kind == nullptr ? "tokens" : kind->unit_name;
+}
+
+bool EveryPoolEvaluates(const v1::ModelSpec& spec) {
+  const ModelKind* const kind = ModelKindOf(spec);
+  return kind != nullptr && kind->every_pool_evaluates;
 }
 
 bool Trains(const v1::ModelSpec& spec) {

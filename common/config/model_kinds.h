@@ -16,6 +16,8 @@ struct ModelKind {
   const char* unit_name;
   // It has examples and an optimizer. The synthetic model has none.
   bool trains;
+  // Every pool has held-out data of its own, so that each evaluates the outer parameters.
+  bool every_pool_evaluates;
   // Fills in defaults that depend on other fields.
   void (*fill)(v1::ModelSpec& spec);
   // Reports what is missing, unknown or not built. `lay_out` checks whether sizes fit each other.
@@ -26,6 +28,11 @@ struct ModelKind {
 
 // Null: the spec names no kind.
 const ModelKind* ModelKindOf(const v1::ModelSpec& spec);
+
+// "tokens" where the kind is not known.
+const char* UnitNameOf(const v1::ModelSpec& spec);
+
+bool EveryPoolEvaluates(const v1::ModelSpec& spec);
 
 // Whether it names a kind that has examples and an optimizer.
 bool Trains(const v1::ModelSpec& spec);

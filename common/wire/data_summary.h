@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "longhaul/v1/job.pb.h"
 
 namespace longhaul {
@@ -14,6 +15,7 @@ inline constexpr size_t kDataWarningKindBytesMax = 64, kDataWarningBytesMax = 51
 
 // How the data differs from what it was before, in words: "source 0 had 2000 tokens and has 100".
 // Empty: it does not, or one of the two is not known.
-std::string DifferenceOf(const v1::DataSummary& before, const v1::DataSummary& now);
+std::string DifferenceOf(const v1::DataSummary& before, const v1::DataSummary& now,
+                         absl::string_view unit = "tokens");
 
 }  // namespace longhaul

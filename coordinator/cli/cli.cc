@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/exit_code.h"
 #include "common/base/utf8.h"
 #include "common/command_line/output_end.h"
@@ -86,7 +87,7 @@ ExitCode RunOrThrow(const std::vector<std::string>& given, const Environment& en
     return Write(Outcome(std::move(*error)), OutputFormatOf(args), environment);
   }
   const Arguments& arguments = std::get<Arguments>(parsed);
-  if (IsLmCommand({arguments.command})) {
+  if (IsLmCommand(absl::StrSplit(arguments.command, ' '))) {
     return Write(Outcome(UsageError(
                      arguments.command + " comes first: longhaul " + arguments.command + " ...",
                      "its options are those of longhaul-lm " + arguments.command)),

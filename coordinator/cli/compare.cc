@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/bytes_text.h"
@@ -140,6 +141,19 @@ std::string Seconds(const v1::Job& job, absl::Time now) {
   return DurationText(end - TimeFromProto(job.started_at()));
 }
 
+// What all jobs count, in the plural.
+std::string UnitOf(const std::vector<Compared>& jobs) {
+  const std::string first = UnitName(jobs[0].job);
+  const bool same = std::all_of(jobs.begin(), jobs.end(),
+                                [&](const Compared& of) { return UnitName(of.job) == first; });
+  return same ? first : "examples";
+}
+// "token".
+std::string SingularOf(std::string unit) {
+  if (unit.back() == 's') unit.pop_back();
+  return unit;
+}
+
 std::string SummaryTable(const std::vector<Compared>& jobs, absl::Time now, TableWidth width) {
   std::vector<std::vector<std::string>> rows;
   for (size_t i = 0; i < jobs.size(); ++i) {
@@ -156,7 +170,7 @@ std::string SummaryTable(const std::vector<Compared>& jobs, absl::Time now, Tabl
                       {"NAME", CellFit::kName},
                       {"STATE"},
                       {"STEP"},
-                      {"TOKENS"},
+                      {absl::AsciiStrToUpper(UnitOf(jobs))},
                       {"EVAL LOSS"},
                       {"BEST"},
                       {"EXCHANGED"},
@@ -285,21 +299,24 @@ Outcome Compare(const Arguments& arguments, Client& client, const Environment& e
   }
 
   const TableWidth width{environment.table_columns()};
+  const std::string unit = UnitOf(jobs);
   std::string text = SummaryTable(jobs, environment.clock.Now(), width);
   if (jobs.size() > 1)
     text += Paragraph("Fields of the specs that differ:",
                       DifferenceTable(differing, jobs.size(), width));
   if (!rows.empty()) {
-    std::vector<Column> columns = {{"TOKENS"}};
+    std::vector<Column> columns = {{absl::AsciiStrToUpper(unit)}};
     for (size_t i = 0; i < jobs.size(); ++i) columns.push_back({std::string(1, LetterOf(i))});
-    text += Paragraph(absl::StrCat(held_out ? "Loss on held-out text" : "Loss while training",
-                                   ", nats per token, at equal tokens of all pools:"),
-                      FittedTable(columns, rows, width));
+    text += Paragraph(
+        absl::StrCat(held_out ? "Loss on held-out data" : "Loss while training", ", nats per ",
+                     SingularOf(unit), ", at equal ", unit, " of all pools:"),
+        FittedTable(columns, rows, width));
   }
   std::string legend;
   if (jobs.size() == 1) curves = CurvesOfOne(jobs[0], &legend);
-  const std::string plot = LossPlot(curves, std::min(environment.columns(), 120), "tokens");
-  text += Paragraph("Loss, nats per token:", plot.empty() ? "" : plot + legend);
+  const std::string plot = LossPlot(curves, std::min(environment.columns(), 120), unit);
+  text += Paragraph(absl::StrCat("Loss, nats per ", SingularOf(unit), ":"),
+                    plot.empty() ? "" : plot + legend);
   if (plot.empty()) absl::StrAppend(&text, "\nToo few losses were reported yet for a plot.\n");
   return {std::move(json), std::move(text)};
 }

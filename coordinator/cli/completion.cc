@@ -109,7 +109,7 @@ compdef _longhaul longhaul
 }  // namespace
 
 bool TakesJob(const CLI::App& command) {
-  if (IsLmCommand({command.get_name()})) return true;
+  if (IsLmCommand({command.get_name()}) || command.get_name() == "predict") return true;
   for (const CLI::Option* option : command.get_options()) {
     if (absl::StartsWith(option->get_name(), "JOB")) return true;
   }

@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -60,6 +65,68 @@ std::string EvalText(const v1::EvalLoss& loss) {
   if (!loss.has_last()) return "none yet";
   return absl::StrFormat("%.4f at step %d (first %.4f, best %.4f)", loss.last(), loss.last_step(),
                          loss.first(), loss.best());
+}
+
+using Metrics = google::protobuf::RepeatedPtrField<v1::Metric>;
+
+std::string MetricText(const Metrics& metrics, absl::string_view name) {
+  for (const v1::Metric& metric : metrics) {
+    if (metric.name() == name) return absl::StrFormat("%.4f", metric.value());
+  }
+  return "-";
+}
+
+// "eval accuracy": without what follows from the loss, or counts.
+bool IsShown(const v1::Metric& metric) {
+  return metric.name() != "loss" && metric.name() != "perplexity" &&
+         metric.name() != "test_examples";
+}
+
+std::string WithSpaces(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+void AddMetrics(const v1::EvalLoss& loss, std::vector<std::pair<std::string, std::string>>* pairs) {
+  for (const v1::Metric& metric : loss.metrics()) {
+    if (!IsShown(metric)) continue;
+    std::string text = absl::StrFormat("%.4f", metric.value());
+    if (loss.pools() > 1) {
+      absl::StrAppend(&text, " (worst pool ", MetricText(loss.worst_pool(), metric.name()),
+                      ", mean of ", loss.pools(), " pools ",
+                      MetricText(loss.mean_of_pools(), metric.name()), ")");
+    }
+    pairs->push_back({WithSpaces(metric.name()), std::move(text)});
+  }
+}
+
+// Where every pool evaluates the outer parameters on data of its own: those, and the pool's own
+// parameters.
+std::string EvaluationTable(const v1::Job& job, TableWidth width) {
+  std::vector<std::string> names;
+  for (const v1::PoolProgress& p : job.pools()) {
+    for (const v1::Metric& metric : p.outer_evaluation()) {
+      const bool counts = metric.name() == "test_examples";
+      if (!counts && std::find(names.begin(), names.end(), metric.name()) == names.end())
+        names.push_back(metric.name());
+    }
+  }
+  if (names.empty()) return "";
+  std::vector<Column> columns = {{"POOL", CellFit::kName}, {"PARAMETERS"}, {"STEP"}};
+  for (const std::string& name : names)
+    columns.push_back({absl::AsciiStrToUpper(WithSpaces(name))});
+  std::vector<std::vector<std::string>> rows;
+  const auto add = [&](const v1::PoolProgress& p, const char* which, int64_t step,
+                       const Metrics& metrics) {
+    if (metrics.empty()) return;
+    rows.push_back({p.pool(), which, absl::StrCat(step)});
+    for (const std::string& name : names) rows.back().push_back(MetricText(metrics, name));
+  };
+  for (const v1::PoolProgress& p : job.pools()) {
+    add(p, "outer", p.outer_evaluation_step(), p.outer_evaluation());
+    add(p, "its own", p.evaluation_step(), p.evaluation());
+  }
+  return absl::StrCat("\n", FittedTable(columns, rows, width));
 }
 
 std::string WireText(const v1::Job& job) {
@@ -236,9 +303,10 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
       {"duration", Took(job, now)},
       {"parameters", CountText(job.parameters())},
       {UnitName(job), CountText(job.tokens())},
-      {"eval loss", EvalText(job.eval_loss())},
-      {"exchanged", WireText(job)},
-      {"utilization", absl::StrFormat("%.1f %%", 100 * job.utilization())}};
+      {"eval loss", EvalText(job.eval_loss())}};
+  AddMetrics(job.eval_loss(), &pairs);
+  pairs.push_back({"exchanged", WireText(job)});
+  pairs.push_back({"utilization", absl::StrFormat("%.1f %%", 100 * job.utilization())});
   if (!job.owner().empty()) pairs.push_back({"owner", job.owner()});
   if (job.has_kept_until())
     pairs.push_back({"kept for", KeptFor(TimeFromProto(job.kept_until()), now)});
@@ -263,6 +331,7 @@ std::string JobTable(const v1::Job& job, absl::Time now, TableWidth width) {
   if (job.pools_size() > 0)
     absl::StrAppend(&text, "\n", PoolTable(job, width), LateText(job), LeftOutText(job),
                     InnerStateText(job));
+  absl::StrAppend(&text, EvaluationTable(job, width));
   if (job.pools_left_out() > 0)
     absl::StrAppend(&text, "and ", job.pools_left_out(), " more pools\n");
   if (job.set_aside_size() > 0)

@@ -12,6 +12,7 @@
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/checkpoint_source.h"
 #include "coordinator/cli/connection.h"
+#include "coordinator/cli/lm_program.h"
 
 namespace longhaul::cli {
 namespace {
@@ -21,7 +22,7 @@ constexpr const char* kConnectionOptions[] = {"--server",  "--tls-ca",     "--tl
                                               "--tls-key", "--token-file", "--timeout"};
 // The options of longhaul-lm that take no value.
 constexpr const char* kLmFlags[] = {"--bytes", "--separate-documents", "--joined-documents",
-                                    "--greedy"};
+                                    "--greedy", "--embeddings"};
 
 template <typename Names>
 bool IsOneOf(const Names& names, const std::string& word) {
@@ -35,8 +36,9 @@ struct LmWords {
 };
 
 LmWords SplitLmWords(const std::vector<std::string>& args) {
-  LmWords split{.words = {args[0]}};
-  for (size_t i = 1; i < args.size(); ++i) {
+  const auto command = static_cast<size_t>(LmCommandWords(args));
+  LmWords split{.words = {args.begin(), args.begin() + LmCommandWords(args)}};
+  for (size_t i = command; i < args.size(); ++i) {
     const std::string& word = args[i];
     const bool option = word.size() > 1 && word[0] == '-';
     const bool value =

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/strings/str_join.h"
 #include "common/base/compute_environment.h"
 #include "common/base/program_beside.h"
 #include "coordinator/cli/help_examples.h"
@@ -26,6 +27,10 @@ std::vector<char*> ArgvOf(std::vector<std::string>& words) {
   return argv;
 }
 
+std::string CommandOf(const std::vector<std::string>& args) {
+  return absl::StrJoin(args.begin(), args.begin() + LmCommandWords(args), " ");
+}
+
 CliError NotInstalled(const std::string& command) {
   return UsageError("'" + command + "' is a command of longhaul-lm, which is not installed",
                     "it is installed with the worker: put it next to this program or into PATH");
@@ -33,8 +38,10 @@ CliError NotInstalled(const std::string& command) {
 
 }  // namespace
 
-bool IsLmCommand(const std::vector<std::string>& args) {
-  return !args.empty() && (args[0] == "eval" || args[0] == "sample");
+int LmCommandWords(const std::vector<std::string>& args) {
+  if (args.empty()) return 0;
+  if (args[0] == "eval" || args[0] == "sample") return 1;
+  return args.size() > 1 && args[0] == "graph" && args[1] == "predict" ? 2 : 0;
 }
 
 bool AsksForLmHelp(const std::vector<std::string>& args) {
@@ -44,7 +51,7 @@ bool AsksForLmHelp(const std::vector<std::string>& args) {
 }
 
 std::variant<ExitCode, CliError> ShowLmHelp(std::vector<std::string> args, std::ostream& out) {
-  const std::string command = args[0];
+  const std::string command = CommandOf(args);
   const std::vector<char*> argv = ArgvOf(args);
   out << std::flush;
   pid_t child = 0;
@@ -62,7 +69,7 @@ std::variant<ExitCode, CliError> ShowLmHelp(std::vector<std::string> args, std::
 }
 
 CliError BecomeLm(std::vector<std::string> args) {
-  const std::string command = args[0];
+  const std::string command = CommandOf(args);
   const std::vector<char*> argv = ArgvOf(args);
   // It computes on --threads threads, wherever this process may run.
   ComputeEnvironment environment = ComputeEnvironmentOf(environ, {});

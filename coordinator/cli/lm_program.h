@@ -1,5 +1,5 @@
-// `longhaul eval`, `longhaul sample`: commands of longhaul-lm, which is a program of its own
-// because it loads torch.
+// `longhaul eval`, `longhaul sample`, `longhaul graph predict`: commands of longhaul-lm, which is a
+// program of its own because it loads torch.
 #pragma once
 
 #include <ostream>
@@ -11,8 +11,10 @@
 
 namespace longhaul::cli {
 
-// Whether `args` (without the program's name) are such a command.
-bool IsLmCommand(const std::vector<std::string>& args);
+// How many words of `args` (without the program's name) are the name of such a command. 0: they are
+// none.
+int LmCommandWords(const std::vector<std::string>& args);
+inline bool IsLmCommand(const std::vector<std::string>& args) { return LmCommandWords(args) > 0; }
 
 // Replaces this process by longhaul-lm with these arguments. The program is taken from the folder
 // of this program, else from PATH. Returns only if there is none, with the reason.

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes_text.h"
 #include "common/base/counted.h"
@@ -15,18 +19,27 @@ std::string JobOf(const v1::Pool& pool) {
   return pool.job_id().empty() ? "-" : pool.job_id();
 }
 
+bool CountsTokens(const v1::Pool& pool) {
+  return pool.unit_name().empty() || pool.unit_name() == "tokens";
+}
+
 }  // namespace
 
 Json PoolsJson(const v1::ListPoolsResponse& pools) { return MessagesToJson(pools.pools()); }
 
 std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
+  const bool all_tokens = std::all_of(pools.pools().begin(), pools.pools().end(), CountsTokens);
   std::vector<std::vector<std::string>> rows;
   for (const v1::Pool& pool : pools.pools()) {
     rows.push_back(
         {pool.name(), EnumName(pool.state(), "STATE"), absl::StrCat(pool.ranks()),
          v1::Device_Name(pool.device()), JobOf(pool),
          pool.has_progress() ? absl::StrCat(pool.progress().inner_step()) : "-",
-         pool.has_progress() ? CountText(pool.progress().tokens_per_second()) : "-",
+         pool.has_progress() ? absl::StrCat(CountText(pool.progress().tokens_per_second()),
+                                            all_tokens           ? ""
+                                            : CountsTokens(pool) ? " tokens"
+                                                                 : " " + pool.unit_name())
+                             : "-",
          DurationText(DurationFromProto(pool.lease_left())),
          pool.nodes_size() > 1 ? absl::StrCat(pool.nodes_size(), " nodes") : pool.host()});
   }
@@ -36,7 +49,7 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
                                   {"DEVICE"},
                                   {"JOB", CellFit::kName},
                                   {"STEP"},
-                                  {"TOKENS/S"},
+                                  {all_tokens ? "TOKENS/S" : "PER SECOND"},
                                   {"LEASE"},
                                   {"HOST", CellFit::kName}},
                                  rows, width);

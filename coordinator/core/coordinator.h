@@ -48,6 +48,9 @@ struct CoordinatorOptions {
   // How long after the first final evaluation the job waits for pools that have merged and only
   // evaluate. It has what it needs; within this time pools of the same speed come to their end.
   absl::Duration evaluate = absl::Seconds(5);
+  // Instead of `finish` and `evaluate` where every pool evaluates the outer parameters: then no
+  // evaluation repeats another.
+  absl::Duration evaluate_all = absl::Minutes(10);
   // After so long a pool that was asked to stop is released from a job that is being paused.
   // Workers have a shorter limit of their own (--drain-seconds).
   absl::Duration stop = absl::Minutes(10);

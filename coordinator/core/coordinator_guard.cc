@@ -9,13 +9,18 @@ namespace longhaul::coordinator {
 // Takes an evaluation that a pool reports.
 void Coordinator::Evaluated(Job& job, const Evaluation& evaluation, const std::string& pool) {
   const bool last = evaluation.final && !evaluation.of_pool;
-  // Every pool evaluates after the last round, all of them the same parameters. The first counts.
-  if (last && job.final_evaluation) return;
+  const bool by_all = job.options.every_pool_evaluates && !evaluation.of_pool;
+  // Every pool evaluates after the last round, all of them the same parameters. The first counts,
+  // or the first one of each pool.
+  if (last && (by_all ? !job.evaluated_last.insert(pool).second : job.final_evaluation)) return;
   // A loss that is not a number is not a point of the curve.
   if (std::isfinite(evaluation.loss))
-    out_.records.push_back(StoreEvaluation{job.id, pool, evaluation});
+    out_.records.push_back(StoreEvaluation{job.id, pool, evaluation, by_all});
   if (evaluation.of_pool) return;
-  job.divergence.Observe(job.options.guard, evaluation.step, evaluation.loss, now_);
+  const double loss =
+      by_all ? job.pools_loss.Add({evaluation.step, last}, evaluation.loss, evaluation.tokens)
+             : evaluation.loss;
+  job.divergence.Observe(job.options.guard, evaluation.step, loss, now_);
   if (last) job.final_evaluation = true;
   Touch(job);
 }

@@ -207,7 +207,7 @@ std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) 
   const int64_t every = job.options.evaluation_every_cycles;
   const bool due = cycle.has_value() && every > 0 && (*cycle == 1 || *cycle % every == 0);
   const bool last = round.version > 0 && rounds.CompletesAll(round.fragment, round.version);
-  if (!due && !last) return "";
+  if ((!due && !last) || job.options.every_pool_evaluates) return "";
   std::vector<std::string> able;
   for (const auto& [ordinal, incarnation] : round.contributors) {
     if (rounds.participants().at(ordinal).ready())
@@ -223,7 +223,7 @@ std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) 
 
 // Until when a FINISHING job waits for its pools. In the past: it does not wait. The final
 // evaluation and each pool's last merges have one deadline. What a pool evaluates after another
-// one's evaluation came is not needed, so it has an earlier one.
+// one's evaluation came is not needed, so it has an earlier one, unless every pool evaluates.
 absl::Time Coordinator::AwaitsPoolsUntil(const Job& job) const {
   const Exchange& rounds = *job.exchange;
   const Participants& participants = rounds.participants();
@@ -236,14 +236,18 @@ absl::Time Coordinator::AwaitsPoolsUntil(const Job& job) const {
   absl::Time until = absl::InfinitePast();
   for (const Participant& p : participants.all()) {
     if (!p.ready() || p.finished || p.last_step.has_value()) continue;
-    until = std::max(until,
-                     p.merged ? std::min(job.evaluate_until, job.finish_until) : job.finish_until);
+    const bool repeats = !job.options.every_pool_evaluates || job.evaluated_last.contains(p.pool);
+    until = std::max(until, p.merged && repeats ? std::min(job.evaluate_until, job.finish_until)
+                                                : job.finish_until);
   }
   return until;
 }
 
 void Coordinator::FinishWhenReady(Job& job) {
-  if (job.finish_until == absl::InfiniteFuture()) job.finish_until = now_ + options_.finish;
+  if (job.finish_until == absl::InfiniteFuture()) {
+    job.finish_until =
+        now_ + (job.options.every_pool_evaluates ? options_.evaluate_all : options_.finish);
+  }
   if (job.final_evaluation && job.evaluate_until == absl::InfiniteFuture())
     job.evaluate_until = now_ + options_.evaluate;
   if (job.final_checkpoint == FinalCheckpoint::kWritten) {

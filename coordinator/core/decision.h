@@ -48,6 +48,8 @@ struct StoreEvaluation {
   // The pool that evaluated.
   std::string pool;
   Evaluation evaluation;
+  // Of the outer parameters, on the pool's own data: each pool has one of a version.
+  bool of_site = false;
 };
 // The cycle of which a checkpoint was requested, or 0 if no request is open.
 struct StoreCheckpointRequest {

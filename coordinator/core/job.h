@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "coordinator/job/job_fault.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
+#include "coordinator/job/pools_loss.h"
 #include "coordinator/pool/set_aside.h"
 #include "coordinator/sync/exchange.h"
 
@@ -59,6 +61,10 @@ struct Job {
   // last merges are awaited; until when other pools' evaluations are awaited after it; and the
   // checkpoint that follows.
   bool final_evaluation = false;
+  // Where every pool evaluates: those whose evaluation of the last version came; and the mean of
+  // the newest version.
+  std::set<std::string> evaluated_last;
+  PoolsLoss pools_loss;
   absl::Time finish_until = absl::InfiniteFuture();
   absl::Time evaluate_until = absl::InfiniteFuture();
   FinalCheckpoint final_checkpoint = FinalCheckpoint::kNone;

@@ -36,10 +36,12 @@ absl::StatusOr<EvaluationReports> TakeEvaluations(const LiveJob& job, const std:
   for (Evaluation& e : reported) {
     // The core takes the first final one.
     const bool last = e.final && !e.of_pool;
+    const bool of_site = job.every_pool_evaluates() && !e.of_pool;
+    if (!last && of_site && job.progress.WasEvaluatedAt(pool, e.version)) continue;
     if (!last && (!seen.emplace(e.of_pool, e.version).second ||
-                  job.progress.WasEvaluated(e.of_pool ? pool : "", e.version)))
+                  (!of_site && job.progress.WasEvaluated(e.of_pool ? pool : "", e.version))))
       continue;
-    if (!last && !e.of_pool && !job.progress.MayEvaluate(pool, e.version)) {
+    if (!last && !e.of_pool && !of_site && !job.progress.MayEvaluate(pool, e.version)) {
       ++reports.refused;
       continue;
     }
@@ -50,8 +52,14 @@ absl::StatusOr<EvaluationReports> TakeEvaluations(const LiveJob& job, const std:
 }
 
 void EvaluationsStored(LiveJob& job, const std::string& pool, absl::Span<const Evaluation> stored) {
-  for (const Evaluation& e : stored)
-    if (!e.of_pool && !e.final) job.progress.Answered(pool, e.version);
+  for (const Evaluation& e : stored) {
+    if (e.of_pool || e.final) continue;
+    if (job.every_pool_evaluates()) {
+      job.progress.AnsweredAt(pool, e.version);
+    } else {
+      job.progress.Answered(pool, e.version);
+    }
+  }
 }
 
 }  // namespace longhaul::coordinator

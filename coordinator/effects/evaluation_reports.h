@@ -20,7 +20,8 @@ struct EvaluationReports {
 };
 
 // `reported`: by a pool that works on the job. Of a version the first report counts, and of the
-// outer parameters only that of a pool that was asked to evaluate them (JobProgress::MayEvaluate).
+// outer parameters only that of a pool that was asked to evaluate them (JobProgress::MayEvaluate);
+// or, where every pool evaluates them, the first report of each pool.
 // Evaluations of the outer parameters are kept by step, so what is taken has the step that follows
 // from its version: a report cannot take the place of another version's. None is taken before the
 // job's commits are known; the pool repeats its report. Owner thread.

@@ -144,8 +144,8 @@ void JobHealth::LookAtLosses(const HealthFacts& facts, absl::Time now) {
   if (loss.evaluations() < 2 || loss.best() <= 0 || loss.last() <= kRise * loss.best()) return;
   Found("EVAL_LOSS_ROSE", "",
         {.level = kWarning,
-         .message = absl::StrFormat("the held-out loss is %.4g nats per token, and was %.4g",
-                                    loss.last(), loss.best()),
+         .message = absl::StrFormat("the held-out loss is %.4g nats, and was %.4g", loss.last(),
+                                    loss.best()),
          .hint = "lower the outer learning rate or momentum; `longhaul checkpoints` shows the "
                  "checkpoints from before"},
         facts.finishing ? absl::ZeroDuration() : kRisen, now);

@@ -7,6 +7,7 @@
 #include "common/base/checked_math.h"
 #include "common/wire/data_summary.h"
 #include "common/wire/proto_values.h"
+#include "coordinator/effects/site_evaluations.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
@@ -20,6 +21,8 @@ using google::protobuf::FieldDescriptor;
 constexpr int64_t kCountMax = int64_t{1} << 50;
 // How many evaluations that were asked for may come late. A pool has at most a few in work.
 constexpr size_t kAskedMax = 1024;
+// Of how many steps each site's evaluation is kept. Sites report a step at nearly the same time.
+constexpr size_t kSiteStepsKept = 16;
 
 int64_t SaneCount(int64_t value) { return std::clamp<int64_t>(value, 0, kCountMax); }
 double Sane(double value) { return std::isfinite(value) && value > 0 ? value : 0; }
@@ -90,6 +93,8 @@ v1::PoolProgress JobProgress::Cleaned(v1::PoolProgress progress) {
   // The coordinator sets the evaluation itself.
   progress.clear_evaluation();
   progress.clear_evaluation_step();
+  progress.clear_outer_evaluation();
+  progress.clear_outer_evaluation_step();
   progress.clear_data();
   progress.clear_data_change();
   progress.clear_left_out_rounds();
@@ -116,11 +121,12 @@ void JobProgress::ReportCleaned(const std::string& pool, const std::string& inca
   if (counts) history.current.set_contributed_tokens(history.current.tokens());
 }
 
-std::string JobProgress::BeginWithData(const std::string& pool, const v1::DataSummary& data) {
+std::string JobProgress::BeginWithData(const std::string& pool, const v1::DataSummary& data,
+                                       absl::string_view unit) {
   if (data.tokens().empty()) return "";
   PoolHistory& history = pools_[pool];
   history.current.set_pool(pool);
-  std::string change = DifferenceOf(history.earlier.data(), data);
+  std::string change = DifferenceOf(history.earlier.data(), data, unit);
   const std::vector<v1::DataWarning> warnings = NewWarnings(pool, data);
   v1::DataSummary& kept = *history.earlier.mutable_data();
   *kept.mutable_tokens() = data.tokens();
@@ -232,7 +238,38 @@ void JobProgress::SetCommit(CommitRecord commit) {
   newest = std::move(commit);
 }
 
+bool JobProgress::WasEvaluatedAt(const std::string& site, int64_t version) const {
+  const auto found = answered_at_.find(site);
+  return found != answered_at_.end() && found->second >= version;
+}
+
+void JobProgress::AnsweredAt(const std::string& site, int64_t version) {
+  int64_t& newest = answered_at_[site];
+  newest = std::max(newest, version);
+}
+
+void JobProgress::AddSite(const EvaluationRecord& evaluation) {
+  const auto key = std::make_pair(evaluation.step, evaluation.final);
+  if (!evaluation.final) AnsweredAt(evaluation.site, evaluation.version);
+  EvaluationRecord& newest = newest_of_site_[evaluation.site];
+  if (key >= std::make_pair(newest.step, newest.final)) newest = evaluation;
+  // A report that comes after so many later steps is not combined any more.
+  if (!sites_.contains(key) && losses_.contains(key)) return;
+  auto& of_step = sites_[key];
+  of_step.emplace(evaluation.site, evaluation);
+  const CombinedEvaluation combined = Combine(of_step);
+  losses_[key] = combined.loss;
+  if (key == losses_.rbegin()->first) metrics_ = combined.over_examples;
+  while (sites_.size() > kSiteStepsKept) sites_.erase(sites_.begin());
+}
+
+const EvaluationRecord* JobProgress::SiteEvaluation(const std::string& site) const {
+  const auto found = newest_of_site_.find(site);
+  return found == newest_of_site_.end() ? nullptr : &found->second;
+}
+
 void JobProgress::AddEvaluation(const EvaluationRecord& evaluation) {
+  if (!evaluation.site.empty()) return AddSite(evaluation);
   if (!evaluation.pool.empty()) {
     PoolEvaluations& of_pool = pool_evaluations_[evaluation.pool];
     if (evaluation.step >= of_pool.newest.step) of_pool.newest = evaluation;
@@ -277,6 +314,13 @@ v1::EvalLoss JobProgress::EvaluationLoss() const {
   result.set_last_step(losses_.rbegin()->first.first);
   result.set_evaluations(static_cast<int64_t>(losses_.size()));
   *result.mutable_metrics() = ToProto(metrics_);
+  const auto of_sites = sites_.find(losses_.rbegin()->first);
+  if (of_sites == sites_.end()) return result;
+  result.set_pools(static_cast<int>(of_sites->second.size()));
+  if (result.pools() < 2) return result;
+  const CombinedEvaluation combined = Combine(of_sites->second);
+  *result.mutable_worst_pool() = ToProto(combined.worst_pool);
+  *result.mutable_mean_of_pools() = ToProto(combined.mean_of_pools);
   return result;
 }
 

@@ -68,7 +68,9 @@ class JobProgress {
   // pool began with before; later starts are compared with this one. Empty: it does not differ, or
   // that is not known.
   // Warnings about that data are kept: those of any of its ranks, one of each kind.
-  std::string BeginWithData(const std::string& pool, const v1::DataSummary& data);
+  // `unit`: what data is counted in (ModelKind::unit_name).
+  std::string BeginWithData(const std::string& pool, const v1::DataSummary& data,
+                            absl::string_view unit = "tokens");
   // Those of `data` that are not kept for the pool yet. Call it before BeginWithData.
   std::vector<v1::DataWarning> NewWarnings(const std::string& pool,
                                            const v1::DataSummary& data) const;
@@ -86,13 +88,22 @@ class JobProgress {
   // began again may hold a later version than the one that it was asked for). Who was asked before
   // a restart is not kept: of a version of that time every pool may.
   bool MayEvaluate(const std::string& pool, int64_t version) const;
-  // Of the outer parameters, the first evaluation of a step counts. For each pool, the newest
-  // evaluation of its own parameters is kept, and a curve of all.
+  // Where every pool evaluates the outer parameters: whether this one has, at this version or a
+  // later one; and that its report was taken.
+  bool WasEvaluatedAt(const std::string& site, int64_t version) const;
+  void AnsweredAt(const std::string& site, int64_t version);
+  // Of the outer parameters, the first evaluation of a step counts, or the first of each site; the
+  // loss of the step is then that over the examples of all that have come. For each pool, the
+  // newest evaluation of its own parameters is kept, and a curve of all.
   void AddEvaluation(const EvaluationRecord& evaluation);
   v1::EvalLoss EvaluationLoss() const;
   bool HasFinalEvaluation() const;
-  // The newest evaluation of that pool's own parameters, or null.
+  // The newest evaluation of that pool's own parameters, or of the outer ones on its data, or null.
   const EvaluationRecord* PoolEvaluation(const std::string& pool) const;
+  const EvaluationRecord* SiteEvaluation(const std::string& site) const;
+  // What the sites found at the newest steps, by step, the final evaluation last; then by site.
+  using Sites = std::map<std::pair<int64_t, bool>, std::map<std::string, EvaluationRecord>>;
+  const Sites& sites() const { return sites_; }
 
   // Sets evaluations and pool_evaluations, which have a bounded number of points.
   void FillEvaluations(v1::JobDetail* detail) const;
@@ -127,6 +138,11 @@ class JobProgress {
   int64_t asked_unknown_until_ = 0;
   // The metrics of the last loss.
   std::vector<NamedValue> metrics_;
+  void AddSite(const EvaluationRecord& evaluation);
+  Sites sites_;
+  std::map<std::string, EvaluationRecord> newest_of_site_;
+  // The newest version that a site has reported on.
+  std::map<std::string, int64_t> answered_at_;
   struct PoolEvaluations {
     EvaluationRecord newest;
     int64_t version = 0;

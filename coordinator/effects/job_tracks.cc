@@ -1,9 +1,13 @@
 #include "coordinator/effects/job_tracks.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/track/pool_scalars.h"
+#include "coordinator/effects/site_evaluations.h"
 #include "coordinator/store/data_folder.h"
 #include "coordinator/store/job_folder.h"
 #include "google/protobuf/util/json_util.h"
@@ -68,6 +72,12 @@ void JobTracks::Committed(const LiveJob& job, const CommitRecord& commit, absl::
 
 void JobTracks::Evaluated(const LiveJob& job, const EvaluationRecord& evaluation, absl::Time now) {
   TrackedStep step{.step = evaluation.step, .time = now};
+  if (!evaluation.site.empty()) {
+    for (const NamedValue& metric : evaluation.metrics)
+      step.scalars.push_back({absl::StrCat("outer/", metric.name), metric.value});
+    tracker_->Add(Folder(job, absl::StrCat("pool-", evaluation.site)), std::move(step));
+    return AddCombined(job, /*all=*/false, now);
+  }
   step.scalars = EvaluationScalars(evaluation.loss, evaluation.metrics, evaluation.final);
   const std::string& pool = evaluation.pool;
   tracker_->Add(Folder(job, pool.empty() ? "outer" : absl::StrCat("pool-", pool)), std::move(step));
@@ -83,6 +93,33 @@ void JobTracks::Progressed(const LiveJob& job, const std::string& pool, absl::Ti
                           .scalars = ProgressScalars(history.Total())});
 }
 
-void JobTracks::Ended(const LiveJob& job) { tracker_->Close(Folder(job, "")); }
+void JobTracks::AddCombined(const LiveJob& job, bool all, absl::Time now) {
+  size_t pools = 1;
+  for (int f = 0; f < job.fragment_count(); ++f) {
+    if (const std::optional<CommitRecord>& commit = job.progress.commit(f))
+      pools = std::max(pools, commit->pools.size());
+  }
+  const JobProgress::Sites& sites = job.progress.sites();
+  for (const auto& [key, of_sites] : sites) {
+    if (!all && of_sites.size() < pools && key == sites.rbegin()->first) break;
+    const CombinedEvaluation combined = Combine(of_sites);
+    TrackedStep step{.step = key.first, .time = now};
+    step.scalars = EvaluationScalars(combined.loss, combined.over_examples, key.second);
+    const auto add = [&](absl::string_view run, const std::vector<NamedValue>& metrics) {
+      for (const NamedValue& metric : metrics)
+        step.scalars.push_back({absl::StrCat(run, "/", metric.name), metric.value});
+    };
+    if (of_sites.size() > 1) {
+      add("eval_worst_pool", combined.worst_pool);
+      add("eval_mean_of_pools", combined.mean_of_pools);
+    }
+    tracker_->Add(Folder(job, "outer"), std::move(step));
+  }
+}
+
+void JobTracks::Ended(const LiveJob& job, absl::Time now) {
+  AddCombined(job, /*all=*/true, now);
+  tracker_->Close(Folder(job, ""));
+}
 
 }  // namespace longhaul::coordinator

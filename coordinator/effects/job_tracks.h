@@ -32,9 +32,12 @@ class JobTracks {
   void Evaluated(const LiveJob& job, const EvaluationRecord& evaluation, absl::Time now);
   // A pool reported progress; `job.progress` has its newest report.
   void Progressed(const LiveJob& job, const std::string& pool, absl::Time now);
-  void Ended(const LiveJob& job);
+  void Ended(const LiveJob& job, absl::Time now);
 
  private:
+  // The evaluations of outer parameters by all pools, as one: those that are complete, since every
+  // pool has reported or a later one was begun; or, with `all`, the newest as it is.
+  void AddCombined(const LiveJob& job, bool all, absl::Time now);
   std::string Folder(const LiveJob& job, const std::string& run) const;
 
   Tracker* const tracker_;

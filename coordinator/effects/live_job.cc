@@ -9,6 +9,7 @@
 #include "common/config/capabilities.h"
 #include "common/config/checkpoint_name.h"
 #include "common/config/data_sources.h"
+#include "common/config/model_kinds.h"
 #include "common/rpc/codec_proto.h"
 #include "coordinator/sync/round_plan.h"
 
@@ -127,6 +128,7 @@ JobOptions JobOptionsOf(const ResolvedJob& resolved) {
                      .rounds = PolicyOf(spec.sync()),
                      .checkpoint_every_cycles = spec.checkpoint().every_cycles(),
                      .evaluation_every_cycles = spec.evaluation().every_cycles(),
+                     .every_pool_evaluates = EveryPoolEvaluates(spec.model()),
                      .guard = GuardOf(spec),
                      .outer_guard = OuterGuardOf(spec),
                      .memory = MemoryOf(resolved)};

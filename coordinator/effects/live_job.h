@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/config/job_spec.h"
+#include "common/config/model_kinds.h"
 #include "coordinator/effects/job_events.h"
 #include "coordinator/effects/job_health.h"
 #include "coordinator/effects/job_history.h"
@@ -53,6 +54,10 @@ struct LiveJob {
     if (IsEnded(stored.state)) return stored.state;
     if (quarantine.has_value()) return JobState::kQuarantined;
     return ShownState(stored.state, pause.stage);
+  }
+  // Each on data of its own.
+  bool every_pool_evaluates() const {
+    return resolved.has_value() && EveryPoolEvaluates(resolved->spec.model());
   }
   int fragment_count() const { return fragments ? fragments->count() : 0; }
   // Requires `fragments`.

@@ -22,6 +22,11 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
                                  "restart, when it was due.")),
       eval_loss(registry.Gauge("longhaul_coordinator_eval_loss_nats",
                                "Newest loss of the outer parameters on held-out data.")),
+      eval_metric(registry.Gauge(
+          "longhaul_coordinator_eval_metric",
+          "Newest evaluation of the outer parameters, by metric (accuracy). over: examples, the "
+          "mean "
+          "over all held-out examples; worst_pool and pools, where every pool evaluates.")),
       outer_gradient_norm(registry.Gauge("longhaul_coordinator_outer_gradient_norm",
                                          "L2 norm of the newest averaged outer gradient.")),
       outer_gradient_cosine(
@@ -55,9 +60,22 @@ void EffectMetrics::Show(const std::string& job, const CommitRecord& commit) {
     outer_gradient_cosine.With(labels).Set(*commit.contribution_cosine);
 }
 
+void EffectMetrics::Show(const std::string& job, const v1::EvalLoss& evaluation) {
+  if (evaluation.evaluations() == 0) return;
+  eval_loss.With({{kJobLabel, job}}).Set(evaluation.last());
+  const auto show = [&](const auto& metrics, const char* over) {
+    for (const v1::Metric& metric : metrics)
+      eval_metric.With({{kJobLabel, job}, {"metric", metric.name()}, {"over", over}})
+          .Set(metric.value());
+  };
+  show(evaluation.metrics(), "examples");
+  show(evaluation.worst_pool(), "worst_pool");
+  show(evaluation.mean_of_pools(), "pools");
+}
+
 void EffectMetrics::RemoveJob(const std::string& job) {
   rounds.RemoveWhere(kJobLabel, job);
-  for (GaugeFamily* family : {&last_commit, &eval_loss, &outer_gradient_norm,
+  for (GaugeFamily* family : {&last_commit, &eval_loss, &eval_metric, &outer_gradient_norm,
                               &outer_gradient_cosine, &outer_parameter_norm, &downlink_nmse}) {
     family->RemoveWhere(kJobLabel, job);
   }

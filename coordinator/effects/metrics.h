@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "common/metrics/registry.h"
 #include "coordinator/store/round_records.h"
+#include "longhaul/v1/job.pb.h"
 
 namespace longhaul::coordinator {
 
@@ -25,6 +26,8 @@ struct EffectMetrics {
   // job_name
   GaugeFamily& last_commit;
   GaugeFamily& eval_loss;
+  // job_name, metric, over
+  GaugeFamily& eval_metric;
   // job_name, fragment
   GaugeFamily& outer_gradient_norm;
   GaugeFamily& outer_gradient_cosine;
@@ -35,6 +38,8 @@ struct EffectMetrics {
   void Published(const std::string& job, const CommitRecord& commit, absl::Time now);
   // Shows the newest commit of a fragment.
   void Show(const std::string& job, const CommitRecord& commit);
+  // Shows the newest evaluation of the outer parameters. Nothing if there was none.
+  void Show(const std::string& job, const v1::EvalLoss& evaluation);
   void ShowLastCommit(const std::string& job, absl::Time at);
   // Ends the series of a job.
   void RemoveJob(const std::string& job);

@@ -30,7 +30,8 @@ EvaluationRecord RecordOf(const StoreEvaluation& record) {
           .tokens = e.tokens,
           .final = e.final && !e.of_pool,
           .pool = e.of_pool ? record.pool : "",
-          .metrics = e.metrics};
+          .metrics = e.metrics,
+          .site = record.of_site ? record.pool : ""};
 }
 
 JobRecord Changed(JobRecord job, const StoreJobState& change, absl::Time now) {
@@ -67,8 +68,7 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
       job->events.Add(EventOf(EndJob{job->id(), JobState::kQuarantined, job->quarantine}),
                       parts_.now());
     }
-    if (const v1::EvalLoss loss = job->progress.EvaluationLoss(); loss.evaluations() > 0)
-      parts_.metrics->eval_loss.With({{kJobLabel, job->name()}}).Set(loss.last());
+    parts_.metrics->Show(job->name(), job->progress.EvaluationLoss());
     jobs_[job->id()] = std::move(job);
   }
 }
@@ -355,10 +355,9 @@ void Performer::TakeOver(LiveJob& job, const StoreEvaluation& stored) {
   const EvaluationRecord evaluation = RecordOf(stored);
   job.progress.AddEvaluation(evaluation);
   if (parts_.tracks != nullptr) parts_.tracks->Evaluated(job, evaluation, now());
-  LogOf(job, evaluation.pool)
+  LogOf(job, evaluation.site.empty() ? evaluation.pool : evaluation.site)
       .Info(absl::StrCat("evaluation at step ", evaluation.step, ": loss ", evaluation.loss));
-  if (evaluation.pool.empty())
-    parts_.metrics->eval_loss.With({{kJobLabel, job.name()}}).Set(evaluation.loss);
+  if (evaluation.pool.empty()) parts_.metrics->Show(job.name(), job.progress.EvaluationLoss());
 }
 
 std::shared_ptr<LiveJob> Performer::Find(absl::string_view id) const {

@@ -121,7 +121,7 @@ void Performer::Tell(const EndJob& notice) {
   } else {
     parts_.fragments->Retire(job.id());
   }
-  if (parts_.tracks != nullptr) parts_.tracks->Ended(job);
+  if (parts_.tracks != nullptr) parts_.tracks->Ended(job, now());
   parts_.publisher->JobEnded(job, notice);
   parts_.publisher->JobChanged(job);
   if (!notice.fault.has_value()) return;
@@ -148,7 +148,8 @@ void Performer::Tell(const ForgetJob& notice) {
 void Performer::TrackEvaluations(const LiveJob& job) {
   if (parts_.tracks == nullptr) return;
   for (const auto& list :
-       {parts_.meta->ListEvaluations(job.id()), parts_.meta->ListPoolEvaluations(job.id())}) {
+       {parts_.meta->ListEvaluations(job.id()), parts_.meta->ListPoolEvaluations(job.id()),
+        parts_.meta->ListSiteEvaluations(job.id())}) {
     if (!list.ok()) return Note(list.status());
     for (const EvaluationRecord& evaluation : *list)
       parts_.tracks->Evaluated(job, evaluation, now());
@@ -301,7 +302,7 @@ void Performer::Begin(const CloseStore& work) {
   if (const std::shared_ptr<LiveJob> job = Find(work.job)) {
     if (IsEnded(job->record.state)) Hide(*job);
     parts_.metrics->last_commit.RemoveWhere(kJobLabel, job->name());
-    if (parts_.tracks != nullptr) parts_.tracks->Ended(*job);
+    if (parts_.tracks != nullptr) parts_.tracks->Ended(*job, now());
   }
   parts_.fragments->CloseStore(
       work.job, [this, alive = std::weak_ptr<const bool>(alive_), id = work.job] {

@@ -99,6 +99,8 @@ absl::Status ReadEvaluations(MetaStore& meta, const std::string& job, JobProgres
   for (const EvaluationRecord& evaluation : evaluations) progress.AddEvaluation(evaluation);
   LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> of_pools, meta.ListPoolEvaluations(job));
   for (const EvaluationRecord& evaluation : of_pools) progress.AddEvaluation(evaluation);
+  LH_ASSIGN_OR_RETURN(const std::vector<EvaluationRecord> of_sites, meta.ListSiteEvaluations(job));
+  for (const EvaluationRecord& evaluation : of_sites) progress.AddEvaluation(evaluation);
   return absl::OkStatus();
 }
 

@@ -33,6 +33,8 @@ struct JobOptions {
   int64_t checkpoint_every_cycles = 0;
   // 0 or negative: only at the end.
   int64_t evaluation_every_cycles = 1;
+  // Every pool evaluates the outer parameters, each on data of its own.
+  bool every_pool_evaluates = false;
   // True if the initial parameters come from a checkpoint and not from a pool: that of `from_job`
   // at `from_step`, if it is one of this coordinator's, or an upload of this name.
   bool from_checkpoint = false;

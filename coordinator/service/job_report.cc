@@ -148,6 +148,10 @@ void SetPools(const LiveJob& job, const std::optional<JobView>& view, v1::Job* r
       pool->set_evaluation_step(evaluation->step);
       *pool->mutable_evaluation() = ToProto(evaluation->metrics);
     }
+    if (const EvaluationRecord* evaluation = job.progress.SiteEvaluation(name)) {
+      pool->set_outer_evaluation_step(evaluation->step);
+      *pool->mutable_outer_evaluation() = ToProto(evaluation->metrics);
+    }
     if (!pool->data_change().empty()) report->add_warnings(WarningOfData(name, *pool));
     for (const v1::DataWarning& warning : pool->data().warnings()) {
       if (++data_warnings <= kDataWarningsShown)

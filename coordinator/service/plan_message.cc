@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/config/model_kinds.h"
 #include "coordinator/service/messages.h"
 
 namespace longhaul::coordinator {
@@ -61,6 +62,8 @@ v1::PlanEvent MakePlan(const LiveJob& job, const JobView& view, const AdmitRank&
   plan->set_ordinal(rank.ordinal);
   plan->set_pool_evaluation_cycles(std::max(spec.evaluation().pools_every_cycles(), 0));
   plan->set_all_evaluate_last(true);
+  if (EveryPoolEvaluates(spec.model()))
+    plan->set_outer_evaluation_cycles(std::max(spec.evaluation().every_cycles(), 0));
   plan->set_quorum(spec.sync().mode() == v1::QUORUM);
   return event;
 }

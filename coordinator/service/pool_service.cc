@@ -14,6 +14,7 @@
 #include "common/base/names.h"
 #include "common/base/status_macros.h"
 #include "common/config/capabilities.h"
+#include "common/config/model_kinds.h"
 #include "common/rpc/status_details.h"
 #include "coordinator/effects/evaluation_reports.h"
 #include "coordinator/service/job_report.h"
@@ -308,6 +309,7 @@ v1::Pool PoolService::Describe(const PoolView& view, absl::Time now) const {
   const std::shared_ptr<LiveJob> job = service_.control->Find(view.assignment->job);
   if (!job) return pool;
   pool.set_job(job->name());
+  if (job->resolved.has_value()) pool.set_unit_name(UnitNameOf(job->resolved->spec.model()));
   const auto& pools = job->progress.pools();
   if (const auto found = pools.find(view.pool); found != pools.end()) {
     *pool.mutable_progress() = found->second.Total();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/config/model_kinds.h"
 #include "common/rpc/status_details.h"
 #include "common/wire/data_summary.h"
 #include "coordinator/service/names.h"
@@ -54,7 +55,8 @@ void TakeData(const ServiceContext& service, LiveJob& job, const std::string& po
     service.watchers->Changed(job.id(), service.control->now());
   };
   const std::vector<v1::DataWarning> warnings = job.progress.NewWarnings(pool, data);
-  const std::string change = job.progress.BeginWithData(pool, data);
+  const std::string change = job.progress.BeginWithData(
+      pool, data, job.resolved.has_value() ? UnitNameOf(job.resolved->spec.model()) : "tokens");
   if (!change.empty()) {
     tell(MakeEvent(v1::POOL_DATA_CHANGED, v1::WARNING,
                    absl::StrCat("restarted with other data: ", change)));

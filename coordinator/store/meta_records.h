@@ -78,7 +78,7 @@ struct ParticipantRecord {
   absl::Time return_until = absl::InfinitePast();
 };
 
-// Changes nothing if there is a record of the same job, pool, step and `final`.
+// Changes nothing if there is a record of the same job, pool, site, step and `final`.
 struct EvaluationRecord {
   std::string job_id;
   int64_t step = 0, version = 0;
@@ -89,6 +89,9 @@ struct EvaluationRecord {
   std::string pool = {};
   // By name. NaN is not kept.
   std::vector<NamedValue> metrics = {};
+  // The pool on whose data the outer parameters were evaluated, where every pool evaluates them.
+  // Empty: the one evaluation of them, or the pool's own parameters.
+  std::string site = {};
 };
 
 // Replaces the job's counters.

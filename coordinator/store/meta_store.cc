@@ -96,6 +96,14 @@ absl::Status Write(SqliteDatabase& database, const ParticipantRecord& participan
 
 absl::Status WriteMetric(SqliteDatabase& database, const EvaluationRecord& evaluation,
                          const NamedValue& metric) {
+  if (!evaluation.site.empty()) {
+    return Run(database,
+               "INSERT INTO site_measurement (job, site, step, final, name, value, version, tokens)"
+               " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, site, step, final, name)"
+               " DO NOTHING",
+               {evaluation.job_id, evaluation.site, evaluation.step, int64_t{evaluation.final},
+                metric.name, metric.value, evaluation.version, evaluation.tokens});
+  }
   return Run(database,
              "INSERT INTO measurement (job, pool, step, final, name, value, version, tokens)"
              " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (job, pool, step, final, name)"
@@ -105,7 +113,8 @@ absl::Status WriteMetric(SqliteDatabase& database, const EvaluationRecord& evalu
 }
 
 absl::Status Write(SqliteDatabase& database, const EvaluationRecord& evaluation) {
-  if (evaluation.pool.empty()) {
+  const bool outer = evaluation.pool.empty() && evaluation.site.empty();
+  if (outer) {
     LH_RETURN_IF_ERROR(Run(database,
                            "INSERT INTO evaluation (job, step, final, version, loss, tokens)"
                            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (job, step, final) DO NOTHING",
@@ -117,7 +126,7 @@ absl::Status Write(SqliteDatabase& database, const EvaluationRecord& evaluation)
   // The first report stays, with its metrics.
   if (database.Changes() == 0) return absl::OkStatus();
   for (const NamedValue& metric : evaluation.metrics) {
-    const bool written = !evaluation.pool.empty() && metric.name == "loss";
+    const bool written = !outer && metric.name == "loss";
     if (!written && std::isfinite(metric.value))
       LH_RETURN_IF_ERROR(WriteMetric(database, evaluation, metric));
   }

@@ -83,6 +83,9 @@ class MetaStore : public MetaLog {
   // The evaluations of the pools' own parameters in one job, by pool and step. `loss` is taken from
   // the metrics.
   absl::StatusOr<std::vector<EvaluationRecord>> ListPoolEvaluations(const std::string& job_id);
+  // The same, of evaluations of the outer parameters on each pool's own data, by step, the final
+  // one last, and site.
+  absl::StatusOr<std::vector<EvaluationRecord>> ListSiteEvaluations(const std::string& job_id);
   // The counters of one job. Empty if none were written. NOT_FOUND: no such job.
   absl::StatusOr<std::string> GetCounters(const std::string& job_id);
   // The events of one job, oldest first: the bytes of each.

@@ -249,6 +249,33 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListEvaluations(
   return evaluations;
 }
 
+namespace {
+
+// Rows of (who, step, final, name, value, version, tokens), the metrics of an evaluation one after
+// another.
+std::vector<EvaluationRecord> RecordsOf(const std::string& job_id, const std::vector<SqlRow>& rows,
+                                        std::string EvaluationRecord::*who) {
+  std::vector<EvaluationRecord> evaluations;
+  for (const SqlRow& row : rows) {
+    EvaluationRecord found{.job_id = job_id,
+                           .step = IntegerOf(row[1]),
+                           .version = IntegerOf(row[5]),
+                           .tokens = IntegerOf(row[6]),
+                           .final = IntegerOf(row[2]) != 0};
+    found.*who = BlobOf(row[0]);
+    const bool same = !evaluations.empty() && evaluations.back().*who == found.*who &&
+                      evaluations.back().step == found.step &&
+                      evaluations.back().final == found.final;
+    if (!same) evaluations.push_back(std::move(found));
+    const NamedValue metric{BlobOf(row[3]), RealOf(row[4])};
+    if (metric.name == "loss") evaluations.back().loss = metric.value;
+    evaluations.back().metrics.push_back(metric);
+  }
+  return evaluations;
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListPoolEvaluations(
     const std::string& job_id) {
   LH_ASSIGN_OR_RETURN(
@@ -256,23 +283,17 @@ absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListPoolEvaluations(
       Query("SELECT pool, step, final, name, value, version, tokens FROM measurement"
             " WHERE job = ? AND pool <> ? ORDER BY pool, step, final, name",
             {job_id, std::string()}));
-  std::vector<EvaluationRecord> evaluations;
-  for (const SqlRow& row : rows) {
-    const std::string pool = BlobOf(row[0]);
-    const int64_t step = IntegerOf(row[1]);
-    if (evaluations.empty() || evaluations.back().pool != pool || evaluations.back().step != step) {
-      evaluations.push_back({.job_id = job_id,
-                             .step = step,
-                             .version = IntegerOf(row[5]),
-                             .tokens = IntegerOf(row[6]),
-                             .final = IntegerOf(row[2]) != 0,
-                             .pool = pool});
-    }
-    const NamedValue metric{BlobOf(row[3]), RealOf(row[4])};
-    if (metric.name == "loss") evaluations.back().loss = metric.value;
-    evaluations.back().metrics.push_back(metric);
-  }
-  return evaluations;
+  return RecordsOf(job_id, rows, &EvaluationRecord::pool);
+}
+
+absl::StatusOr<std::vector<EvaluationRecord>> MetaStore::ListSiteEvaluations(
+    const std::string& job_id) {
+  LH_ASSIGN_OR_RETURN(
+      const std::vector<SqlRow> rows,
+      Query("SELECT site, step, final, name, value, version, tokens FROM site_measurement"
+            " WHERE job = ? ORDER BY step, final, site, name",
+            {job_id}));
+  return RecordsOf(job_id, rows, &EvaluationRecord::site);
 }
 
 absl::StatusOr<std::string> MetaStore::GetCounters(const std::string& job_id) {

@@ -72,6 +72,8 @@ RESEARCHER = [
           (f'{C}_job_forecast_measured{{job_name=~"$job_name",term="utilization"}}', "{{job_name}}: measured"), width=12,
           says="The forecast was made when the job began to train; `longhaul get JOB` says which term was wrong"),
     panel("Eval loss of the outer parameters", "none", (f"{C}_eval_loss_nats{JOB}", "{{job_name}}"), width=12, says="Nats per token, on held-out data"),
+    panel("Metrics of the outer parameters", "none", (f'{C}_eval_metric{{job_name=~"$job_name",metric!~"loss|perplexity|test_examples"}}', "{{metric}}: {{over}}"), width=12,
+          says="Accuracy and so on of graphs: over all pools' nodes (examples), of the worst pool, and the mean of pools"),
     panel("Train loss", "none", (f"{C}_pool_train_loss_nats{JOB}", "{{pool}}"), width=12, says="Nats per token, of each pool"),
     panel("Tokens per second", "none", (f"sum by (pool) (rate({C}_pool_tokens_total{JOB}[$__rate_interval]))", "{{pool}}")),
     panel("Inner steps", "none", (f"{C}_pool_inner_step{JOB}", "{{pool}}")),

@@ -18,7 +18,7 @@ from grpc_tools import protoc
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROTOS = HERE.parents[1] / "proto"
-OF_LM = ("eval", "sample")  # What `longhaul` hands to longhaul-lm.
+OF_LM = ("eval", "sample", "graph_predict")  # What `longhaul` hands to longhaul-lm.
 SCHEMA_VERSION = 1  # Of the envelope; coordinator/cli/outcome.cc.
 
 NUMBERS = {F.TYPE_DOUBLE, F.TYPE_FLOAT}
@@ -163,6 +163,8 @@ def schemas():
                           differences={"type": "object", "additionalProperties": rows(TEXT)}, loss={"enum": ["eval/loss", "train/loss"]},
                           equal_tokens=rows(record(tokens=real, losses=rows(real)))),
         "data_check": record(files=rows(file), tokens=count, documents=number_or_null, problem_count=count),
+        "graph_predict": record(job=TEXT, step=count, folder=TEXT, split={"enum": ["all", "train", "valid", "test"]}, nodes=count, labelled=count,
+                                accuracy={"anyOf": [real, {"type": "null"}]}, macro_f1={"anyOf": [real, {"type": "null"}]}, files=rows(TEXT)),
         "graph": record(path=TEXT, nodes=count, edges=count, columns=count, classes=count, direction={"enum": ["reverse-edges", "directed"]},
                         duplicates_kept=boolean, pairs_read=count, merged_duplicates=count, dropped_loops=count, nodes_without_in_edges=count,
                         labelled=count, train=count, valid=count, test=count, ids={"enum": ["none", "numbers", "texts"]},

@@ -82,7 +82,7 @@ class ContractTest(ClusterTest):
     def ask(self, schema, *command, code=0):
         lines = schema in ("log_line", "event")
         # Those of longhaul-lm come first on the line, without the CLI's own flags.
-        run = self.run_lm if command[0] in ("eval", "sample") else self.cluster.cli
+        run = self.run_lm if command[0] in ("eval", "sample") or command[:2] == ("graph", "predict") else self.cluster.cli
         result = run(*command, "-o", "jsonl" if lines else "json")
         self.assertEqual(result.returncode, code, f"{command}: {result.stdout}{result.stderr}")
         self.assertTrue(result.stdout, command)
@@ -119,6 +119,8 @@ class ContractTest(ClusterTest):
         parts = [word for part in ("edges", "features", "labels", "train", "valid", "test") for word in (f"--{part}", files / f"{part}.csv")]
         self.ask("graph", "graph", "import", "edges", "--nodes", "7", *parts, "--reverse-edges", "--out", folder / "graph")
         self.ask("graph", "graph", "info", folder / "graph")
+        # Of the checkpoint of a language model; tests/integration/processes/graphs_test.py reads the result of one that goes.
+        self.ask("graph_predict", "graph", "predict", folder / "tiny", "--graph", folder / "graph", "--out", folder / "predicted", code=4)
         self.ask("graph", "graph", "import", "ogb", folder / "nothing", "--directed", "--out", folder / "other", code=4)
         self.ask("graph", "graph", "import", "graphbolt", folder / "nothing", "--directed", "--out", folder / "other", code=4)
 

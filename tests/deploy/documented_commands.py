@@ -82,7 +82,7 @@ SAYS = {
 # Names of commands and flags, with which the text says what they do: the program's own help must know them.
 MENTIONED = {
     "longhaul submit --dry-run", "longhaul certs issue", "longhaul certs", "longhaul certs kit", "longhaul certs kit SITE", "longhaul certs revoke", "longhaul certs revoke NAME", "longhaul eval", "longhaul data check", "longhaul plan", "longhaul simulate",
-    "longhaul graph import", "longhaul graph info", "longhaul graph import ogb FOLDER", "longhaul graph import graphbolt FOLDER",
+    "longhaul graph import", "longhaul graph info", "longhaul graph predict", "longhaul graph import ogb FOLDER", "longhaul graph import graphbolt FOLDER",
     "longhaul simulate job", "longhaul simulate gather-requests", "longhaul graph import edges",
     "longhaul logs", "longhaul download",
     "longhaul-worker --work-dir", "longhaul-worker --trace FILE", "longhaul-worker --track-dir FOLDER", "longhaul-worker --state-dir FOLDER", "longhaul --server HOST:PORT",
@@ -128,6 +128,10 @@ ELSEWHERE = {
     "longhaul certs kit site-b --coordinator hub.example:7070": KIT, "scp longhaul-site-b.tar.gz site.example:": KIT,
     "tar -xzf longhaul-site-b.tar.gz && longhaul-site-b/start.sh --ranks 2": KIT, "longhaul certs revoke site-b": KIT,
     "longhaul-site-b/install-service.sh": (BY_TEST, "tests/deploy/two_machines_test.py", "longhaul-site-b/install-service.sh"),
+    "longhaul graph predict packages --graph site --split test --out predicted":
+        (BY_TEST, "tests/integration/processes/graphs_test.py", '"graph", "predict"'),
+    "longhaul graph predict packages-final --graph site --embeddings --out embedded -o json":
+        (BY_TEST, "tests/integration/processes/graphs_test.py", '"--embeddings"'),
     "longhaul graph import ogb ogbn_arxiv --reverse-edges --out arxiv":
         (NOT_HERE, "tests/unit/worker/data/graph/graph_sources_test.cc", "ReadsOgbAsCsv"),
     "longhaul graph import graphbolt my-dataset --directed --out my-graph":

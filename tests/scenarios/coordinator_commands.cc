@@ -104,6 +104,7 @@ Lines CoordinatorScenario::Submit(const Command& c) {
                                 .grace = absl::Seconds(c.Number("grace"))},
                      .checkpoint_every_cycles = c.Number("checkpoint"),
                      .evaluation_every_cycles = c.Number("evaluate", 1),
+                     .every_pool_evaluates = c.Has("all-evaluate"),
                      .from_checkpoint = c.Has("from") || !c.Text("from").empty(),
                      .from_job = c.Text("from"),
                      .guard = {.on_divergence = GuardOf(c),

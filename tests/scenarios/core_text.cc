@@ -82,10 +82,11 @@ std::string Text(const coordinator::StorePlace& a) {
   return text;
 }
 std::string Text(const coordinator::StoreEvaluation& a) {
-  return absl::StrFormat(
-      "store %s evaluation step %d loss %g%s%s", a.job, a.evaluation.step, a.evaluation.loss,
-      a.evaluation.final ? " final" : "",
-      a.evaluation.of_pool ? absl::StrCat(" of ", a.pool, "'s own parameters") : "");
+  return absl::StrFormat("store %s evaluation step %d loss %g%s%s", a.job, a.evaluation.step,
+                         a.evaluation.loss, a.evaluation.final ? " final" : "",
+                         a.evaluation.of_pool ? absl::StrCat(" of ", a.pool, "'s own parameters")
+                         : a.of_site          ? absl::StrCat(" at ", a.pool)
+                                              : "");
 }
 std::string Text(const coordinator::StoreCheckpointRequest& a) {
   return a.cycle == 0

@@ -30,6 +30,7 @@ session::Event Plan(const Command& c) {
                      .ordinal = static_cast<int>(c.Number("ordinal")),
                      .seed = c.Has("seed"),
                      .pool_evaluation_cycles = c.Number("evaluate-pool"),
+                     .outer_evaluation_cycles = c.Number("evaluate-outer"),
                      .all_evaluate_last = c.Has("evaluate-last"),
                      .quorum = c.Has("quorum")};
   const std::vector<int64_t> versions = c.Numbers("versions"),

@@ -63,9 +63,18 @@ class BatchMaker {
   virtual absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const = 0;
   // What the loss of all `count` batches of held-out data, of all ranks, is divided by.
   virtual absl::StatusOr<int64_t> HeldOutWeight(int64_t count) const = 0;
+  // The same of test data, which is evaluated at the end. A weight of 0: there is none.
+  virtual absl::StatusOr<ExampleBatch> MakeTest(int64_t index, int64_t count) const {
+    return ExampleBatch();
+  }
+  virtual int64_t TestWeight() const { return 0; }
+  // For what is computed from the data itself, after its batch was made: it counts if it was done
+  // before a call that returns OK.
+  virtual absl::Status Check() const { return absl::OkStatus(); }
 };
 
-// Not thread-safe, except TakeHeldOut and HeldOutWeight, which any thread may call at any time.
+// Not thread-safe, except for the methods of held-out and test data and Check, which any thread may
+// call at any time.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -76,6 +85,9 @@ class BatchSource {
   virtual absl::StatusOr<ExampleBatch> Take(int64_t step) = 0;
   virtual absl::StatusOr<ExampleBatch> TakeHeldOut(int64_t index, int64_t count) = 0;
   virtual absl::StatusOr<int64_t> HeldOutWeight(int64_t count) = 0;
+  virtual absl::StatusOr<ExampleBatch> TakeTest(int64_t index, int64_t count) = 0;
+  virtual int64_t TestWeight() const = 0;
+  virtual absl::Status Check() const = 0;
 };
 
 }  // namespace longhaul

@@ -47,6 +47,14 @@ absl::StatusOr<ExampleBatch> PrefetchedBatches::TakeHeldOut(int64_t index, int64
   return maker_->MakeHeldOut(index, count);
 }
 
+absl::StatusOr<ExampleBatch> PrefetchedBatches::TakeTest(int64_t index, int64_t count) {
+  return maker_->MakeTest(index, count);
+}
+
+int64_t PrefetchedBatches::TestWeight() const { return maker_->TestWeight(); }
+
+absl::Status PrefetchedBatches::Check() const { return maker_->Check(); }
+
 void PrefetchedBatches::Work() {
   const auto has_work = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return ends_ || wanted_.has_value();

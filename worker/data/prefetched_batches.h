@@ -25,6 +25,9 @@ class PrefetchedBatches : public BatchSource {
   absl::StatusOr<ExampleBatch> Take(int64_t step) override;
   absl::StatusOr<ExampleBatch> TakeHeldOut(int64_t index, int64_t count) override;
   absl::StatusOr<int64_t> HeldOutWeight(int64_t count) override;
+  absl::StatusOr<ExampleBatch> TakeTest(int64_t index, int64_t count) override;
+  int64_t TestWeight() const override;
+  absl::Status Check() const override;
 
  private:
   void Work();

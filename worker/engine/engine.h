@@ -149,7 +149,7 @@ class Engine {
   absl::StatusOr<ReceivedBytes> Settle();
   // Whether all ranks hold the same parameters. All ranks give the same answer.
   bool settled() const;
-  // The sums of the model's metrics over the shares of all ranks. Collective.
+  // The sums of the model's metrics over the shares of all ranks, then its counts. Collective.
   absl::StatusOr<std::vector<double>> Evaluate(StagedBatch share);
 
   // --- Evaluation of a copy of the weights, beside training.

@@ -60,8 +60,9 @@ absl::StatusOr<EvaluatedWeights> Engine::CopyWeights() {
 absl::StatusOr<std::vector<double>> Engine::EvaluateBeside(const EvaluatedWeights& weights,
                                                            StagedBatch share) const {
   return CatchTorch("evaluating alongside training", [&]() -> absl::StatusOr<std::vector<double>> {
-    if (!weights.finite) return std::vector<double>(model_->metrics().size(), kNaN);
-    if (share.examples == 0) return MetricSums(*model_).Total();
+    const std::vector<double> none = MetricSums::OfEvaluation(*model_).Total();
+    if (!weights.finite) return std::vector<double>(none.size(), kNaN);
+    if (share.examples == 0) return none;
     Prepare(share);
     return SumsOf(*model_, weights.snapshot, share, fused_beside_.get());
   });

@@ -45,10 +45,10 @@ absl::StatusOr<MetricSums> FusedForwardBackward(const Model& model, const Staged
 }  // namespace
 
 void MetricSums::Add(const at::Tensor& sums) {
-  TORCH_CHECK(sums.numel() == static_cast<int64_t>(on_host_.size()), "a metric has no sum");
+  TORCH_CHECK(sums.numel() <= static_cast<int64_t>(on_host_.size()), "sums that have no metric");
   if (sums.is_cpu()) {
     const at::Tensor all = sums.contiguous();
-    for (size_t i = 0; i < on_host_.size(); ++i) on_host_[i] += all.const_data_ptr<float>()[i];
+    for (int64_t i = 0; i < all.numel(); ++i) on_host_[i] += all.const_data_ptr<float>()[i];
   } else {
     const at::Tensor wide = sums.to(at::kDouble);
     on_device_ = on_device_.defined() ? on_device_.add(wide) : wide;
@@ -78,7 +78,7 @@ std::vector<double> MetricSums::Total() const {
   std::vector<double> total = on_host_;
   if (!on_device_.defined()) return total;
   const at::Tensor rest = on_device_.cpu();
-  for (size_t i = 0; i < total.size(); ++i) total[i] += rest.const_data_ptr<double>()[i];
+  for (int64_t i = 0; i < rest.numel(); ++i) total[i] += rest.const_data_ptr<double>()[i];
   return total;
 }
 
@@ -159,7 +159,7 @@ absl::StatusOr<MetricSums> ForwardOnly(const Model& model, const StagedBatch& ba
     }
     weights.Done();
   }
-  MetricSums sums(model);
+  MetricSums sums = MetricSums::OfEvaluation(model);
   if (batch.examples == 0) return sums;
   fused != nullptr ? sums.Add(fused->sums()) : sums.Add(x);
   return sums;

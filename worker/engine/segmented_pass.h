@@ -34,16 +34,21 @@ struct PassOptions {
   FusedPass* fused = nullptr;
 };
 
-// The sums of Model::metrics() over batches.
+// The sums of Model::metrics() over batches, and in evaluations the counts after them.
 class MetricSums {
  public:
   // Zeros.
   explicit MetricSums(const Model& model) : on_host_(model.metrics().size()) {}
-  // Does not wait for a device. `sums`: float32 [metrics], as Model::Forward returns them.
+  static MetricSums OfEvaluation(const Model& model) {
+    MetricSums sums(model);
+    sums.on_host_.resize(sums.on_host_.size() + static_cast<size_t>(model.counts()));
+    return sums;
+  }
+  // Does not wait for a device. `sums`: float32, as Model::Forward returns them.
   void Add(const at::Tensor& sums);
   void Add(absl::Span<const double> sums);
   void Add(const MetricSums& other);
-  // Float64 [metrics]. Does not wait for the device.
+  // Float64. Does not wait for the device.
   at::Tensor On(at::Device device) const;
   // Waits for the device.
   std::vector<double> Total() const;
@@ -65,7 +70,7 @@ absl::StatusOr<MetricSums> ForwardBackward(const Model& model, const StagedBatch
 // The gradient of what the last unit returns: `scale` for the loss, 0 for the other sums.
 at::Tensor GradientOfSums(const at::Tensor& sums, double scale);
 
-// The same sums without gradients.
+// The sums of an evaluation, without gradients.
 absl::StatusOr<MetricSums> ForwardOnly(const Model& model, const StagedBatch& batch,
                                        WeightStream& weights, FusedPass* fused = nullptr);
 

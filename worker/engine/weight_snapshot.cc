@@ -94,7 +94,7 @@ std::vector<double> SumsOf(const Model& model, const WeightSnapshot& weights,
       x = model.Forward(unit, leaves, x, batch);
     }
   }
-  MetricSums sums(model);
+  MetricSums sums = MetricSums::OfEvaluation(model);
   fused != nullptr ? sums.Add(fused->sums()) : sums.Add(x);
   return sums.Total();
 }

@@ -42,6 +42,9 @@ struct Family {
   // What a report counts ("tokens"), and how many of them a step of the pool has.
   std::string unit_name;
   int64_t units = 0;
+  // An evaluation takes about as long as so many steps, or less, if that does not follow from its
+  // number of batches.
+  int64_t evaluation_steps = 1;
   // The loss is not on all of them: a report then has the weight of each batch, too.
   bool partial_loss = false;
   // For the log: "; attention keeps to documents". May be empty.

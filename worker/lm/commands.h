@@ -78,4 +78,19 @@ struct LogitsArguments {
 // "vocab"}.
 absl::StatusOr<nlohmann::ordered_json> WriteLogits(const LogitsArguments& arguments);
 
+struct PredictArguments {
+  // The folder of a checkpoint, and one that `longhaul graph import` made.
+  std::string model, graph, out;
+  // "all", "train", "valid" or "test".
+  std::string split = "all";
+  bool embeddings = false;
+  int threads = 1;
+};
+// Writes what a graph model says of nodes to a new folder, which appears whole or not at all:
+// predictions.csv (id, class, probability), nodes.npy (the nodes' numbers), probabilities.npy and,
+// on demand, embeddings.npy; all in the order of the nodes. Returns {"job", "step", "folder",
+// "split", "nodes", "labelled": how many of them have a label, "accuracy" and "macro_f1" over those
+// (or null), "files"}. Errors have hints.
+absl::StatusOr<nlohmann::ordered_json> Predict(const PredictArguments& arguments);
+
 }  // namespace longhaul

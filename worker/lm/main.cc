@@ -1,5 +1,6 @@
 // longhaul-lm: uses a model that was trained, or that lies in a Hugging Face folder. Apart from the
-// ranks the only program that loads torch; `longhaul eval` and `longhaul sample` start it.
+// ranks the only program that loads torch; `longhaul eval`, `longhaul sample` and `longhaul graph
+// predict` start it.
 #include <algorithm>
 #include <iostream>
 #include <limits>
@@ -14,6 +15,7 @@
 #include "common/base/escaped_text.h"
 #include "common/base/file_limit.h"
 #include "common/base/jsonl_line.h"
+#include "common/base/status_hint.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/output_end.h"
 #include "common/command_line/standard_files.h"
@@ -33,6 +35,7 @@ struct Options {
   EvalArguments eval;
   SampleArguments sample;
   LogitsArguments logits;
+  PredictArguments predict;
   std::string form = "table";
   int threads = 1;
   bool greedy = false, separate = false, joined = false;  // Of sample; of eval.
@@ -175,6 +178,38 @@ void AddLogits(CLI::App& app, LogitsArguments& arguments) {
       ->required();
 }
 
+void AddPredict(CLI::App& app, PredictArguments& arguments) {
+  CLI::App* const group = app.add_subcommand("graph", "Use graph models");
+  group->require_subcommand(1);
+  CLI::App* const predict = group->add_subcommand(
+      "predict",
+      "Predict the classes of a graph's nodes with the checkpoint of a job: probabilities and "
+      "embeddings, with your own ids");
+  predict
+      ->add_option(
+          "MODEL", arguments.model,
+          "Folder of a checkpoint; in `longhaul` also JOB or JOB@STEP, whose checkpoint is "
+          "downloaded")
+      ->type_name("")
+      ->required();
+  predict->add_option("--graph", arguments.graph, "Folder that `longhaul graph import` made")
+      ->type_name("DIR")
+      ->required();
+  predict
+      ->add_option("--out", arguments.out,
+                   "Folder for the result, which must not exist: predictions.csv (id, class, "
+                   "probability), nodes.npy, probabilities.npy and embeddings.npy")
+      ->type_name("DIR")
+      ->required();
+  predict
+      ->add_option("--split", arguments.split,
+                   "Nodes to predict: all, train, valid or test (default: all)")
+      ->type_name("NAME")
+      ->check(OneOf({"all", "train", "valid", "test"}));
+  predict->add_flag("--embeddings", arguments.embeddings,
+                    "Also write embeddings.npy: what the last layer reads of each node");
+}
+
 void AddSharedOptions(CLI::App& command, Options& options) {
   command
       .add_option("--threads", options.threads, "Threads of the computation (default: all cores)")
@@ -190,6 +225,10 @@ absl::StatusOr<Json> RunLm(const std::string& command, Options& options) {
     options.eval.threads = options.threads;
     if (options.separate || options.joined) options.eval.separate_documents = options.separate;
     return Evaluate(options.eval);
+  }
+  if (command == "predict") {
+    options.predict.threads = options.threads;
+    return Predict(options.predict);
   }
   if (command == "logits") {
     options.logits.threads = options.threads;
@@ -240,7 +279,7 @@ int Tell(const std::string& command, const std::string& form, const absl::Status
     std::cout << envelope.dump(2, ' ', false, Json::error_handler_t::replace) << std::endl;
   }
   if (!result.ok()) {
-    TellError(form == "json", result.status(), "");
+    TellError(form == "json", result.status(), HintIn(result.status()));
     const bool usage = absl::IsInvalidArgument(result.status()) ||
                        absl::IsNotFound(result.status()) || absl::IsUnimplemented(result.status());
     return usage ? kUsage : kFailed;
@@ -284,6 +323,8 @@ int Main(int argc, char** argv) {
   AddLogits(app, options.logits);
   // Each command's page shows them, since `longhaul --help` does not.
   for (CLI::App* command : app.get_subcommands({})) AddSharedOptions(*command, options);
+  AddPredict(app, options.predict);
+  AddSharedOptions(*app.get_subcommand("graph")->get_subcommand("predict"), options);
   const std::vector<std::string> args(argv + std::min(argc, 1), argv + argc);
   try {  // CLI11 reports by exceptions; this is the one call boundary.
     ParseCommandLine(app, args);
@@ -293,7 +334,9 @@ int Main(int argc, char** argv) {
     TellError(AsksForJson(args), absl::InvalidArgumentError(fault.message), fault.hint);
     return kUsage;
   }
-  const std::string command = app.get_subcommands().front()->get_name();
+  const CLI::App* chosen = app.get_subcommands().front();
+  if (!chosen->get_subcommands().empty()) chosen = chosen->get_subcommands().front();
+  const std::string command = chosen->get_name();
   return Tell(command, options.form, RunLm(command, options));
 }
 

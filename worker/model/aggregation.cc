@@ -21,19 +21,23 @@ using torch::autograd::tensor_list;
 // Of a thread's work: targets forward; backward columns, a cache line of them.
 constexpr int64_t kGrainTargets = 64, kGrainColumns = 16;
 
-struct Edges {
-  Edges(const at::Tensor& indptr, const at::Tensor& source_rows)
-      : targets(indptr.size(0) - 1),
-        indptr(indptr.const_data_ptr<int64_t>()),
-        rows(source_rows.const_data_ptr<int32_t>()) {}
+template <typename Row>
+struct EdgesOf {
   int64_t degree(int64_t target) const { return indptr[target + 1] - indptr[target]; }
 
   int64_t targets;
   const int64_t* indptr;
-  const int32_t* rows;
+  const Row* rows;
 };
 
-void AddSources(const Edges& edges, const float* x, int64_t columns, bool mean, float* out) {
+struct Edges : EdgesOf<int32_t> {
+  Edges(const at::Tensor& indptr, const at::Tensor& source_rows)
+      : EdgesOf<int32_t>{indptr.size(0) - 1, indptr.const_data_ptr<int64_t>(),
+                         source_rows.const_data_ptr<int32_t>()} {}
+};
+
+template <typename Row>
+void AddSources(const EdgesOf<Row>& edges, const float* x, int64_t columns, bool mean, float* out) {
   at::parallel_for(0, edges.targets, kGrainTargets, [&](int64_t first, int64_t end) {
     for (int64_t target = first; target < end; ++target) {
       float* const sum = out + target * columns;
@@ -48,20 +52,23 @@ void AddSources(const Edges& edges, const float* x, int64_t columns, bool mean, 
   });
 }
 
-// `winners`: the row that each maximum is from; -1: none.
-void TakeMaxima(const Edges& edges, const float* x, int64_t columns, float* out, int32_t* winners) {
+// `winners`: the row that each maximum is from; -1: none. Null: nobody asks.
+template <typename Row>
+void TakeMaxima(const EdgesOf<Row>& edges, const float* x, int64_t columns, float* out,
+                Row* winners) {
   at::parallel_for(0, edges.targets, kGrainTargets, [&](int64_t first, int64_t end) {
     for (int64_t target = first; target < end; ++target) {
       float* const best = out + target * columns;
-      int32_t* const from = winners + target * columns;
-      std::fill(from, from + columns, -1);
-      for (int64_t i = edges.indptr[target]; i < edges.indptr[target + 1]; ++i) {
+      Row* const from = winners == nullptr ? nullptr : winners + target * columns;
+      if (from != nullptr) std::fill(from, from + columns, -1);
+      const int64_t begin = edges.indptr[target];
+      for (int64_t i = begin; i < edges.indptr[target + 1]; ++i) {
         const float* const row = x + edges.rows[i] * columns;
         for (int64_t c = 0; c < columns; ++c) {
           // A value that is no number is kept, so that it is seen.
-          if (from[c] >= 0 && !(row[c] > best[c]) && !std::isnan(row[c])) continue;
+          if (i > begin && !(row[c] > best[c]) && !std::isnan(row[c])) continue;
           best[c] = row[c];
-          from[c] = edges.rows[i];
+          if (from != nullptr) from[c] = edges.rows[i];
         }
       }
     }
@@ -159,6 +166,23 @@ at::Tensor Aggregate(const at::Tensor& x, const at::Tensor& indptr, const at::Te
   TORCH_CHECK(x.is_cpu() && x.scalar_type() == at::kFloat && x.dim() == 2,
               "aggregation is built for float32 in host memory");
   return AggregateFunction::apply(x, indptr, source_rows, static_cast<int64_t>(aggregator));
+}
+
+at::Tensor AggregateRows(const at::Tensor& x, absl::Span<const int64_t> indptr,
+                         absl::Span<const int64_t> source_rows, GraphAggregator aggregator) {
+  TORCH_CHECK(x.is_cpu() && x.scalar_type() == at::kFloat && x.is_contiguous(),
+              "aggregation is built for float32 in host memory");
+  const EdgesOf<int64_t> edges{static_cast<int64_t>(indptr.size()) - 1, indptr.data(),
+                               source_rows.data()};
+  at::Tensor out = at::zeros({edges.targets, x.size(1)}, x.options());
+  if (aggregator == GraphAggregator::kMax) {
+    TakeMaxima<int64_t>(edges, x.const_data_ptr<float>(), x.size(1), out.mutable_data_ptr<float>(),
+                        nullptr);
+  } else {
+    AddSources(edges, x.const_data_ptr<float>(), x.size(1), aggregator == GraphAggregator::kMean,
+               out.mutable_data_ptr<float>());
+  }
+  return out;
 }
 
 at::Tensor DropoutMask(uint64_t key, int64_t layer, const at::Tensor& nodes, int64_t columns,

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "ATen/core/Tensor.h"
+#include "absl/types/span.h"
 #include "common/layout/graph_sage_layout.h"
 
 namespace longhaul {
@@ -15,6 +16,10 @@ namespace longhaul {
 // for any number of threads, forward and backward. Throws as torch does.
 at::Tensor Aggregate(const at::Tensor& x, const at::Tensor& indptr, const at::Tensor& source_rows,
                      GraphAggregator aggregator);
+
+// The same sums in the same order, without a gradient, of tables with any number of rows.
+at::Tensor AggregateRows(const at::Tensor& x, absl::Span<const int64_t> indptr,
+                         absl::Span<const int64_t> source_rows, GraphAggregator aggregator);
 
 // Which values dropout keeps: float32 [rows, columns], each 0 or 1 / (1 - rate), with the rate in
 // steps of 1/65536. A pure function of (key, layer, node, column). `nodes`: int64 [rows].

@@ -1,5 +1,9 @@
 // The batches of graph models. N: rows, one for each node of each level of a sample, seeds first
 // (worker/graph/neighbor_sampler.h).
+//
+// An evaluation's batch has kLayerTargets. It is computed layer by layer with all neighbors: N is
+// all nodes, in host memory, and may be the mapping of a file; kNodes, kLevelEnds, kIndptr,
+// kSourceRows, kSeedRows and kDropoutKey are undefined.
 #pragma once
 
 #include "worker/model/staged_batch.h"
@@ -14,8 +18,14 @@ enum GraphTensor {
   kIndptr,      // int64: of all rows but those of the last level, and one more.
   kSourceRows,  // int32: the rows that pass their values.
   kSeedRows,    // int64 [examples]: the row of each seed.
-  kLabels,      // int64 [examples]: its class. -1: unlabelled; it does not count.
+  kLabels,      // int64 [examples]: its class. -1: unlabelled; it does not count. Of an
+                // evaluation: those of the last layer's targets.
   kDropoutKey,  // int64 [1], in host memory. Undefined: nothing is dropped (evaluation).
+  // Of an evaluation, in host memory:
+  kLayerTargets,     // int64: the nodes of each layer (worker/graph/layer_targets.h).
+  kLayerTargetEnds,  // int64 [layers]: where each layer ends in them.
+  kGraphIndptr,      // int64 [N + 1]: where the in-edges of each node begin.
+  kGraphSources,     // int32 or int64 [edges].
   kGraphTensors,
 };
 

@@ -26,14 +26,27 @@ class GraphSage : public Model {
   std::vector<TensorRef> Borrowed(int) const override { return {}; }
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                      const StagedBatch& batch) const override;
+  // What layer `unit` gives for some nodes, of their own rows and of what their neighbors pass
+  // (Aggregate). Nothing is dropped. The last layer gives logits of classes.
+  at::Tensor Rows(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& own,
+                  const at::Tensor& passed) const;
   // Cross-entropy, and how many seeds have their class as the largest output; over labelled seeds.
   std::vector<std::string> metrics() const override { return {"loss", "accuracy"}; }
+  // By class: of labels, of predictions, and of predictions that are right.
+  int64_t counts() const override { return 3 * shape_.classes; }
+  // "macro_f1": the mean of 2 right / (labels + predictions) over the classes that have a label or
+  // a prediction.
+  void Derive(std::vector<NamedValue>& means, absl::Span<const double> counts) const override;
 
  private:
   GraphSage(const GraphSageShape& shape, ModelLayout layout)
       : shape_(shape), layout_(std::move(layout)) {}
-  at::Tensor Hidden(int layer, absl::Span<const at::Tensor> weights, at::Tensor x,
-                    const StagedBatch& batch) const;
+  // Of an evaluation: layer by layer, with all neighbors.
+  at::Tensor ForwardByNodes(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
+                            const StagedBatch& batch) const;
+  // Without dropout.
+  at::Tensor Hidden(absl::Span<const at::Tensor> weights, at::Tensor x) const;
+  at::Tensor Dropped(int layer, at::Tensor x, const StagedBatch& batch) const;
 
   GraphSageShape shape_;
   ModelLayout layout_;

@@ -49,8 +49,11 @@ class Model {
                              const StagedBatch& batch) const = 0;
   // The names of those sums. The first is "loss".
   virtual std::vector<std::string> metrics() const { return {"loss"}; }
-  // Adds to the means of the metrics what follows from them, or replaces them, for reports.
-  virtual void Derive(std::vector<NamedValue>& means) const {}
+  // How many counts the last unit returns after those sums for an evaluation's batch.
+  virtual int64_t counts() const { return 0; }
+  // Adds to the means of the metrics what follows from them and from the counts of all batches, or
+  // replaces them, for reports.
+  virtual void Derive(std::vector<NamedValue>& means, absl::Span<const double> counts) const {}
   // Adds to a batch what several units' Forward reads and is made once. FusedPass does not need it.
   // `compute`: the type of matrices.
   virtual void Prepare(StagedBatch& batch, at::ScalarType compute) const {}

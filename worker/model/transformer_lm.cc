@@ -71,7 +71,7 @@ at::Tensor TransformerLm::Forward(int unit, absl::Span<const at::Tensor> weights
   }
 }
 
-void TransformerLm::Derive(std::vector<NamedValue>& means) const {
+void TransformerLm::Derive(std::vector<NamedValue>& means, absl::Span<const double>) const {
   means.push_back({"perplexity", std::exp(means[0].value)});
 }
 

@@ -30,7 +30,7 @@ class TransformerLm : public Model {
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                      const StagedBatch& batch) const override;
   // Adds "perplexity".
-  void Derive(std::vector<NamedValue>& means) const override;
+  void Derive(std::vector<NamedValue>& means, absl::Span<const double> counts) const override;
   // Makes the mask of the batch's documents.
   void Prepare(StagedBatch& batch, at::ScalarType compute) const override;
   std::unique_ptr<FusedPass> MakeFusedPass(at::ScalarType compute) const override;

@@ -29,6 +29,7 @@
 #include "common/codec/cuda/cuda_codec_module.h"
 #include "common/command_line/output_end.h"
 #include "common/config/data_sources.h"
+#include "common/config/model_kinds.h"
 #include "common/device/cuda_module.h"
 #include "common/io/digest.h"
 #include "common/logging/logging.h"
@@ -205,12 +206,12 @@ ReplicaOptions ReplicaOptionsOf(const RankFlags& flags, const v1::Assignment& as
           .update_rates_path = flags.update_rates};
 }
 
-// Rank 0 reports for the pool. An evaluation has `batches` batches.
-session::SessionObserver ObserverOf(const RankFlags& flags, int64_t batches, RankMonitor& monitor,
-                                    RankReporter& reporter) {
+// Rank 0 reports for the pool. An evaluation takes as long as so many steps, or less.
+session::SessionObserver ObserverOf(const RankFlags& flags, int64_t evaluation_steps,
+                                    RankMonitor& monitor, RankReporter& reporter) {
   session::SessionObserver observer;
-  observer.on_compute = [&monitor, batches](int64_t step) {
-    step > 0 ? monitor.BeginStep() : monitor.BeginEvaluation(batches);
+  observer.on_compute = [&monitor, evaluation_steps](int64_t step) {
+    step > 0 ? monitor.BeginStep() : monitor.BeginEvaluation(evaluation_steps);
   };
   observer.on_computed = [&monitor](int64_t step, absl::Duration took) {
     step > 0 ? monitor.EndStep(step, took) : monitor.EndEvaluation();
@@ -265,7 +266,8 @@ absl::Status CompareDevices(const v1::JobSpec& spec, const RankFlags& flags, Rep
 absl::Status CompareData(const v1::Assignment& assignment, const Replica& replica,
                          const Logger& log) {
   const std::string change =
-      DifferenceOf(assignment.data(), session::DataSummaryOf(replica.InnerStatePhase()));
+      DifferenceOf(assignment.data(), session::DataSummaryOf(replica.InnerStatePhase()),
+                   UnitNameOf(assignment.spec().model()));
   if (change.empty()) return absl::OkStatus();
   const std::string what =
       absl::StrCat("the data of this pool has changed since it began the job: ", change);
@@ -334,9 +336,11 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
     return end(FaultOrigin::kPreparation, compared, "while the model was prepared");
   if (const absl::Status same = CompareData(assignment, replica, log); !same.ok())
     return end(FaultOrigin::kPreparation, same, "while the model was prepared");
+  const int64_t evaluation_steps =
+      std::max<int64_t>(spec.evaluation().batches(), replica.EvaluationSteps());
   session::RankSession::Options session_options =
       SessionOptionsOf(flags, assignment, *tls, team.get(),
-                       ObserverOf(flags, spec.evaluation().batches(), monitor, reporter), log);
+                       ObserverOf(flags, evaluation_steps, monitor, reporter), log);
   session_options.data_warnings = std::move(warnings);
   session::RankSession session(std::move(session_options), &replica);
   drain.SetSession(&session);

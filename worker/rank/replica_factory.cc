@@ -223,7 +223,8 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeGraphModel(const ReplicaOptions& op
                      .path = PathBelow(options.data_dir, data.source.path()),
                      .training_edges = data.source.edges() == v1::GraphSource::TRAINING,
                      .schema = options.spec.data().graph_schema(),
-                     .threads = options.site.threads};
+                     .threads = options.site.threads,
+                     .on_warning = options.on_warning};
   if (data.source.access() == v1::GraphSource::HOST) graph.access = GraphAccess::kHost;
   if (data.source.access() == v1::GraphSource::MAPPED) graph.access = GraphAccess::kMapped;
   torch.family = GraphFamily(std::move(graph));

@@ -125,6 +125,16 @@ class Replica {
   // The loss of the live parameters on the held-out data. Changes nothing. Collective.
   virtual absl::StatusOr<EvalStats> Evaluate() = 0;
 
+  // At the end: the metrics of the live parameters on the test data, with names that begin with
+  // "test_"; "test_examples" is how many examples they are the means of. Empty: there is no such
+  // data. Collective.
+  virtual absl::StatusOr<std::vector<NamedValue>> EvaluateTest() {
+    return std::vector<NamedValue>();
+  }
+  // An evaluation takes about as long as so many steps, or less, if that does not follow from its
+  // number of batches.
+  virtual int64_t EvaluationSteps() const { return 1; }
+
   // --- Evaluation beside training. Optional: UNIMPLEMENTED by default.
 
   // How many evaluations may be begun before the oldest is taken. 0: the replica does not support

@@ -53,6 +53,10 @@ absl::Status Evaluations::InPlace(const Evaluate& action) {
   absl::StatusOr<EvalStats> stats;
   const auto evaluate = [&] {
     stats = Observed(observer_, 0, [this] { return replica_.Evaluate(); });
+    if (!action.final || !stats.ok()) return stats.status();
+    auto test = Observed(observer_, 0, [this] { return replica_.EvaluateTest(); });
+    if (!test.ok()) return test.status();
+    stats->metrics.insert(stats->metrics.end(), test->begin(), test->end());
     return stats.status();
   };
   LH_RETURN_IF_ERROR(action.of_pool ? evaluate()

@@ -64,6 +64,7 @@ absl::StatusOr<Plan> PlanFromProto(const v1::Plan& plan, const PoolIdentity& sel
               .ordinal = plan.ordinal(),
               .seed = plan.seed(),
               .pool_evaluation_cycles = plan.pool_evaluation_cycles(),
+              .outer_evaluation_cycles = plan.outer_evaluation_cycles(),
               .all_evaluate_last = plan.all_evaluate_last(),
               .quorum = plan.quorum()};
   if (plan.steps() < 1 || plan.start_step() < 0 || plan.start_step() > plan.steps() ||

@@ -235,7 +235,9 @@ absl::Status TorchReplica::BeginEvaluation() {
                          int64_t index) -> absl::StatusOr<std::vector<double>> {
     LH_ASSIGN_OR_RETURN(const ExampleBatch batch, batches_->TakeHeldOut(index, plan_.eval_batches));
     LH_ASSIGN_OR_RETURN(StagedBatch share, family_->stager_beside->Stage(batch, 0, 1));
-    return engine_->EvaluateBeside(*weights, std::move(share));
+    absl::StatusOr<std::vector<double>> sums = engine_->EvaluateBeside(*weights, std::move(share));
+    LH_RETURN_IF_ERROR(batches_->Check());
+    return sums;
   });
   return absl::OkStatus();
 }
@@ -253,32 +255,54 @@ absl::StatusOr<std::optional<EvalStats>> TorchReplica::TakeEvaluation(bool wait)
   std::vector<double> sums;
   for (const auto& of_batch : of_batches) sums.insert(sums.end(), of_batch.begin(), of_batch.end());
   LH_RETURN_IF_ERROR(engine_->Sum(absl::MakeSpan(sums)));
-  return std::optional<EvalStats>(StatsOf(sums));
+  return std::optional<EvalStats>(StatsOf(sums, held_out_weight_));
+}
+
+absl::StatusOr<std::vector<double>> TorchReplica::SumsOver(TakeBatch take) {
+  std::vector<double> sums;
+  for (int64_t index = 0; index < plan_.eval_batches; ++index) {
+    LH_ASSIGN_OR_RETURN(const ExampleBatch batch, take(index));
+    LH_ASSIGN_OR_RETURN(StagedBatch share, family_->stager->Stage(batch, 0, 1));
+    const absl::StatusOr<std::vector<double>> of_batch = engine_->Evaluate(std::move(share));
+    // Data that has changed is why the model failed.
+    LH_RETURN_IF_ERROR(batches_->Check());
+    LH_RETURN_IF_ERROR(of_batch.status());
+    sums.insert(sums.end(), of_batch->begin(), of_batch->end());
+  }
+  return sums;
 }
 
 absl::StatusOr<EvalStats> TorchReplica::Evaluate() {
-  std::vector<double> sums;
-  for (int64_t index = 0; index < plan_.eval_batches; ++index) {
-    LH_ASSIGN_OR_RETURN(const ExampleBatch batch, batches_->TakeHeldOut(index, plan_.eval_batches));
-    LH_ASSIGN_OR_RETURN(StagedBatch share, family_->stager->Stage(batch, 0, 1));
-    LH_ASSIGN_OR_RETURN(const std::vector<double> of_batch, engine_->Evaluate(std::move(share)));
-    sums.insert(sums.end(), of_batch.begin(), of_batch.end());
-  }
-  return StatsOf(sums);
+  LH_ASSIGN_OR_RETURN(const std::vector<double> sums, SumsOver([&](int64_t index) {
+                        return batches_->TakeHeldOut(index, plan_.eval_batches);
+                      }));
+  return StatsOf(sums, held_out_weight_);
 }
 
+absl::StatusOr<std::vector<NamedValue>> TorchReplica::EvaluateTest() {
+  const int64_t weight = batches_->TestWeight();
+  if (weight == 0) return std::vector<NamedValue>();
+  LH_ASSIGN_OR_RETURN(const std::vector<double> sums, SumsOver([&](int64_t index) {
+                        return batches_->TakeTest(index, plan_.eval_batches);
+                      }));
+  std::vector<NamedValue> metrics = {{"test_examples", static_cast<double>(weight)}};
+  for (const NamedValue& metric : StatsOf(sums, weight).metrics)
+    metrics.push_back({absl::StrCat("test_", metric.name), metric.value});
+  return metrics;
+}
+
+int64_t TorchReplica::EvaluationSteps() const { return family_->evaluation_steps; }
+
 // `sums`: over all ranks, batch by batch.
-EvalStats TorchReplica::StatsOf(absl::Span<const double> sums) const {
-  const int64_t tokens = std::max<int64_t>(1, held_out_weight_);
-  EvalStats stats{.tokens = tokens};
+EvalStats TorchReplica::StatsOf(absl::Span<const double> sums, int64_t weight) const {
+  EvalStats stats{.tokens = std::max<int64_t>(1, weight)};
   const std::vector<std::string> names = engine_->model().metrics();
-  for (size_t i = 0; i < names.size(); ++i) {
-    double sum = 0;
-    for (size_t at = i; at < sums.size(); at += names.size()) sum += sums[at];
-    stats.metrics.push_back({names[i], sum / static_cast<double>(tokens)});
-  }
+  std::vector<double> totals(names.size() + static_cast<size_t>(engine_->model().counts()));
+  for (size_t at = 0; at < sums.size(); ++at) totals[at % totals.size()] += sums[at];
+  for (size_t i = 0; i < names.size(); ++i)
+    stats.metrics.push_back({names[i], totals[i] / static_cast<double>(stats.tokens)});
   stats.loss = stats.metrics[0].value;
-  engine_->model().Derive(stats.metrics);
+  engine_->model().Derive(stats.metrics, absl::MakeConstSpan(totals).subspan(names.size()));
   return stats;
 }
 

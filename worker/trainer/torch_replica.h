@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/layout/initial_parameters.h"
+#include "worker/data/batch.h"
 #include "worker/family/open_family.h"
 #include "worker/plan/rank_site.h"
 #include "worker/plan/training_plan.h"
@@ -59,6 +61,8 @@ class TorchReplica : public Replica {
   absl::Status Publish(absl::Span<const int> units) override;
   // Uses the same evenly spaced windows of the held-out data every time, for any number of ranks.
   absl::StatusOr<EvalStats> Evaluate() override;
+  absl::StatusOr<std::vector<NamedValue>> EvaluateTest() override;
+  int64_t EvaluationSteps() const override;
   int EvaluationsBeside() const override { return plan_.evaluation_beside.evaluations; }
   absl::Status BeginEvaluation() override;
   absl::StatusOr<std::optional<EvalStats>> TakeEvaluation(bool wait) override;
@@ -72,7 +76,11 @@ class TorchReplica : public Replica {
  private:
   absl::Status CompareData();
   absl::Status PrepareEvaluationBeside();
-  EvalStats StatsOf(absl::Span<const double> sums) const;
+  // Batch `index` of held-out or of test data.
+  using TakeBatch = absl::FunctionRef<absl::StatusOr<ExampleBatch>(int64_t index)>;
+  // The sums over all batches, of all ranks, batch by batch.
+  absl::StatusOr<std::vector<double>> SumsOver(TakeBatch take);
+  EvalStats StatsOf(absl::Span<const double> sums, int64_t weight) const;
   TorchReplica(const Options& options, std::unique_ptr<Family> family,
                std::unique_ptr<BatchSource> batches, int64_t held_out_weight,
                std::unique_ptr<Engine> engine);

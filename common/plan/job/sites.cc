@@ -170,9 +170,13 @@ absl::StatusOr<v1::Sites> ParseSites(absl::string_view text,
 absl::StatusOr<v1::Sites> CompleteSites(const ResolvedJob& job, const v1::Sites& sites,
                                         std::vector<SpecViolation>* violations) {
   ViolationList found;
-  if (!job.spec.model().has_transformer())
+  if (job.spec.model().has_graph_sage()) {
+    found.Invalid("model", "no forecast of a job on a graph is built yet",
+                  "submit the job without one; `longhaul get` shows its pace");
+  } else if (!job.spec.model().has_transformer()) {
     found.Invalid("model", "the synthetic model computes nothing, so there is nothing to forecast",
                   "plan a transformer");
+  }
   v1::Sites complete = found.empty() ? Completion(job, found).Complete(sites) : v1::Sites();
   if (violations != nullptr) *violations = found.all();
   if (!found.empty()) return ViolationsToStatus(found.all());

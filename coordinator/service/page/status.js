@@ -290,7 +290,9 @@ function describeSetAside(pool) {
 // What words of this page mean, for those who hold the pointer over them.
 const TERMS = {
   "contributing": "What was trained on in steps that are part of a committed round, of all that pools trained on",
-  "eval loss": "Loss of the shared (outer) parameters on held-out text, in nats per token",
+  "eval loss": "Loss of the shared (outer) parameters on held-out data, in nats per token (of a graph: per node)",
+  "accuracy": "Share of validation nodes whose class is predicted, with the shared (outer) parameters", "test accuracy": "The same of test nodes, at the job's end",
+  "macro f1": "Mean of the classes' F1 at each pool, weighted by the pools' nodes",
   "perplexity": "exp(eval loss): of tokens that are bytes it is small; compare bits per byte, eval loss / ln 2",
   "computing": "Compute / (compute + exposed wait + exchange), mean over the pools",
   "exposed wait": "Time in which training stood still because a commit had not arrived",
@@ -306,6 +308,29 @@ const TERMS = {
 const explained = (name) => (TERMS[name] ? {title: TERMS[name]} : {});
 const ENDED = ["COMPLETED", "FAILED", "CANCELLED"];
 
+const metricOf = (metrics, name) => ((metrics || []).find((m) => m.name === name) || {}).value;
+const spaced = (name) => name.replaceAll("_", " ");
+// Counts are no measure.
+const measured = (metrics) => (metrics || []).map((m) => m.name).filter((name) => name !== "loss" && name !== "test_examples");
+
+function metricFacts(evaluation) {
+  const several = number(evaluation.pools) > 1;
+  return measured(evaluation.metrics).map((name) => [spaced(name), loss(metricOf(evaluation.metrics, name))
+    + (several ? ` (worst pool ${loss(metricOf(evaluation.worst_pool, name))}, mean of pools ${loss(metricOf(evaluation.mean_of_pools, name))})` : "")]);
+}
+
+// Where every pool evaluates the outer parameters on data of its own.
+function showEvaluations(job) {
+  const found = (job.pools || []).filter((p) => (p.outer_evaluation || []).length);
+  $("evaluations").hidden = found.length === 0;
+  const names = [...new Set(found.flatMap((p) => ["loss", ...measured(p.outer_evaluation)]))];
+  $("evaluations").tHead.rows[0].replaceChildren(...["pool", "parameters"].map((name) => element("th", {}, name)),
+    ...["step", ...names].map((name) => element("th", {class: "n"}, spaced(name))));
+  const row = (p, which, step, metrics) => [p.pool, which, {n: whole(step)}, ...names.map((name) => ({n: loss(metricOf(metrics, name))}))];
+  fillTable("evaluations", found.flatMap((p) => [row(p, "outer", p.outer_evaluation_step, p.outer_evaluation),
+    ...((p.evaluation || []).length ? [row(p, "its own", p.evaluation_step, p.evaluation)] : [])]));
+}
+
 function showFacts(job, pools, now) {
   const mine = pools.filter((p) => p.job_id === job.id);
   const alive = mine.filter((p) => (p.progress || {}).live || ["ASSIGNED", "PARTICIPATING", "DRAINING"].includes(p.state));
@@ -320,7 +345,7 @@ function showFacts(job, pools, now) {
     ...(ended ? [] : [["pools alive", alive.length], ["pools participating", mine.filter((p) => p.state === "PARTICIPATING").length]]),
     ["contributing", `${short(job.contributed_tokens)} of ${short(job.tokens)} ${unitOf(job)}`],
     ["eval loss", `${loss(evaluation.last)} (best ${loss(evaluation.best)})`],
-    ["perplexity", loss(((evaluation.metrics || []).find((m) => m.name === "perplexity") || {}).value)],
+    ...metricFacts(evaluation),
     ["duration", duration(seconds)],
     ...(ended ? [["mean speed", seconds > 0 ? `${short(number(job.tokens) / seconds)} ${unitOf(job)}/s` : "–"]]
       : [["speed", running ? `${short(rate)} ${unitOf(job)}/s` : "–"],
@@ -395,6 +420,7 @@ function showJob(detail, pools, curves, other) {
     {n: whole(p.inner_step)}, {n: loss(p.train_loss)}, {n: short(p.tokens_per_second)}, {n: short(p.tokens)},
     {n: short(p.contributed_tokens)}, {n: mbps(p.pool, "up")}, {n: mbps(p.pool, "down")}, {n: duration(number(p.exposed_wait_seconds))},
     {n: number(p.uplink_nmse) ? number(p.uplink_nmse).toFixed(4) : "exact"}]));
+  showEvaluations(job);
   $("no-job-pools").hidden = (job.pools || []).length > 0;
   $("job-pools").hidden = (job.pools || []).length === 0;
   const leftOut = (job.pools || []).filter((p) => number(p.left_out_rounds) || number(p.left_out_fragments));

@@ -111,6 +111,11 @@ else:
         def name(self):
             return self.proto.spec.name
 
+        @property
+        def metrics(self):
+            """Of the newest evaluation of the outer parameters, by name: {"loss": 0.9, "accuracy": 0.75}."""
+            return {metric.name: metric.value for metric in self.proto.eval_loss.metrics}
+
         def __repr__(self):
             loss = f", eval loss {self.eval_loss.last:.4f}" if self.eval_loss.HasField("last") else ""
             error = f", {self.error.code}: {self.error.message}" if self.proto.HasField("error") else ""

@@ -26,6 +26,10 @@ def rows(job: Job | job_pb2.Job) -> list[dict[str, Any]]:
             "compute_seconds": pool.compute_seconds,
             "exposed_wait_seconds": pool.exposed_wait_seconds,
             "sync_seconds": pool.sync_seconds,
+            # Where every pool evaluates the outer parameters on data of its own (graphs): accuracy and so on, of these
+            # and of the pool's own parameters.
+            **{f"outer_{metric.name}": metric.value for metric in pool.outer_evaluation},
+            **{f"own_{metric.name}": metric.value for metric in pool.evaluation if pool.outer_evaluation},
         }
         for pool in job.pools
     ]

@@ -1,11 +1,15 @@
 """Jobs on graphs, with the real programs: two pools with disjoint planted graphs."""
 
 import array
+import csv
 import json
+import math
+import os
 import random
 import struct
+import subprocess
 
-from cluster import ClusterTest, kill, main, wait_until
+from cluster import BIN, ClusterTest, alive, kill, main, wait_until
 
 CLASSES, COLUMNS = 4, 8
 GRAPH_JOB = """
@@ -56,10 +60,9 @@ def product(tensor, vector):
     return [sum(values[row * columns + column] * vector[column] for column in range(columns)) for row in range(rows)]
 
 
-def accuracy_of(tensors, folder):
-    """The share of validation nodes whose class a model of two layers with the mean of neighbors finds: the plain formula."""
+def outputs_of(tensors, folder):
+    """Of each node of an imported graph: a model of two layers with the mean of neighbors, by the plain formula."""
     rows = [[float(value) for value in line.split(",")] for line in (folder / "features.csv").read_text().split()]
-    labels = [int(line) for line in (folder / "labels.csv").read_text().split()]
     pairs = [tuple(map(int, line.split(","))) for line in (folder / "edges.csv").read_text().split()]
     neighbors = [set() for _ in rows]
     for source, target in pairs:
@@ -71,20 +74,38 @@ def accuracy_of(tensors, folder):
         rows = [[a + b + c for a, b, c in zip(product(own, row), product(others, mean), bias[1])] for row, mean in zip(rows, means)]
         if layer == 0:
             rows = [[max(0, value) for value in row] for row in rows]
-    valid = [int(line) for line in (folder / "valid.csv").read_text().split()]
-    return sum(rows[node].index(max(rows[node])) == labels[node] for node in valid) / len(valid)
+    return rows
+
+
+def accuracy_of(tensors, folder, split="valid"):
+    """The share of a split's nodes whose class that model finds."""
+    rows, labels = outputs_of(tensors, folder), [int(line) for line in (folder / "labels.csv").read_text().split()]
+    nodes = [int(line) for line in (folder / f"{split}.csv").read_text().split()]
+    return sum(rows[node].index(max(rows[node])) == labels[node] for node in nodes) / len(nodes)
+
+
+def macro_f1_of(labels, predicted):
+    """The mean of F1 over the classes that have a label or a prediction."""
+    scores = []
+    for which in sorted({*labels, *predicted}):
+        right = sum(a == b == which for a, b in zip(labels, predicted))
+        scores.append(2 * right / (labels.count(which) + predicted.count(which)))
+    return sum(scores) / len(scores)
 
 
 class GraphsTest(ClusterTest):
     BYTES_PER_SECOND = 400_000
 
-    def graph(self, name, seed, *flags, nodes=400):
-        """The folder of an imported graph."""
+    def graph(self, name, seed, *flags, nodes=400, sources=None):
+        """The folder of an imported graph. `sources` changes its files first."""
         source = self.cluster.folder / f"{name}-source"
         write_planted(source, seed, nodes)
+        if sources:
+            sources(source)
         files = [item for part in ("edges", "features", "labels", "train", "valid", "test") for item in (f"--{part}", source / f"{part}.csv")]
         out = self.cluster.folder / name
-        result = self.cluster.cli("graph", "import", "edges", "--nodes", str(nodes), *files, "--reverse-edges", "--out", out, *flags)
+        result = self.cluster.cli("graph", "import", "edges", "--nodes", str(nodes), *files, "--out", out, *flags,
+                                  *(() if "--directed" in flags else ("--reverse-edges",)))
         self.assertEqual(result.returncode, 0, result.stderr)
         return out
 
@@ -109,6 +130,7 @@ class GraphsTest(ClusterTest):
     def digests(self, name="graph"):
         job = self.cluster.wait_job(name, seconds=200)
         self.assertGreater(self.metrics(job)["accuracy"], 0.8)
+        self.assertEqual(job["eval_loss"]["pools"], 2)
         return [fragment["digest"] for fragment in job["fragments"]]
 
     def test_two_pools_train_and_their_model_is_exported(self):
@@ -125,10 +147,137 @@ class GraphsTest(ClusterTest):
         self.assertEqual({name: shape for name, (shape, _) in tensors.items()}, {
             "layers.0.fc_self.weight": [32, COLUMNS], "layers.0.fc_neigh.weight": [32, COLUMNS], "layers.0.fc_self.bias": [32],
             "layers.1.fc_self.weight": [CLASSES, 32], "layers.1.fc_neigh.weight": [CLASSES, 32], "layers.1.fc_self.bias": [CLASSES]})
-        of_pools = [accuracy_of(tensors, self.cluster.folder / f"{name}-source") for name in ("a", "b")]
-        # A node whose two best classes are nearly equal may fall to either.
-        self.assertLess(min(abs(accuracy - self.metrics(job)["accuracy"]) for accuracy in of_pools), 0.011, of_pools)
+        self.check_evaluations(job, tensors)
         self.assertEqual(json.loads((out / "config.json").read_text())["fanout"], [5, 5])
+
+    def check_evaluations(self, job, tensors):
+        """Every pool has evaluated the outer parameters on its own nodes; what is shown of them follows from that."""
+        sites = {p["pool"]: {m["name"]: m["value"] for m in p["outer_evaluation"]} for p in job["pools"]}
+        self.assertEqual(sorted(sites), ["site-a", "site-b"])
+        names = {"loss", "accuracy", "macro_f1"}
+        sizes = {}
+        for pool, folder in (("site-a", "a"), ("site-b", "b")):
+            self.assertEqual(set(sites[pool]), names | {f"test_{name}" for name in names} | {"test_examples"})
+            source = self.cluster.folder / f"{folder}-source"
+            # A node whose two best classes are nearly equal may fall to either.
+            self.assertAlmostEqual(sites[pool]["accuracy"], accuracy_of(tensors, source), delta=0.011)
+            self.assertAlmostEqual(sites[pool]["test_accuracy"], accuracy_of(tensors, source, "test"), delta=0.011)
+            sizes[pool] = {split: len((source / f"{split}.csv").read_text().split()) for split in ("valid", "test")}
+            self.assertEqual(sites[pool]["test_examples"], sizes[pool]["test"])
+        for p in job["pools"]:
+            # Beside it what its own parameters reach, without test nodes.
+            self.assertEqual({m["name"] for m in p["evaluation"]}, names)
+        all_nodes = self.metrics(job)
+        loss = job["eval_loss"]
+        self.assertEqual(loss["pools"], 2)
+        worst, means = ({m["name"]: m["value"] for m in loss[part]} for part in ("worst_pool", "mean_of_pools"))
+        for name in sorted(names | {f"test_{name}" for name in names}):
+            of = [sites[pool][name] for pool in sites]
+            weights = [sizes[pool]["test" if name.startswith("test_") else "valid"] for pool in sites]
+            self.assertAlmostEqual(all_nodes[name], sum(a * b for a, b in zip(of, weights)) / sum(weights), places=9)
+            self.assertAlmostEqual(worst[name], (max if name.endswith("loss") else min)(of), places=9)
+            self.assertAlmostEqual(means[name], sum(of) / 2, places=9)
+        self.assertEqual(all_nodes["test_examples"], sum(size["test"] for size in sizes.values()))
+        self.assertAlmostEqual(loss["last"], all_nodes["loss"], places=9)
+        shown = self.cluster.cli("get", "graph").stdout
+        for words in ("macro f1", "test accuracy", "worst pool", "mean of 2 pools", "its own", "NODES/S"):
+            self.assertIn(words, shown)
+
+    def test_predictions_are_those_of_the_job_with_the_users_ids(self):
+        ids = self.cluster.folder / "ids.txt"
+        ids.write_text("".join(f"node,{i}\n" for i in range(300)))
+        names = self.cluster.folder / "names.txt"
+        names.write_text("".join(f"class {i}\n" for i in range(CLASSES)))
+        self.a = self.b = self.graph("a", 1, "--ids", ids, "--class-names", names, nodes=300)
+        self.cluster.start_worker("site-a", 1)
+        self.cluster.start_worker("site-b", 1)
+        self.assertEqual(self.submit(steps=60).returncode, 0)
+        job = self.cluster.wait_job("graph", seconds=200)
+        sites = {p["pool"]: {m["name"]: m["value"] for m in p["outer_evaluation"]} for p in job["pools"]}
+        # Both sites have the same graph.
+        self.assertEqual(sites["site-a"], sites["site-b"])
+
+        def predict(model, out, *flags):
+            # Its words come first; the options of the connection may be among them.
+            command = [BIN / "longhaul", "graph", "predict", model, *flags, "--out", self.cluster.folder / out, "-o", "json"]
+            result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
+                                    env={**os.environ, "LONGHAUL_SERVER": self.cluster.address, "XDG_CACHE_HOME": str(self.cluster.folder / "cache")})
+            return result, json.loads(result.stdout) if result.stdout else {}
+
+        result, answer = predict("graph", "predicted", "--graph", self.a, "--split", "test")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        source = self.cluster.folder / "a-source"
+        test = [int(line) for line in (source / "test.csv").read_text().split()]
+        self.assertEqual(answer["data"]["nodes"], len(test))
+        for name in ("accuracy", "macro_f1"):
+            self.assertAlmostEqual(answer["data"][name], sites["site-a"][f"test_{name}"], places=9)
+        with open(self.cluster.folder / "predicted/predictions.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["id"] for row in rows], [f"node,{node}" for node in test])
+        labels = [int(line) for line in (source / "labels.csv").read_text().split()]
+        predicted = [int(row["class"].split()[1]) for row in rows]
+        self.assertAlmostEqual(macro_f1_of([labels[node] for node in test], predicted), answer["data"]["macro_f1"], places=9)
+        out = self.cluster.folder / "trained"
+        self.assertEqual(self.cluster.cli("export", "graph", "--dtype", "fp32", "--out", out).returncode, 0)
+        plain = outputs_of(read_tensors(out / "model.safetensors"), source)
+        checkpoint = self.cluster.folder / "checkpoint"
+        self.assertEqual(self.cluster.cli("download", "graph", "--out", checkpoint).returncode, 0)
+        result, answer = predict(checkpoint, "all", "--graph", self.a, "--embeddings")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(answer["data"]["files"], ["predictions.csv", "nodes.npy", "probabilities.npy", "embeddings.npy"])
+        probabilities = self.floats(self.cluster.folder / "all/probabilities.npy", (300, CLASSES))
+        for node, row in enumerate(plain):
+            exponents = [math.exp(value - max(row)) for value in row]
+            for i, value in enumerate(exponents):
+                self.assertAlmostEqual(probabilities[node * CLASSES + i], value / sum(exponents), places=4)
+        self.floats(self.cluster.folder / "all/embeddings.npy", (300, 32))
+        other = self.graph("other", 4, nodes=100, sources=self.narrow)
+        for (model, graph, flags), words in (((checkpoint, other, ()), ["it has 7 columns, the model 8", "graph info"]),
+                                             ((self.a, self.a, ()), ["FAILED_PRECONDITION"]),
+                                             ((out, self.a, ()), ["is not the folder of a checkpoint", "longhaul download"]),
+                                             (("nobody", self.a, ()), ["nobody"]),
+                                             ((checkpoint, self.cluster.folder / "none", ()), ["none"]),
+                                             ((checkpoint, self.a, ("--split", "some")), ["--split"])):
+            result, answer = predict(model, "refused", "--graph", graph, *flags)
+            self.assertNotEqual(result.returncode, 0)
+            for word in words:
+                self.assertIn(word, result.stderr)
+            self.assertFalse((self.cluster.folder / "refused").exists())
+        result, _ = predict(checkpoint, "all", "--graph", self.a)
+        self.assertIn("exists", result.stderr)
+
+    @staticmethod
+    def narrow(folder):
+        """One column less."""
+        path = folder / "features.csv"
+        path.write_text("".join(line.rsplit(",", 1)[0] + "\n" for line in path.read_text().split()))
+
+    def floats(self, path, shape):
+        data = path.read_bytes()
+        self.assertIn(f"'shape': ({shape[0]}, {shape[1]})", data[:128].decode("latin-1"))
+        values = array.array("f", data[128:])
+        self.assertEqual(len(values), shape[0] * shape[1])
+        return values
+
+    def test_edges_that_go_one_way_run_with_a_warning(self):
+        def one_way(folder):
+            pairs = [line for line in (folder / "edges.csv").read_text().split() if int(line.split(",")[1]) % 3]
+            (folder / "edges.csv").write_text("".join(f"{line}\n" for line in pairs))
+        self.a, self.b = self.graph("a", 1, "--directed", sources=one_way), self.graph("b", 2)
+        source = self.cluster.folder / "a-source"
+        self.begin(steps=40)
+        job = self.cluster.wait_job("graph", seconds=200)
+        targets = {line.split(",")[1] for line in (source / "edges.csv").read_text().split()}
+        without = 400 - len(targets)
+        share = f"{100 * without / 400:.1f} % of the nodes ({without} of 400) have no in-edge"
+        warnings = [warning for warning in job["warnings"] if "site-a" in warning]
+        self.assertGreater(without, 80)
+        self.assertEqual(len(warnings), 1, job["warnings"])
+        self.assertIn(share, warnings[0])
+        self.assertIn("--reverse-edges", warnings[0])
+        self.assertFalse([warning for warning in job["warnings"] if "site-b" in warning])
+        events = self.cluster.cli("events", "graph", "-o", "json").stdout
+        self.assertIn("NODES_WITHOUT_IN_EDGES", events)
 
     def test_a_killed_coordinator_and_other_ways_to_read_leave_the_result_as_it_is(self):
         self.graphs()
@@ -141,13 +290,41 @@ class GraphsTest(ClusterTest):
         self.cluster.start_coordinator()
         self.assertEqual(self.digests("disturbed"), undisturbed)
 
-    def test_a_killed_rank_brings_its_pool_back(self):
+    def test_a_killed_rank_agent_and_coordinator_bring_all_back(self):
+        # The pool whose rank or agent is killed comes back from the outer parameters and with its optimizer's state; the
+        # rounds until then are the other pool's, as in any job. So parameters are not those of an undisturbed run.
         self.graphs()
-        self.begin(ranks=2, steps=600)
+        state = self.cluster.folder / "state"
+        state.mkdir()
+
+        def start(pool):
+            self.cluster.start_worker(pool, 2, "--state-dir", state, "--state-every", "300ms")
+
+        def saved(pool):
+            return next((p["inner_state_saved_step"] for p in self.cluster.job("graph")["pools"] if p["pool"] == pool), 0)
+
+        for pool in ("site-a", "site-b"):
+            start(pool)
+        self.begin(steps=1500)
         self.cluster.wait_step(100, "graph")
+        wait_until(lambda: saved("site-a") > 20 and saved("site-b") > 20, 60, "saved states")
         kill(self.cluster.ranks_of("site-b")[1])
-        self.digests()
-        self.assertGreater(self.cluster.log("site-b").count("starting 2 ranks"), 1)
+        self.cluster.wait_log("site-b", "resumes from its inner state", 60)
+        ranks = self.cluster.ranks_of("site-a")
+        self.cluster.workers["site-a"].kill()
+        self.cluster.workers["site-a"].wait()
+        wait_until(lambda: not any(alive(rank) for rank in ranks), 10, "the ranks to end with their agent")
+        start("site-a")
+        self.cluster.wait_log("site-a", "resumes from its inner state", 60)
+        self.cluster.coordinator.kill()
+        self.cluster.coordinator.wait()
+        self.cluster.start_coordinator()
+        job = self.cluster.wait_job("graph", seconds=200)
+        self.assertGreater(self.metrics(job)["accuracy"], 0.8)
+        self.assertEqual(job["eval_loss"]["pools"], 2)
+        for pool in job["pools"]:
+            self.assertEqual((pool["inner_state_losses"], pool["inner_state_failures"]), (0, 0))
+            self.assertIn("test_accuracy", {metric["name"] for metric in pool["outer_evaluation"]})
 
     def test_what_does_not_go_is_refused_at_submit(self):
         self.graphs()

@@ -6,12 +6,25 @@
 #include "common/base/random.h"
 #include "common/base/share.h"
 #include "common/base/status_macros.h"
+#include "worker/graph/layer_targets.h"
 
 namespace longhaul {
 namespace {
 
 // "dropout". Sampling uses other streams of the same seed.
 constexpr uint64_t kDropoutStream = 0x64726f706f7574;
+
+std::vector<int64_t> LabelsOf(const GraphFolder& folder, absl::Span<const int64_t> nodes) {
+  std::vector<int64_t> labels;
+  for (const int64_t node : nodes) labels.push_back(folder.labels()[node]);
+  return labels;
+}
+
+template <typename T>
+void AddTensor(ExampleBatch& batch, absl::string_view name, int part, std::vector<T> values) {
+  const auto size = static_cast<int64_t>(values.size());
+  batch.tensors.push_back({PartName(name, part), {size}, std::move(values)});
+}
 
 }  // namespace
 
@@ -38,12 +51,9 @@ absl::StatusOr<std::unique_ptr<GraphBatches>> GraphBatches::Create(
                                                 .seed = options.seed,
                                                 .members_only = options.training_edges,
                                                 .members = folder->train()}));
-  const std::vector<int64_t> all(options.fanout.size(), -1);
-  LH_ASSIGN_OR_RETURN(NeighborSampler held_out,
-                      NeighborSampler::Create(folder->edges(), {.fanout = all}));
   std::unique_ptr<GraphBatches> batches(new GraphBatches(options, folder, plan));
-  batches->training_ = std::make_unique<Reader>(options, *folder, rows, std::move(training));
-  batches->held_out_ = std::make_unique<Reader>(options, *folder, rows, std::move(held_out));
+  batches->training_ =
+      std::make_unique<Reader>(options, *folder, std::move(rows), std::move(training));
   return batches;
 }
 
@@ -78,18 +88,35 @@ absl::StatusOr<ExampleBatch> GraphBatches::Make(int64_t step) const {
 }
 
 absl::StatusOr<ExampleBatch> GraphBatches::MakeHeldOut(int64_t index, int64_t count) const {
-  const absl::Span<const int64_t> valid = folder_->valid();
-  const Share of_batch = ShareOf(static_cast<int64_t>(valid.size()), index, count);
-  const absl::Span<const int64_t> pool = valid.subspan(of_batch.first, of_batch.count);
-  const Share mine = ShareOf(static_cast<int64_t>(pool.size()), options_.rank, options_.ranks);
-  ExampleBatch batch{.examples = mine.count, .pool_weight = Labelled(pool)};
-  LH_RETURN_IF_ERROR(AddPart(*held_out_, 0, pool.subspan(mine.first, batch.examples), 0, batch));
-  LH_RETURN_IF_ERROR(folder_->Check());
-  return batch;
+  return MakeEvaluation(folder_->valid(), index, count);
 }
 
 absl::StatusOr<int64_t> GraphBatches::HeldOutWeight(int64_t) const {
   return Labelled(folder_->valid());
+}
+
+absl::StatusOr<ExampleBatch> GraphBatches::MakeTest(int64_t index, int64_t count) const {
+  return MakeEvaluation(folder_->test(), index, count);
+}
+
+int64_t GraphBatches::TestWeight() const { return Labelled(folder_->test()); }
+
+absl::StatusOr<ExampleBatch> GraphBatches::MakeEvaluation(absl::Span<const int64_t> nodes,
+                                                          int64_t index, int64_t count) const {
+  const Share of_batch = ShareOf(static_cast<int64_t>(nodes.size()), index, count);
+  const absl::Span<const int64_t> pool = nodes.subspan(of_batch.first, of_batch.count);
+  const Share mine = ShareOf(static_cast<int64_t>(pool.size()), options_.rank, options_.ranks);
+  ExampleBatch batch{.examples = mine.count, .pool_weight = Labelled(pool)};
+  if (mine.count == 0) return batch;
+  const absl::Span<const int64_t> seeds = pool.subspan(mine.first, mine.count);
+  LH_ASSIGN_OR_RETURN(
+      LayerTargets targets,
+      FindLayerTargets(folder_->edges(), seeds, static_cast<int>(options_.fanout.size())));
+  AddTensor(batch, "layer_targets", 0, std::move(targets.nodes));
+  AddTensor(batch, "layer_target_ends", 0, std::move(targets.ends));
+  AddTensor(batch, "labels", 0, LabelsOf(*folder_, seeds));
+  LH_RETURN_IF_ERROR(folder_->Check());
+  return batch;
 }
 
 absl::Status GraphBatches::AddPart(Reader& reader, int64_t step, absl::Span<const int64_t> seeds,
@@ -101,11 +128,8 @@ absl::Status GraphBatches::AddPart(Reader& reader, int64_t step, absl::Span<cons
   const int64_t columns = reader.table->columns();
   std::vector<float> features(sample.nodes.size() * columns);
   LH_RETURN_IF_ERROR(reader.table->Gather(sample.nodes, features.data()));
-  std::vector<int64_t> labels;
-  for (const int64_t seed : seeds) labels.push_back(folder_->labels()[seed]);
   const auto add = [&](absl::string_view name, auto values) {
-    batch.tensors.push_back(
-        {PartName(name, part), {static_cast<int64_t>(values.size())}, std::move(values)});
+    AddTensor(batch, name, part, std::move(values));
   };
   batch.tensors.push_back({PartName("features", part),
                            {static_cast<int64_t>(sample.nodes.size()), columns},
@@ -115,7 +139,7 @@ absl::Status GraphBatches::AddPart(Reader& reader, int64_t step, absl::Span<cons
   add("indptr", std::move(sample.indptr));
   add("source_rows", std::move(sample.source_rows));
   add("seed_rows", std::vector<int64_t>(sample.seed_rows.begin(), sample.seed_rows.end()));
-  add("labels", std::move(labels));
+  add("labels", LabelsOf(*folder_, seeds));
   return absl::OkStatus();
 }
 

@@ -4,7 +4,10 @@
 // For part p of the plan's `accumulation` parts of the share, tensors named "features/p" float,
 // "nodes/p", "level_ends/p", "indptr/p", "seed_rows/p", "labels/p" int64, "source_rows/p" int32: as
 // worker/model/graph_batch.h. A part may have no seeds, and then no tensors. "dropout_key" int64
-// [1]: of the step. A held-out batch has one part and no key.
+// [1]: of the step.
+//
+// A held-out batch has one part: "layer_targets/0", "layer_target_ends/0" and "labels/0". What else
+// its evaluation reads is in the folder.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +61,9 @@ class GraphBatches : public BatchMaker {
   // Validation nodes with all their neighbors: all nodes are cut into `count` batches.
   absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const override;
   absl::StatusOr<int64_t> HeldOutWeight(int64_t count) const override;
+  absl::StatusOr<ExampleBatch> MakeTest(int64_t index, int64_t count) const override;
+  int64_t TestWeight() const override;
+  absl::Status Check() const override { return folder_->Check(); }
 
  private:
   // What one thread at a time samples and gathers with.
@@ -75,13 +81,15 @@ class GraphBatches : public BatchMaker {
                const SeedPlan& plan);
   absl::Status AddPart(Reader& reader, int64_t step, absl::Span<const int64_t> seeds, int part,
                        ExampleBatch& batch) const;
+  // This rank's part of batch `index` of `count` of these nodes.
+  absl::StatusOr<ExampleBatch> MakeEvaluation(absl::Span<const int64_t> nodes, int64_t index,
+                                              int64_t count) const;
   int64_t Labelled(absl::Span<const int64_t> nodes) const { return Labelled(*folder_, nodes); }
 
   const Options options_;
   const std::shared_ptr<const GraphFolder> folder_;
   const SeedPlan plan_;
-  // Of training, and of evaluations, which may run at the same time.
-  std::unique_ptr<Reader> training_, held_out_;
+  std::unique_ptr<Reader> training_;
 };
 
 }  // namespace longhaul

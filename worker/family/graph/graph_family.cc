@@ -1,5 +1,6 @@
 #include "worker/family/graph/graph_family.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -16,11 +17,15 @@
 #include "worker/engine/torch_status.h"
 #include "worker/family/family.h"
 #include "worker/family/graph/graph_batches.h"
+#include "worker/family/graph/graph_evaluation_stager.h"
 #include "worker/family/graph/graph_stager.h"
 #include "worker/model/graph_sage.h"
 
 namespace longhaul {
 namespace {
+
+// A graph with more than one of so many nodes without in-edges is suspicious.
+constexpr int64_t kFewWithoutInEdges = 5;
 
 // A list of differences is complete, so that a site needs one look.
 absl::Status CheckGraph(const GraphOptions& options, const GraphFolder& folder) {
@@ -46,6 +51,22 @@ absl::Status CheckGraph(const GraphOptions& options, const GraphFolder& folder) 
   return absl::InvalidArgumentError(absl::StrCat(options.path, ": ", absl::StrJoin(wrong, "; ")));
 }
 
+// Where edges go one way alone, most of what neighbors tell is lost, and nothing else says so.
+void WarnOfEdges(const GraphOptions& options, const GraphManifest& manifest) {
+  const int64_t without = manifest.nodes_without_in_edges;
+  if (without <= manifest.nodes / kFewWithoutInEdges || !options.on_warning) return;
+  const double share = 100.0 * static_cast<double>(without) / static_cast<double>(manifest.nodes);
+  options.on_warning(
+      {kNodesWithoutInEdges,
+       absl::StrFormat("%s: %.1f %% of the nodes (%d of %d) have no in-edge, so that no neighbor "
+                       "tells anything about them%s",
+                       options.path, share, without, manifest.nodes,
+                       manifest.reverse_edges
+                           ? ""
+                           : "; the graph was imported with --directed: unless only one direction "
+                             "has a meaning, import it with --reverse-edges")});
+}
+
 absl::StatusOr<std::shared_ptr<HostRows>> CopyRows(const GraphOptions& options,
                                                    const GraphFolder& folder, int ranks) {
   if (options.access == GraphAccess::kMapped) return nullptr;
@@ -68,9 +89,17 @@ struct OpenedGraph {
 absl::StatusOr<OpenedGraph> OpenData(const GraphOptions& options, int ranks) {
   LH_ASSIGN_OR_RETURN(GraphFolder opened, GraphFolder::Open(options.path));
   LH_RETURN_IF_ERROR(CheckGraph(options, opened));
+  WarnOfEdges(options, opened.manifest());
   OpenedGraph graph{.folder = std::make_shared<const GraphFolder>(std::move(opened))};
   LH_ASSIGN_OR_RETURN(graph.rows, CopyRows(options, *graph.folder, ranks));
   return graph;
+}
+
+// As many as have the graph's nodes for seeds, and as many as sample its edges.
+int64_t EvaluationSteps(const GraphManifest& manifest, const GraphSageShape& shape, int64_t batch) {
+  int64_t edges = 1;
+  for (const int64_t fanout : shape.fanout) edges += std::max<int64_t>(fanout, 0);
+  return CeilDiv(manifest.nodes, batch) + CeilDiv(manifest.edges / edges, batch);
 }
 
 absl::StatusOr<Family> OpenGraph(const GraphOptions& options, const FamilyContext& context) {
@@ -89,13 +118,16 @@ absl::StatusOr<Family> OpenGraph(const GraphOptions& options, const FamilyContex
                                                           .training_edges = options.training_edges,
                                                           .threads = options.threads},
                                                          folder, rows));
-  for (auto* const stager : {&family.stager, &family.stager_beside})
-    *stager = std::make_unique<GraphStager>();
+  for (auto* const stager : {&family.stager, &family.stager_beside}) {
+    *stager =
+        std::make_unique<GraphEvaluationStager>(folder, rows, std::make_unique<GraphStager>());
+  }
   const GraphManifest& manifest = folder->manifest();
   family.data.push_back(
       {.path = options.path, .units = manifest.nodes, .sample = manifest.ContentDigest().low});
   // As SeedPlan cuts an epoch.
   family.units = manifest.train / CeilDiv(manifest.train, context.plan.batch);
+  family.evaluation_steps = EvaluationSteps(manifest, options.shape, context.plan.batch);
   family.partial_loss = GraphBatches::Labelled(*folder, folder->train()) < manifest.train;
   family.description = absl::StrFormat("; %d nodes, %d edges, %d training nodes; features are %s",
                                        manifest.nodes, manifest.edges, manifest.train,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/layout/graph_sage_layout.h"
+#include "worker/data/data_warning.h"
 #include "worker/family/open_family.h"
 
 namespace longhaul {
@@ -26,6 +27,8 @@ struct GraphOptions {
   std::string schema;
   // Threads that sample and gather.
   int threads = 1;
+  // Is called where the graph is suspicious. May be empty.
+  std::function<void(const DataWarning&)> on_warning;
 };
 
 // Errors of opening it: those of GraphFolder::Open, LayOutGraphSage and HostRows::Copy; also

@@ -48,6 +48,8 @@ struct Plan {
   // The pool evaluates its own parameters after the first cycle, and then every so many cycles. 0:
   // never.
   int64_t pool_evaluation_cycles = 0;
+  // The same for the outer parameters, in addition to what commits ask for.
+  int64_t outer_evaluation_cycles = 0;
   // The pool evaluates the outer parameters after the last round, even if no commit asks for it.
   bool all_evaluate_last = false;
   // Rounds may go on without this pool (sync.mode QUORUM).

@@ -145,7 +145,7 @@ class Session {
   bool CanMerge(const Fragment& fragment) const;
   bool SettlesAt(int64_t step) const;
   void EvaluateDue(Actions& out);
-  void EvaluateOwnIfDue(int64_t version, Actions& out);
+  void EvaluateCycle(int64_t version, Actions& out);
   int64_t LastVersion(const Fragment& fragment) const;
   int64_t PushStep(const Fragment& fragment, int64_t version) const;
   int64_t MergeStep(const Fragment& fragment, int64_t version) const;

@@ -135,7 +135,7 @@ bool Session::MergeNext(int index, Actions& out) {
   fragment.pulled = fragment.pull_asked = fragment.pushed = fragment.sent = false;
   if (commit.evaluate) evaluate_ = version;
   EvaluateDue(out);
-  EvaluateOwnIfDue(version, out);
+  EvaluateCycle(version, out);
   if (!plan_.quorum) return true;
   // The next round may be due already, or its commit be there.
   PushDue(index, out);
@@ -176,14 +176,21 @@ void Session::EvaluateDue(Actions& out) {
 
 // Every pool evaluates at the same inner step, so none falls behind the others. Before the first
 // step a pool's parameters are the outer ones: there is nothing of its own to evaluate.
-void Session::EvaluateOwnIfDue(int64_t version, Actions& out) {
-  const int64_t every = plan_.pool_evaluation_cycles;
-  if (every <= 0 || step_ <= begin_step_ || (version != 1 && version % every != 0)) return;
+void Session::EvaluateCycle(int64_t version, Actions& out) {
   // Every fragment reaches `version` once. The last one to do so completes the cycle.
+  bool last = true;
   for (const Fragment& fragment : fragments_) {
     if (version > fragment.schedule.rounds || fragment.held < version) return;
+    last &= fragment.held == LastVersion(fragment);
   }
-  out.push_back(Evaluate{.version = version, .step = step_, .of_pool = true});
+  const auto due = [&](int64_t every) {
+    return every > 0 && (version == 1 || version % every == 0);
+  };
+  // EvaluateDue evaluates the last ones.
+  if (due(plan_.outer_evaluation_cycles) && !last)
+    out.push_back(Evaluate{.version = version, .step = step_});
+  if (due(plan_.pool_evaluation_cycles) && step_ > begin_step_)
+    out.push_back(Evaluate{.version = version, .step = step_, .of_pool = true});
 }
 
 int64_t Session::LastVersion(const Fragment& fragment) const {

@@ -100,5 +100,35 @@ TEST_F(EvaluationReportsTest, EveryPoolMayReportTheFinalOne) {
   EXPECT_EQ(reports->taken.size(), 1) << "the core takes the first";
 }
 
+// Where each pool has held-out data of its own.
+TEST_F(EvaluationReportsTest, OfAGraphEveryPoolReportsEachVersionOnce) {
+  v1::JobSpec spec;
+  spec.set_name("job");
+  spec.mutable_model()->mutable_graph_sage()->set_columns(4);
+  spec.mutable_model()->mutable_graph_sage()->set_classes(2);
+  spec.mutable_data()->mutable_graph()->set_path("graph");
+  spec.mutable_train()->set_steps(60);
+  spec.mutable_train()->set_batch(10);
+  spec.mutable_sync()->set_h(10);
+  spec.mutable_sync()->mutable_fragments()->set_count(2);
+  spec.mutable_inner()->mutable_adamw()->set_lr(0.01);
+  absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec);
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  job_ =
+      *MakeLiveJob({.id = "id", .name = "job", .state = JobState::kRunning}, *std::move(resolved));
+  Commits(0);
+  Commits(1);
+  for (const std::string pool : {"a", "b"}) {
+    auto reports = TakeEvaluations(
+        *job_, pool, {{.version = 1, .loss = 2}, {.version = 1, .loss = 3, .of_pool = true}});
+    ASSERT_EQ(reports->taken.size(), 2u) << pool;
+    EXPECT_EQ(reports->taken[0].step, StepOf(1));
+    EXPECT_EQ(reports->refused, 0);
+    EvaluationsStored(*job_, pool, reports->taken);
+    reports = TakeEvaluations(*job_, pool, {{.version = 1, .loss = 2}});
+    EXPECT_TRUE(reports->taken.empty()) << "it is repeated";
+  }
+}
+
 }  // namespace
 }  // namespace longhaul::coordinator

@@ -393,6 +393,60 @@ TEST(JobProgressTest, EvaluationsOfALongJobAreThinned) {
   EXPECT_LE(many.pool_evaluations(0).points_size(), 512);
 }
 
+EvaluationRecord OfSite(const std::string& site, int64_t step, double loss, int64_t nodes) {
+  return {.step = step,
+          .version = step / 10,
+          .loss = loss,
+          .tokens = nodes,
+          .metrics = {{"loss", loss},
+                      {"accuracy", 1 - loss / 10},
+                      {"test_examples", 10},
+                      {"test_accuracy", loss / 10}},
+          .site = site};
+}
+
+TEST(JobProgressTest, EvaluationsOfAllSitesAreOne) {
+  JobProgress progress(1);
+  progress.AddEvaluation(OfSite("a", 10, 2, 100));
+  v1::EvalLoss loss = progress.EvaluationLoss();
+  EXPECT_EQ(loss.last(), 2);
+  EXPECT_EQ(loss.pools(), 1);
+  EXPECT_TRUE(loss.worst_pool().empty()) << "one pool is not the worst of several";
+  progress.AddEvaluation(OfSite("b", 10, 6, 300));
+  // What is repeated changes nothing.
+  progress.AddEvaluation(OfSite("b", 10, 9, 300));
+  loss = progress.EvaluationLoss();
+  EXPECT_EQ(loss.evaluations(), 1);
+  EXPECT_EQ(loss.last(), 5);
+  EXPECT_EQ(loss.first(), 5);
+  EXPECT_EQ(loss.pools(), 2);
+  const auto values = [](const auto& metrics) {
+    std::map<std::string, double> by_name;
+    for (const v1::Metric& metric : metrics) by_name[metric.name()] = metric.value();
+    return by_name;
+  };
+  EXPECT_EQ(values(loss.metrics()),
+            (std::map<std::string, double>{
+                {"loss", 5}, {"accuracy", 0.5}, {"test_examples", 20}, {"test_accuracy", 0.4}}));
+  EXPECT_EQ(
+      values(loss.worst_pool()),
+      (std::map<std::string, double>{{"loss", 6}, {"accuracy", 0.4}, {"test_accuracy", 0.2}}));
+  EXPECT_EQ(
+      values(loss.mean_of_pools()),
+      (std::map<std::string, double>{{"loss", 4}, {"accuracy", 0.6}, {"test_accuracy", 0.4}}));
+  EXPECT_EQ(progress.SiteEvaluation("a")->loss, 2);
+  EXPECT_EQ(progress.SiteEvaluation("c"), nullptr);
+  EXPECT_EQ(progress.PoolEvaluation("a"), nullptr);
+  EXPECT_TRUE(progress.WasEvaluatedAt("a", 1));
+  EXPECT_FALSE(progress.WasEvaluatedAt("a", 2));
+  EXPECT_FALSE(progress.WasEvaluatedAt("c", 1));
+  // Many later, one is not combined any more, and changes nothing.
+  for (int64_t step = 20; step < 500; step += 10) progress.AddEvaluation(OfSite("a", step, 3, 100));
+  progress.AddEvaluation(OfSite("c", 10, 9, 300));
+  EXPECT_EQ(progress.EvaluationLoss().first(), 5);
+  EXPECT_LE(progress.sites().size(), 16u);
+}
+
 TEST(JobProgressTest, MetricsAreThoseOfTheLastEvaluationAndOfEachPoolsNewest) {
   JobProgress progress(1);
   progress.AddEvaluation({.step = 30, .loss = 2, .metrics = {{"loss", 2}, {"perplexity", 7.4}}});

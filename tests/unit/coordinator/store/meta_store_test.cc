@@ -315,6 +315,35 @@ TEST_F(MetaStoreTest, KeepsMetricsOfTheOuterParametersAndOfPools) {
   EXPECT_EQ(pools[1].metrics, (std::vector<NamedValue>{{"loss", 4.0}, {"perplexity", 54.5}}));
 }
 
+TEST_F(MetaStoreTest, KeepsWhatEachSiteFindsOfTheOuterParameters) {
+  ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
+  const auto of_site = [](const char* site, int64_t step, double loss, bool final) {
+    EvaluationRecord record{"id1", step, 2, loss, 100, final};
+    record.site = site;
+    record.metrics = {{"loss", loss}, {"accuracy", 0.5}, {"odd", NAN}};
+    return record;
+  };
+  ASSERT_TRUE(Commit({of_site("west", 60, 3, true), of_site("west", 60, 2, false),
+                      of_site("east", 60, 4, false), of_site("east", 30, 5, false)})
+                  .ok());
+  ASSERT_TRUE(Commit({of_site("west", 60, 9, false)}).ok());
+  Reopen();
+  EXPECT_TRUE(store_->ListEvaluations("id1")->empty());
+  EXPECT_TRUE(store_->ListPoolEvaluations("id1")->empty());
+  const auto found = *store_->ListSiteEvaluations("id1");
+  ASSERT_EQ(found.size(), 4u);
+  EXPECT_EQ(found[0].step, 30);
+  EXPECT_EQ(found[1].site, "east");
+  EXPECT_EQ(found[2].site, "west");
+  EXPECT_EQ(found[2].loss, 2) << "what is stored is not replaced";
+  EXPECT_EQ(found[2].tokens, 100);
+  EXPECT_EQ(found[2].metrics, (std::vector<NamedValue>{{"accuracy", 0.5}, {"loss", 2}}));
+  EXPECT_TRUE(found[3].final);
+  const MetaRecord deleted = DeletedJob{"id1", absl::UnixEpoch()};
+  ASSERT_TRUE(store_->Commit({&deleted, 1}).ok());
+  EXPECT_TRUE(store_->ListSiteEvaluations("id1")->empty());
+}
+
 TEST_F(MetaStoreTest, KeepsCounters) {
   ASSERT_TRUE(Create(Job("id1", "alpha")).ok());
   EXPECT_EQ(*store_->GetCounters("id1"), "");

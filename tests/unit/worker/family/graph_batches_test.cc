@@ -117,33 +117,33 @@ TEST_F(GraphBatchesTest, BatchesAreEqualForAnyThreadsAndAccess) {
   }
 }
 
-TEST_F(GraphBatchesTest, EachValidationNodeIsEvaluatedOnceWithAllItsNeighbors) {
+TEST_F(GraphBatchesTest, EachNodeOfASplitIsEvaluatedOnce) {
   const GraphFolder folder = GraphFolder::Open(planted_).value();
-  const std::multiset<int64_t> valid(folder.valid().begin(), folder.valid().end());
-  for (const int64_t count : {1, 3, 8, 1000}) {
-    for (const int ranks : {1, 3}) {
-      std::multiset<int64_t> seen;
-      int64_t weight = 0;
-      for (int rank = 0; rank < ranks; ++rank) {
-        const auto batches =
-            Make(planted_, {.fanout = {1, 1}, .batch = 10, .rank = rank, .ranks = ranks});
-        EXPECT_EQ(batches->HeldOutWeight(count).value(), static_cast<int64_t>(valid.size()));
-        for (int64_t index = 0; index < count; ++index) {
-          const ExampleBatch batch = batches->MakeHeldOut(index, count).value();
-          if (rank == 0) weight += batch.pool_weight;
-          const auto nodes = Values<int64_t>(batch, "nodes"),
-                     indptr = Values<int64_t>(batch, "indptr");
-          for (const int64_t row : Values<int64_t>(batch, "seed_rows")) {
-            seen.insert(nodes[row]);
-            const auto of_graph = folder.edges().indptr;
-            EXPECT_EQ(indptr[row + 1] - indptr[row],
-                      of_graph[nodes[row] + 1] - of_graph[nodes[row]]);
+  for (const bool test : {false, true}) {
+    const absl::Span<const int64_t> split = test ? folder.test() : folder.valid();
+    const std::multiset<int64_t> nodes(split.begin(), split.end());
+    for (const int64_t count : {1, 3, 8, 1000}) {
+      for (const int ranks : {1, 3}) {
+        std::multiset<int64_t> seen;
+        int64_t weight = 0;
+        for (int rank = 0; rank < ranks; ++rank) {
+          const auto batches =
+              Make(planted_, {.fanout = {1, 1}, .batch = 10, .rank = rank, .ranks = ranks});
+          EXPECT_EQ(test ? batches->TestWeight() : batches->HeldOutWeight(count).value(),
+                    static_cast<int64_t>(nodes.size()));
+          for (int64_t index = 0; index < count; ++index) {
+            const ExampleBatch batch = test ? batches->MakeTest(index, count).value()
+                                            : batches->MakeHeldOut(index, count).value();
+            if (rank == 0) weight += batch.pool_weight;
+            const auto targets = Values<int64_t>(batch, "layer_targets"),
+                       ends = Values<int64_t>(batch, "layer_target_ends");
+            if (targets.empty()) continue;
+            seen.insert(targets.begin() + ends[0], targets.end());
           }
-          EXPECT_TRUE(batch.Values<int64_t>("dropout_key").empty());
         }
+        EXPECT_EQ(seen, nodes);
+        EXPECT_EQ(weight, static_cast<int64_t>(nodes.size()));
       }
-      EXPECT_EQ(seen, valid);
-      EXPECT_EQ(weight, static_cast<int64_t>(valid.size()));
     }
   }
 }

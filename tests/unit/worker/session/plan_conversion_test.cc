@@ -36,6 +36,7 @@ TEST(PlanConversionTest, AValidPlanIsTakenOver) {
   commit->set_evaluator("a");
   commit->add_pools("b");
   proto.set_pool_evaluation_cycles(5);
+  proto.set_outer_evaluation_cycles(7);
   proto.set_all_evaluate_last(true);
   const auto plan = PlanFromProto(proto, {"a", "2"});
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -45,6 +46,7 @@ TEST(PlanConversionTest, AValidPlanIsTakenOver) {
   EXPECT_FALSE(plan->fragments[1].newest.contributed);
   EXPECT_EQ(plan->fragments[1].schedule.PushStep(2), 20);
   EXPECT_EQ(plan->pool_evaluation_cycles, 5);
+  EXPECT_EQ(plan->outer_evaluation_cycles, 7);
   EXPECT_TRUE(plan->all_evaluate_last);
 }
 
