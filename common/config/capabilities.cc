@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/tokenizer_name.h"
 #include "common/config/data_sources.h"
+#include "common/config/optimizer_kinds.h"
 
 namespace longhaul {
 namespace {
@@ -82,21 +83,12 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
       needs.insert(capability::kPartitionErrorAverage);
     if (partition.has_gathers_ahead() && partition.gathers_ahead() != 1)
       needs.insert(capability::kPartitionGathersAhead);
-    const v1::InnerOptimizerSpec& inner = spec.inner();
-    if (inner.has_muon()) needs.insert(capability::kOptimizerMuon);
-    if (inner.has_onebit_adam()) needs.insert(capability::kOptimizerOnebitAdam);
-    if (inner.onebit_adam().var_update_scaler() != 0)
-      needs.insert(capability::kOptimizerOnebitVariance);
-    if (inner.onebit_adam().local_step_scaler() != 0)
-      needs.insert(capability::kOptimizerOnebitLocalSteps);
-    if ((inner.has_muon() ? inner.muon().adamw() : inner.adamw()).moments() == v1::BFLOAT16)
-      needs.insert(capability::kOptimizerBfloat16Moments);
+    OptimizerKindOf(spec.inner()).add_needs(spec, needs);
     if (spec.train().accumulation() > 1) needs.insert(capability::kTrainAccumulation);
     if (spec.train().activations() == v1::RECOMPUTE) needs.insert(capability::kTrainRecompute);
     if (spec.train().blocks() == v1::FUSED) needs.insert(capability::kTrainFusedBlocks);
     if (spec.train().cuda_graphs()) needs.insert(capability::kTrainCudaGraphs);
     if (spec.offload().optimizer()) needs.insert(capability::kOffloadOptimizer);
-    if (spec.offload().optimizer() && inner.has_muon()) needs.insert(capability::kOffloadMuon);
     if (spec.offload().parameters()) needs.insert(capability::kOffloadParameters);
     if (spec.evaluation().beside_training()) needs.insert(capability::kEvaluationBesideTraining);
     const bool bfloat16 = spec.train().precision() == v1::BFLOAT16 ||

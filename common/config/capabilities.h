@@ -42,17 +42,12 @@ inline constexpr char kPartitionBits6[] = "partition:bits6";
 // error_beta and error_reset_steps of gradients.
 inline constexpr char kPartitionErrorAverage[] = "partition:error-average";
 inline constexpr char kPartitionGathersAhead[] = "partition:gathers-ahead";
-inline constexpr char kOptimizerMuon[] = "optimizer:muon";
-inline constexpr char kOptimizerOnebitAdam[] = "optimizer:onebit_adam";
-inline constexpr char kOptimizerOnebitVariance[] = "optimizer:onebit_variance";
-inline constexpr char kOptimizerOnebitLocalSteps[] = "optimizer:onebit_local_steps";
 inline constexpr char kOptimizerBfloat16Moments[] = "optimizer:bfloat16_moments";
 inline constexpr char kTrainAccumulation[] = "train:accumulation";
 inline constexpr char kTrainRecompute[] = "train:recompute";
 inline constexpr char kTrainFusedBlocks[] = "train:fused-blocks";
 inline constexpr char kTrainCudaGraphs[] = "train:cuda-graphs";
 inline constexpr char kOffloadOptimizer[] = "offload:optimizer";
-inline constexpr char kOffloadMuon[] = "offload:muon";
 inline constexpr char kOffloadParameters[] = "offload:parameters";
 inline constexpr char kEvaluationBesideTraining[] = "evaluation:beside_training";
 inline constexpr char kSyncQuorum[] = "sync:quorum";

@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/config/data_sources.h"
 #include "common/config/model_kinds.h"
+#include "common/config/optimizer_kinds.h"
 
 namespace longhaul {
 namespace {
@@ -20,9 +21,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-struct Default {
-  absl::string_view path, value;
-};
+using Default = FieldDefault;
 
 constexpr Default kDefaults[] = {
     {"model.transformer.vocab", "256"},
@@ -38,26 +37,6 @@ constexpr Default kDefaults[] = {
     {"train.accumulation", "1"},
     {"train.activations", "KEEP"},
     {"train.blocks", "AUTO"},
-    {"inner.adamw.lr", "1e-3"},
-    {"inner.adamw.beta1", "0.9"},
-    {"inner.adamw.beta2", "0.99"},
-    {"inner.adamw.eps", "1e-8"},
-    {"inner.adamw.moments", "FLOAT32"},
-    {"inner.muon.lr", "0.02"},
-    {"inner.muon.momentum", "0.9"},
-    {"inner.muon.scaling", "SPECTRAL"},
-    {"inner.muon.iterations", "BFLOAT16"},
-    {"inner.muon.adamw.lr", "1e-3"},
-    {"inner.muon.adamw.beta1", "0.9"},
-    {"inner.muon.adamw.beta2", "0.99"},
-    {"inner.muon.adamw.eps", "1e-8"},
-    {"inner.muon.adamw.moments", "FLOAT32"},
-    {"inner.onebit_adam.lr", "1e-3"},
-    {"inner.onebit_adam.beta1", "0.9"},
-    {"inner.onebit_adam.beta2", "0.99"},
-    {"inner.onebit_adam.eps", "1e-8"},
-    {"inner.onebit_adam.freeze_ratio", "0.96"},
-    {"inner.onebit_adam.scale_block", "512"},
     {"inner.schedule.final_fraction", "0.05"},
     {"inner.clip_norm", "1"},
     {"partition.preset", "ddp"},
@@ -229,14 +208,8 @@ void FillCodec(v1::CodecSpec& spec) {
 void FillWeightDecay(v1::JobSpec& spec) {
   const double decay = 1.0 / static_cast<double>(std::max<int64_t>(1, spec.train().steps()));
   v1::InnerOptimizerSpec& inner = *spec.mutable_inner();
-  if (inner.has_adamw() && !inner.adamw().has_weight_decay())
-    inner.mutable_adamw()->set_weight_decay(decay);
-  if (inner.has_onebit_adam() && !inner.onebit_adam().has_weight_decay())
-    inner.mutable_onebit_adam()->set_weight_decay(decay);
-  if (!inner.has_muon()) return;
-  if (!inner.muon().has_weight_decay()) inner.mutable_muon()->set_weight_decay(decay);
-  if (!inner.muon().adamw().has_weight_decay())
-    inner.mutable_muon()->mutable_adamw()->set_weight_decay(decay);
+  if (inner.kind_case() != v1::InnerOptimizerSpec::KIND_NOT_SET)
+    OptimizerKindOf(inner).fill_weight_decay(inner, decay);
 }
 
 // Fills in defaults that depend on other fields.
@@ -287,6 +260,9 @@ void FillDefaults(v1::JobSpec& spec) {
     Fill(spec,
          spec.model().has_graph_sage() && of_graphs != std::end(kOfGraphs) ? *of_graphs : entry);
   }
+  for (const OptimizerKind& kind : OptimizerKinds()) {
+    for (const Default& entry : kind.defaults) Fill(spec, entry);
+  }
   for (const ConditionalDefault& conditional : kConditional) {
     if (conditional.applies(spec)) Fill(spec, conditional.entry);
   }
@@ -297,6 +273,11 @@ absl::string_view DefaultOf(absl::string_view path) {
   for (const absl::Span<const Default> table :
        {absl::MakeSpan(kDefaults), absl::MakeSpan(kComputed)}) {
     for (const Default& entry : table) {
+      if (entry.path == path) return entry.value;
+    }
+  }
+  for (const OptimizerKind& kind : OptimizerKinds()) {
+    for (const Default& entry : kind.defaults) {
       if (entry.path == path) return entry.value;
     }
   }

@@ -6,6 +6,11 @@
 
 namespace longhaul {
 
+// The default of a field, as text.
+struct FieldDefault {
+  absl::string_view path, value;
+};
+
 // Fills in each field that was left out and has a default. Never changes which member of a oneof is
 // set, except that AdamW and balanced fragments are chosen if none is. Accepts any spec, also an
 // impossible one. A second call changes nothing.

@@ -7,6 +7,7 @@
 #include "common/config/checks.h"
 #include "common/config/job_spec.h"
 #include "common/config/model_kinds.h"
+#include "common/config/optimizer_kinds.h"
 #include "common/config/validate.h"
 
 namespace longhaul {
@@ -14,10 +15,6 @@ namespace {
 
 constexpr int64_t kStepsMax = 1'000'000'000;
 constexpr int64_t kBatchMax = 1 << 20;
-constexpr double kInnerLearningRateMax = 10;
-constexpr int64_t kScaleBlockMin = 64, kScaleBlockMax = 1 << 30;
-constexpr int kVarianceScalerMax = 1 << 20;
-constexpr int64_t kLocalStepClipperMax = 1 << 16;
 constexpr int kStrideMax = 1024;
 constexpr int kGathersAheadMax = 64;
 constexpr int64_t kSubgroupGrain = 128, kSubgroupMax = 1 << 30;
@@ -88,120 +85,9 @@ void ValidateTrain(const v1::JobSpec& spec, ViolationList& violations) {
   ValidateDevice(spec, violations);
 }
 
-// Checks the fields that AdamWSpec and OneBitAdamSpec have in common.
-template <typename Adam>
-void ValidateAdam(const std::string& path, const Adam& adam, ViolationList& violations) {
-  RequireNumber(violations, path + ".lr", adam.lr(),
-                {.low = 0, .high = kInnerLearningRateMax, .open_low = true});
-  const Interval beta = {.low = 0, .high = 1, .open_low = true, .open_high = true};
-  RequireNumber(violations, path + ".beta1", adam.beta1(), beta);
-  RequireNumber(violations, path + ".beta2", adam.beta2(), beta);
-  RequireNumber(violations, path + ".eps", adam.eps(),
-                {.low = kFloatMin, .high = 1, .open_high = true},
-                "with a smaller one, parameters whose gradient is zero would become NaN");
-  RequireNumber(violations, path + ".weight_decay", adam.weight_decay(), {.low = 0, .high = 1});
-}
-
-void ValidateAdamW(const v1::JobSpec& spec, const std::string& path, const v1::AdamWSpec& adamw,
-                   ViolationList& violations) {
-  ValidateAdam(path, adamw, violations);
-  if (adamw.moments() == v1::BFLOAT16 && spec.train().device() == v1::CUDA) {
-    violations.NotBuilt(path + ".moments", "bfloat16 moments are not built yet for device cuda",
-                        "use float32");
-  }
-}
-
-void ValidateMuon(const v1::JobSpec& spec, ViolationList& violations) {
-  const v1::MuonSpec& muon = spec.inner().muon();
-  // AdamW's learning rate is a multiple of this one.
-  RequireNumber(violations, "inner.muon.lr", muon.lr(),
-                {.low = kFloatMin, .high = kInnerLearningRateMax});
-  RequireNumber(violations, "inner.muon.momentum", muon.momentum(),
-                {.low = 0, .high = 1, .open_high = true});
-  RequireNumber(violations, "inner.muon.weight_decay", muon.weight_decay(), {.low = 0, .high = 1});
-  ValidateAdamW(spec, "inner.muon.adamw", muon.adamw(), violations);
-  if (spec.model().has_synthetic()) {
-    violations.Invalid("inner.muon", "the synthetic model has no matrices, which Muon updates",
-                       "leave it out, or use model.transformer");
-  }
-}
-
-// Explains why 1-bit Adam does not work with a partition that splits something.
-std::string WhyNotOneBit(const PartitionMap& map) {
-  if (map.gradients.level != Level::kRank)
-    return "each rank must have its whole unreduced gradient, which is split here";
-  if (map.weights.level != Level::kRank)
-    return "the weights that are gathered for each use are many times the bytes that it saves";
-  if (map.optimizer != Level::kRank) {
-    return "the momentum must be whole on each rank, and the updated weights that are gathered "
-           "after each step are the bytes that it saves";
-  }
-  return "gradients must be exact in its warm-up";
-}
-
-void ValidateLocalSteps(const v1::OneBitAdamSpec& onebit, const std::string& path,
-                        ViolationList& violations) {
-  RequireInteger(violations, path + ".local_step_scaler", onebit.local_step_scaler(), 0, kStepsMax,
-                 "0: no local steps");
-  if (onebit.local_step_scaler() == 0) {
-    if (onebit.local_step_clipper() != 0) {
-      violations.Invalid(path + ".local_step_clipper", "means nothing without local_step_scaler",
-                         "set that too, or leave it out");
-    }
-    return;
-  }
-  RequireInteger(violations, path + ".local_step_clipper", onebit.local_step_clipper(), 2,
-                 kLocalStepClipperMax, "the most steps between two synchronisations");
-  if (onebit.var_update_scaler() > 0 && onebit.var_freeze_step() == 0) {
-    violations.Invalid(path + ".var_freeze_step",
-                       "is required with local_step_scaler and var_update_scaler: ranks that step "
-                       "by themselves need a variance that no longer changes",
-                       "give the step at which local steps start");
-  }
-}
-
-void ValidateOneBitAdam(const v1::JobSpec& spec, ViolationList& violations) {
-  const v1::OneBitAdamSpec& onebit = spec.inner().onebit_adam();
-  const std::string path = "inner.onebit_adam";
-  if (spec.model().has_synthetic())
-    violations.Invalid(path, "the synthetic model has no optimizer", "leave it out");
-  ValidateAdam(path, onebit, violations);
-  RequireInteger(violations, path + ".freeze_step", onebit.freeze_step(), 0,
-                 std::max<int64_t>(0, spec.train().steps() - 1), "less than train.steps");
-  RequireNumber(violations, path + ".freeze_ratio", onebit.freeze_ratio(),
-                {.low = 0, .high = 1, .open_low = true});
-  RequireInteger(violations, path + ".scale_block", onebit.scale_block(), kScaleBlockMin,
-                 kScaleBlockMax, "2^30: one scale for each tensor");
-  RequireInteger(violations, path + ".var_update_scaler", onebit.var_update_scaler(), 0,
-                 kVarianceScalerMax, "0: the variance stays frozen");
-  RequireInteger(violations, path + ".var_freeze_step", onebit.var_freeze_step(), 0, kStepsMax,
-                 "0: never");
-  if (onebit.var_update_scaler() == 0 && onebit.var_freeze_step() != 0) {
-    violations.Invalid(path + ".var_freeze_step", "means nothing without var_update_scaler",
-                       "set that too, or freeze_step alone");
-  }
-  ValidateLocalSteps(onebit, path, violations);
-  if (spec.train().device() == v1::CUDA) {
-    violations.NotBuilt("inner.onebit_adam", "1-bit Adam is not built yet for device cuda",
-                        "use inner.adamw");
-  }
-  const absl::StatusOr<PartitionMap> map = PartitionOf(spec.partition());
-  if (map.ok() && !map->replicates()) {
-    violations.Invalid(spec.partition().has_map() ? "partition.map" : "partition.preset",
-                       absl::StrCat("does not go with inner.onebit_adam: ", WhyNotOneBit(*map)),
-                       "use preset ddp, or inner.adamw");
-  }
-}
-
 void ValidateInner(const v1::JobSpec& spec, ViolationList& violations) {
   const v1::InnerOptimizerSpec& inner = spec.inner();
-  if (inner.has_onebit_adam()) {
-    ValidateOneBitAdam(spec, violations);
-  } else if (inner.has_muon()) {
-    ValidateMuon(spec, violations);
-  } else {
-    ValidateAdamW(spec, "inner.adamw", inner.adamw(), violations);
-  }
+  OptimizerKindOf(inner).validate(spec, violations);
   RequireInteger(violations, "inner.schedule.warmup_steps", inner.schedule().warmup_steps(), 0,
                  std::max<int64_t>(0, spec.train().steps()), "at most train.steps");
   RequireNumber(violations, "inner.schedule.final_fraction", inner.schedule().final_fraction(),

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "common/codec/codec.h"
 #include "common/config/capabilities.h"
+#include "common/config/optimizer_kinds.h"
 
 namespace longhaul {
 namespace {
@@ -24,7 +25,6 @@ constexpr const char* kAnywhere[] = {
     "partition:map",
     capability::kTrainAccumulation,
     capability::kTrainRecompute,
-    capability::kOptimizerMuon,
     capability::kPrecisionFloat32,
     capability::kPrecisionBfloat16,
     capability::kOffloadOptimizer,
@@ -50,16 +50,14 @@ constexpr const char* kAnywhere[] = {
     capability::kPartitionBits6,
     capability::kPartitionErrorAverage,
     capability::kPartitionGathersAhead,
-    capability::kOffloadMuon,
     capability::kDataSeparateDocuments,
     capability::kSyncQuorum,
     capability::kDataControlTokens,
     capability::kDataWidth,
 };
-constexpr const char* kOnCpu[] = {
-    capability::kOptimizerBfloat16Moments, capability::kOptimizerOnebitAdam,
-    capability::kOptimizerOnebitVariance,  capability::kOptimizerOnebitLocalSteps,
-    capability::kTrainFusedBlocks,         capability::kEvaluationBesideTraining};
+constexpr const char* kOnCpu[] = {capability::kOptimizerBfloat16Moments,
+                                  capability::kTrainFusedBlocks,
+                                  capability::kEvaluationBesideTraining};
 constexpr const char* kOnCuda[] = {capability::kTrainCudaGraphs};
 
 }  // namespace
@@ -68,6 +66,10 @@ std::vector<std::string> CapabilitiesOn(v1::Device device) {
   std::vector<std::string> result(std::begin(kAnywhere), std::end(kAnywhere));
   for (const CodecRow& codec : kCodecs)
     result.push_back(absl::StrCat("codec:", std::string(codec.name)));
+  for (const OptimizerKind& kind : OptimizerKinds()) {
+    if (kind.on_cuda || device == v1::CPU)
+      result.insert(result.end(), kind.capabilities.begin(), kind.capabilities.end());
+  }
   if (device == v1::CPU) result.insert(result.end(), std::begin(kOnCpu), std::end(kOnCpu));
   if (device == v1::CUDA) result.insert(result.end(), std::begin(kOnCuda), std::end(kOnCuda));
   return result;

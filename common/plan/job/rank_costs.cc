@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/config/optimizer_kinds.h"
 #include "common/config/transformer_spec.h"
 #include "common/layout/unit_pieces.h"
 #include "common/plan/job/machines.h"
@@ -192,15 +193,13 @@ PoolMemory MemoryOfPool(const ResolvedJob& job, const v1::PoolSite& site) {
   const double element = model.bf16 ? 2 : 4, unit = LargestUnit(job.model);
 
   v1::RankMemory device, host;
-  double optimizer = state.optimizer;
   const MatrixCount matrices = CountMatrices(job.model);
-  if (spec.inner().has_muon()) {
-    // Matrices have one moment.
-    optimizer *= 1 - static_cast<double>(matrices.elements) / parameters / 3;
-  } else if (spec.inner().has_onebit_adam()) {
-    optimizer += (4 + 4.0 / ranks) * parameters;
-    if (spec.inner().onebit_adam().local_step_scaler() > 0) optimizer += 8 * parameters;
-  }
+  const double optimizer =
+      OptimizerKindOf(spec.inner())
+          .state_bytes(spec.inner(), {.adamw_bytes = state.optimizer,
+                                      .parameters = parameters,
+                                      .matrix_elements = static_cast<double>(matrices.elements),
+                                      .ranks = ranks});
   const bool offloads = spec.offload().optimizer();
   const double moments_on_device =
       offloads ? spec.offload().device_share() * optimizer * 2 / 3 : optimizer;
