@@ -16,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "worker/model/aggregation.h"
 #include "worker/model/graph_batch.h"
+#include "worker/model/link_scores.h"
 
 namespace longhaul {
 namespace {
@@ -43,6 +44,11 @@ absl::StatusOr<std::unique_ptr<GraphSage>> GraphSage::Create(const GraphSageShap
   return std::unique_ptr<GraphSage>(new GraphSage(shape, std::move(layout)));
 }
 
+std::vector<std::string> GraphSage::metrics() const {
+  if (shape_.links) return LinkMetrics();
+  return {"loss", "accuracy"};
+}
+
 InitialValues GraphSage::Initial(TensorRef ref) const {
   if (ref.tensor == kNormWeight) return {.mean = 1};
   if (ref.tensor != kSelfWeight && ref.tensor != kNeighborWeight) return {};
@@ -62,7 +68,8 @@ at::Tensor GraphSage::Forward(int unit, absl::Span<const at::Tensor> weights, co
       at::linear(input.narrow(0, 0, targets), weights[kSelfWeight], weights[kSelfBias]) +
       at::linear(neighbors, weights[kNeighborWeight]);
   if (unit + 1 < shape_.layers()) return Hidden(unit, weights, std::move(out), batch);
-  return SumsOfClasses(out.index_select(0, batch.tensors[kSeedRows]), batch.tensors[kLabels]);
+  const at::Tensor seeds = out.index_select(0, batch.tensors[kSeedRows]);
+  return shape_.links ? SumsOfLinks(seeds, batch) : SumsOfClasses(seeds, batch.tensors[kLabels]);
 }
 
 at::Tensor GraphSage::Hidden(int layer, absl::Span<const at::Tensor> weights, at::Tensor x,

@@ -1,4 +1,5 @@
-// GraphSAGE (Hamilton et al., arXiv 1706.02216) for the classes of nodes. A layer computes
+// GraphSAGE (Hamilton et al., arXiv 1706.02216) for the classes of nodes, or for links
+// (worker/model/link_scores.h). A layer computes
 //   h'(v) = W_self h(v) + W_neigh aggregate(h(u), u a drawn neighbor of v) + b
 // and, except in the last one: length 1 (optional), layer norm (optional), ReLU, dropout. Its
 // tensors are those of LayOutGraphSage, its batches are in worker/model/graph_batch.h. For float32
@@ -26,8 +27,9 @@ class GraphSage : public Model {
   std::vector<TensorRef> Borrowed(int) const override { return {}; }
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                      const StagedBatch& batch) const override;
-  // Cross-entropy, and how many seeds have their class as the largest output; over labelled seeds.
-  std::vector<std::string> metrics() const override { return {"loss", "accuracy"}; }
+  // Of classes: cross-entropy, and how many seeds have their class as the largest output; over
+  // labelled seeds.
+  std::vector<std::string> metrics() const override;
 
  private:
   GraphSage(const GraphSageShape& shape, ModelLayout layout)

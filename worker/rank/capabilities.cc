@@ -50,6 +50,7 @@ constexpr const char* kAnywhere[] = {
     capability::kDataBos,
     capability::kDataEpochs,
     capability::kDataPools,
+    capability::kModelGraphLinks,
     capability::kModelHf,
     capability::kModelRopeScaling,
     capability::kModelHeadDim,

@@ -63,9 +63,7 @@ absl::StatusOr<ExampleBatch> GraphBatches::Make(int64_t step) const {
   for (int64_t& seed : pool) seed = folder_->train()[seed];
   const Share mine = ShareOf(static_cast<int64_t>(pool.size()), options_.rank, options_.ranks);
   ExampleBatch batch{.examples = mine.count, .pool_weight = Labelled(pool)};
-  const auto key =
-      static_cast<int64_t>(Philox64(options_.seed, kDropoutStream, static_cast<uint64_t>(step)));
-  batch.tensors.push_back({"dropout_key", {1}, std::vector<int64_t>{key}});
+  AddDropoutKey(step, batch);
   const absl::Span<const int64_t> seeds =
       absl::MakeConstSpan(pool).subspan(mine.first, batch.examples);
   for (int part = 0; part < options_.accumulation; ++part) {
@@ -92,17 +90,32 @@ absl::StatusOr<int64_t> GraphBatches::HeldOutWeight(int64_t) const {
   return Labelled(folder_->valid());
 }
 
+void GraphBatches::AddDropoutKey(int64_t step, ExampleBatch& batch) const {
+  const auto key =
+      static_cast<int64_t>(Philox64(options_.seed, kDropoutStream, static_cast<uint64_t>(step)));
+  batch.tensors.push_back({"dropout_key", {1}, std::vector<int64_t>{key}});
+}
+
 absl::Status GraphBatches::AddPart(Reader& reader, int64_t step, absl::Span<const int64_t> seeds,
                                    int part, ExampleBatch& batch) const {
   if (seeds.empty()) return absl::OkStatus();
+  LH_RETURN_IF_ERROR(AddSample(reader, step, seeds, {}, part, batch));
+  std::vector<int64_t> labels;
+  for (const int64_t seed : seeds) labels.push_back(folder_->labels()[seed]);
+  const auto size = static_cast<int64_t>(labels.size());
+  batch.tensors.push_back({PartName("labels", part), {size}, std::move(labels)});
+  return absl::OkStatus();
+}
+
+absl::Status GraphBatches::AddSample(Reader& reader, int64_t step, absl::Span<const int64_t> seeds,
+                                     absl::Span<const NodePair> excluded, int part,
+                                     ExampleBatch& batch) const {
   const absl::MutexLock lock(&reader.mutex);
   LH_ASSIGN_OR_RETURN(SampledBatch sample,
-                      reader.sampler.Sample(step, seeds, {}, reader.team.get()));
+                      reader.sampler.Sample(step, seeds, excluded, reader.team.get()));
   const int64_t columns = reader.table->columns();
   std::vector<float> features(sample.nodes.size() * columns);
   LH_RETURN_IF_ERROR(reader.table->Gather(sample.nodes, features.data()));
-  std::vector<int64_t> labels;
-  for (const int64_t seed : seeds) labels.push_back(folder_->labels()[seed]);
   const auto add = [&](absl::string_view name, auto values) {
     batch.tensors.push_back(
         {PartName(name, part), {static_cast<int64_t>(values.size())}, std::move(values)});
@@ -115,7 +128,6 @@ absl::Status GraphBatches::AddPart(Reader& reader, int64_t step, absl::Span<cons
   add("indptr", std::move(sample.indptr));
   add("source_rows", std::move(sample.source_rows));
   add("seed_rows", std::vector<int64_t>(sample.seed_rows.begin(), sample.seed_rows.end()));
-  add("labels", std::move(labels));
   return absl::OkStatus();
 }
 

@@ -59,7 +59,7 @@ class GraphBatches : public BatchMaker {
   absl::StatusOr<ExampleBatch> MakeHeldOut(int64_t index, int64_t count) const override;
   absl::StatusOr<int64_t> HeldOutWeight(int64_t count) const override;
 
- private:
+ protected:
   // What one thread at a time samples and gathers with.
   struct Reader {
     Reader(const Options& options, const GraphFolder& folder, std::shared_ptr<HostRows> rows,
@@ -73,6 +73,10 @@ class GraphBatches : public BatchMaker {
 
   GraphBatches(const Options& options, std::shared_ptr<const GraphFolder> folder,
                const SeedPlan& plan);
+  void AddDropoutKey(int64_t step, ExampleBatch& batch) const;
+  // All tensors of a part but its labels. `excluded`: see NeighborSampler::Sample.
+  absl::Status AddSample(Reader& reader, int64_t step, absl::Span<const int64_t> seeds,
+                         absl::Span<const NodePair> excluded, int part, ExampleBatch& batch) const;
   absl::Status AddPart(Reader& reader, int64_t step, absl::Span<const int64_t> seeds, int part,
                        ExampleBatch& batch) const;
   int64_t Labelled(absl::Span<const int64_t> nodes) const { return Labelled(*folder_, nodes); }
