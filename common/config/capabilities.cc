@@ -64,6 +64,7 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
   // The synthetic model reads no data, has no optimizer and computes nothing.
   if (!spec.model().has_synthetic()) {
     const v1::TransformerSpec& model = spec.model().transformer();
+    if (spec.model().graph_sage().has_links()) needs.insert(capability::kModelGraphLinks);
     if (spec.model().has_hf()) needs.insert(capability::kModelHf);
     if (model.has_rope_scaling()) needs.insert(capability::kModelRopeScaling);
     if (model.head_dim() != 0 && model.head_dim() * int64_t{model.heads()} != model.dim())

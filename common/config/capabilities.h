@@ -35,6 +35,7 @@ inline constexpr char kDataEpochs[] = "data:epochs";
 inline constexpr char kDataPools[] = "data:pools";
 inline constexpr char kDataSeparateDocuments[] = "data:separate-documents";
 inline constexpr char kDataGraph[] = "data:graph";
+inline constexpr char kModelGraphLinks[] = "model:graph-links";
 inline constexpr char kModelHf[] = "model:hf";
 inline constexpr char kModelRopeScaling[] = "model:rope-scaling";
 inline constexpr char kModelHeadDim[] = "model:head-dim";

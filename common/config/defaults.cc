@@ -65,6 +65,7 @@ constexpr Default kOfGraphs[] = {
 bool HasLlama3(const v1::JobSpec& spec) {
   return spec.model().transformer().rope_scaling().has_llama3();
 }
+bool HasLinks(const v1::JobSpec& spec) { return spec.model().graph_sage().has_links(); }
 bool HasLocalSteps(const v1::JobSpec& spec) {
   return spec.inner().onebit_adam().local_step_scaler() != 0;
 }
@@ -81,6 +82,9 @@ constexpr ConditionalDefault kConditional[] = {
     {{"model.transformer.rope_scaling.llama3.low_freq_factor", "1"}, HasLlama3},
     {{"model.transformer.rope_scaling.llama3.high_freq_factor", "4"}, HasLlama3},
     {{"model.transformer.rope_scaling.llama3.original_context", "8192"}, HasLlama3},
+    {{"model.graph_sage.links.negatives", "1"}, HasLinks},
+    {{"model.graph_sage.links.eval_negatives", "1000"}, HasLinks},
+    {{"model.graph_sage.links.score", "DOT"}, HasLinks},
     {{"inner.onebit_adam.local_step_clipper", "16"}, HasLocalSteps},
     {{"offload.subgroup_elements", "4194304"}, OffloadsOptimizer},
     {{"guard.outer_norm", "10"}, LeavesOut},

@@ -1,5 +1,8 @@
 #include "common/config/graph_sage_spec.h"
 
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 namespace longhaul {
@@ -11,7 +14,8 @@ GraphSageShape ShapeOf(const v1::GraphSageSpec& spec) {
                        .fanout = {spec.fanout().begin(), spec.fanout().end()},
                        .dropout = spec.dropout(),
                        .normalize = spec.normalize(),
-                       .layer_norm = spec.norm() == v1::GraphSageSpec::LAYER};
+                       .layer_norm = spec.norm() == v1::GraphSageSpec::LAYER,
+                       .links = spec.has_links()};
   if (spec.aggregator() == v1::GraphSageSpec::SUM) shape.aggregator = GraphAggregator::kSum;
   if (spec.aggregator() == v1::GraphSageSpec::MAX) shape.aggregator = GraphAggregator::kMax;
   return shape;
@@ -31,7 +35,10 @@ void ValidateGraphSage(const v1::GraphSageSpec& spec, ViolationList& violations)
     violations.Invalid("model.graph_sage.columns", "is required",
                        "`longhaul graph info` prints the number of columns");
   }
-  if (spec.classes() == 0) {
+  if (spec.has_links() && spec.classes() != 0) {
+    violations.Invalid("model.graph_sage.classes",
+                       "model.graph_sage.links predicts links, which have no classes", "omit it");
+  } else if (spec.classes() == 0 && !spec.has_links()) {
     violations.Invalid("model.graph_sage.classes", "is required",
                        "`longhaul graph info` prints the number of classes");
   }
@@ -43,8 +50,15 @@ void ValidateGraphSage(const v1::GraphSageSpec& spec, ViolationList& violations)
                        "layers may be omitted");
   }
   if (spec.has_links()) {
-    violations.NotBuilt("model.graph_sage.links", "link prediction is not built yet",
-                        "use nodes, which predicts the classes of nodes");
+    const v1::LinkTask& links = spec.links();
+    const auto require = [&](const char* field, int64_t value, int64_t most) {
+      if (1 <= value && value <= most) return;
+      violations.Invalid(absl::StrCat("model.graph_sage.links.", field),
+                         absl::StrFormat("found %d, expected 1 to %d", value, most),
+                         "omit it for the default");
+    };
+    require("negatives", links.negatives(), 1000);
+    require("eval_negatives", links.eval_negatives(), 10'000);
   }
 }
 

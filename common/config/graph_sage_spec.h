@@ -13,7 +13,7 @@ GraphSageShape ShapeOf(const v1::GraphSageSpec& spec);
 // Fills in `layers`, `fanout` and the task.
 void FillGraphSage(v1::GraphSageSpec& spec);
 
-// Reports missing fields, and tasks that are not built. Laying the model out checks the sizes.
+// Reports missing fields, and what does not fit the task. Laying the model out checks the sizes.
 void ValidateGraphSage(const v1::GraphSageSpec& spec, ViolationList& violations);
 
 }  // namespace longhaul

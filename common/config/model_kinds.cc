@@ -70,6 +70,13 @@ constexpr ModelKind kGraphSageModel = {
     .lay_out =
         [](const v1::ModelSpec& spec) { return LayOutGraphSage(ShapeOf(spec.graph_sage())); }};
 
+// The same model, on pairs of nodes.
+constexpr ModelKind kGraphSageLinks = [] {
+  ModelKind kind = kGraphSageModel;
+  kind.unit_name = "pairs";
+  return kind;
+}();
+
 }  // namespace
 
 const ModelKind* ModelKindOf(const v1::ModelSpec& spec) {
@@ -79,7 +86,7 @@ const ModelKind* ModelKindOf(const v1::ModelSpec& spec) {
     case v1::ModelSpec::kSynthetic:
       return &kSyntheticModel;
     case v1::ModelSpec::kGraphSage:
-      return &kGraphSageModel;
+      return spec.graph_sage().has_links() ? &kGraphSageLinks : &kGraphSageModel;
     case v1::ModelSpec::KIND_NOT_SET:
       break;
   }

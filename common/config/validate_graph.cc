@@ -25,12 +25,17 @@ std::string OtherSourceOf(const Holder& holder) {
   return member == nullptr || holder.has_graph() ? "" : std::string(member->name());
 }
 
-void ValidateGraphSource(const GraphData& of, ViolationList& violations) {
+void ValidateGraphSource(const GraphData& of, bool links, ViolationList& violations) {
   RequirePath(violations, of.field + ".path", of.source.path());
   const v1::GraphSource::Access access = of.source.access();
   if (access == v1::GraphSource::DEVICE || access == v1::GraphSource::ZERO_COPY) {
     violations.NotBuilt(of.field + ".access", "needs a GPU, and graphs are not trained on GPUs yet",
                         "use auto, host or mapped");
+  }
+  if (links && of.source.edges() == v1::GraphSource::TRAINING) {
+    violations.Invalid(of.field + ".edges",
+                       "model.graph_sage.links trains on pairs, not on training nodes",
+                       "omit it: the import leaves validation and test pairs out of the edges");
   }
 }
 
@@ -47,7 +52,7 @@ void ValidateGraphData(const v1::DataSpec& data, ViolationList& violations) {
   }
   if (data.eval_fraction() != 0) {
     violations.Invalid("data.eval_fraction", "a graph has validation nodes instead",
-                       "omit it, and import the graph with --valid");
+                       "omit it, and import the graph with --valid, or for links --valid-pairs");
   }
   if (data.separate_documents())
     violations.Invalid("data.separate_documents", "a graph has no documents", "omit it");
@@ -73,7 +78,8 @@ void ValidateGraphTrain(const v1::JobSpec& spec, ViolationList& violations) {
     violations.NotBuilt("train.blocks", "fused blocks are built for transformers alone",
                         "use auto, or omit it");
   }
-  if (spec.inner().has_muon() && spec.model().graph_sage().fanout_size() == 1) {
+  if (spec.inner().has_muon() && spec.model().graph_sage().fanout_size() == 1 &&
+      !spec.model().graph_sage().has_links()) {
     violations.Invalid("inner.muon",
                        "a model of one layer has no hidden matrix, which Muon updates",
                        "use inner.adamw, or two layers");
@@ -84,7 +90,7 @@ void ValidateGraphTrain(const v1::JobSpec& spec, ViolationList& violations) {
 
 void ValidateGraph(const v1::JobSpec& spec, ViolationList& violations) {
   for (const GraphData& of : AllGraphData(spec.data())) {
-    ValidateGraphSource(of, violations);
+    ValidateGraphSource(of, spec.model().graph_sage().has_links(), violations);
     if (spec.model().kind_case() == v1::ModelSpec::KIND_NOT_SET || spec.model().has_graph_sage())
       continue;
     violations.Invalid(of.field, "only model.graph_sage reads a graph",

@@ -121,6 +121,11 @@ void WarnOfSynthetic(const v1::JobSpec& spec, std::vector<std::string>& warnings
 }
 
 void WarnOfGraph(const v1::GraphSageSpec& model, std::vector<std::string>& warnings) {
+  if (model.links().keep_targets()) {
+    warnings.push_back(
+        "model.graph_sage.links.keep_targets: the model reads edges that it is to predict, so its "
+        "metrics say nothing of links that are unknown");
+  }
   if (model.fanout_size() != 1) return;
   const char* const without_effect = model.normalize()                          ? "normalize"
                                      : model.norm() == v1::GraphSageSpec::LAYER ? "norm"

@@ -198,6 +198,23 @@ absl::Status GraphFolder::ReadAll() const {
             }
             return absl::OkStatus();
           });
+    } else if (array.name == "train_pairs" || array.name == "valid_pairs" ||
+               array.name == "test_pairs") {
+      status = CheckPieces(
+          Values<NodePair>(array.name), digester,
+          [&](int64_t first, absl::Span<const NodePair> piece) -> absl::Status {
+            for (size_t i = 0; i < piece.size(); ++i) {
+              const auto [source, target] = piece[i];
+              const bool in_range =
+                  0 <= source && source < nodes() && 0 <= target && target < nodes();
+              if (in_range && source != target) continue;
+              return Broken(path, absl::StrCat("row ", first + static_cast<int64_t>(i),
+                                               in_range ? ": a node with itself"
+                                                        : absl::StrCat(": an end is not one of ",
+                                                                       nodes(), " nodes")));
+            }
+            return absl::OkStatus();
+          });
     } else if (array.name == "id_ends") {
       int64_t before = 0;
       const auto size = static_cast<int64_t>(Values<uint8_t>("id_bytes").size());

@@ -27,6 +27,11 @@ struct GraphEdges {
   int64_t edges() const { return indptr.empty() ? 0 : indptr.back(); }
 };
 
+struct NodePair {
+  int64_t source = 0, target = 0;
+  friend bool operator==(const NodePair&, const NodePair&) = default;
+};
+
 // Movable: spans stay valid. Thread-safe (immutable).
 class GraphFolder {
  public:
@@ -55,6 +60,10 @@ class GraphFolder {
   absl::Span<const int64_t> train() const { return Values<int64_t>("train"); }
   absl::Span<const int64_t> valid() const { return Values<int64_t>("valid"); }
   absl::Span<const int64_t> test() const { return Values<int64_t>("test"); }
+  // For link prediction.
+  absl::Span<const NodePair> train_pairs() const { return Values<NodePair>("train_pairs"); }
+  absl::Span<const NodePair> valid_pairs() const { return Values<NodePair>("valid_pairs"); }
+  absl::Span<const NodePair> test_pairs() const { return Values<NodePair>("test_pairs"); }
   // The user's id of a node; its number, if the graph was imported without ids.
   std::string IdOf(int64_t node) const;
 

@@ -30,6 +30,8 @@ struct CountField {
   const char* name;
   int64_t GraphManifest::*member;
   int64_t max;
+  // Earlier versions did not write it: 0.
+  bool optional = false;
 };
 constexpr CountField kCountFields[] = {
     {"nodes", &GraphManifest::nodes, kGraphNodesMax},
@@ -43,7 +45,11 @@ constexpr CountField kCountFields[] = {
     {"labelled", &GraphManifest::labelled, kGraphNodesMax},
     {"train", &GraphManifest::train, kGraphNodesMax},
     {"valid", &GraphManifest::valid, kGraphNodesMax},
-    {"test", &GraphManifest::test, kGraphNodesMax}};
+    {"test", &GraphManifest::test, kGraphNodesMax},
+    {"train_pairs", &GraphManifest::train_pairs, kEdgesMax, true},
+    {"valid_pairs", &GraphManifest::valid_pairs, kEdgesMax, true},
+    {"test_pairs", &GraphManifest::test_pairs, kEdgesMax, true},
+    {"held_out_edges", &GraphManifest::held_out_edges, kEdgesMax, true}};
 
 const char* NameOfIds(GraphIds ids) {
   return ids == GraphIds::kNone ? "none" : ids == GraphIds::kNumbers ? "numbers" : "texts";
@@ -65,8 +71,10 @@ class ManifestReader {
           "use the version of longhaul that imported the graph, or import it again");
     }
     GraphManifest result;
-    for (const CountField& field : kCountFields)
+    for (const CountField& field : kCountFields) {
+      if (field.optional && !json.contains(field.name)) continue;
       LH_RETURN_IF_ERROR(Count(json, field.name, field.max, result.*field.member));
+    }
     if (result.nodes == 0 || result.columns == 0) return Error("nodes and columns must be above 0");
     const std::string direction = Text(json, "direction");
     if (direction != "directed" && direction != "reverse-edges")
@@ -166,12 +174,18 @@ class ManifestReader {
     LH_RETURN_IF_ERROR(expect("train", result.train > 0, longs, {result.train}));
     LH_RETURN_IF_ERROR(expect("valid", result.valid > 0, longs, {result.valid}));
     LH_RETURN_IF_ERROR(expect("test", result.test > 0, longs, {result.test}));
+    LH_RETURN_IF_ERROR(
+        expect("train_pairs", result.train_pairs > 0, longs, {result.train_pairs, 2}));
+    LH_RETURN_IF_ERROR(
+        expect("valid_pairs", result.valid_pairs > 0, longs, {result.valid_pairs, 2}));
+    LH_RETURN_IF_ERROR(expect("test_pairs", result.test_pairs > 0, longs, {result.test_pairs, 2}));
     const bool texts = result.ids == GraphIds::kTexts;
     LH_RETURN_IF_ERROR(expect("ids", result.ids == GraphIds::kNumbers, longs, {n}));
     LH_RETURN_IF_ERROR(expect("id_ends", texts, longs, {n}));
     LH_RETURN_IF_ERROR(expect("id_bytes", texts, {NpyType::kUint8}, {-1}));
-    constexpr const char* kKnown[] = {"indptr", "indices", "features", "labels",   "train",
-                                      "valid",  "test",    "ids",      "id_bytes", "id_ends"};
+    constexpr const char* kKnown[] = {
+        "indptr", "indices",  "features", "labels",      "train",       "valid",     "test",
+        "ids",    "id_bytes", "id_ends",  "train_pairs", "valid_pairs", "test_pairs"};
     for (const auto& [name, array] : result.arrays) {
       if (std::find(std::begin(kKnown), std::end(kKnown), name) == std::end(kKnown))
         return Error(absl::StrCat("the array ", Escaped(name.substr(0, 64)), " is unknown"));

@@ -7,6 +7,8 @@
 //   features   float32 [N, D]     no NaN, no infinity
 //   labels     int32 [N]          a class, or -1: unlabelled. Absent without classes
 //   train, valid, test  int64     nodes, ascending; no node in two of them. Absent if empty
+//   train_pairs, valid_pairs, test_pairs  int64 [., 2]: pairs to predict, source and target; both
+//              differ. Absent if empty
 //   ids        int64 [N]          the user's own id of each node, if those are numbers
 //   id_bytes, id_ends             uint8, int64 [N]: otherwise; UTF-8, one after another
 #pragma once
@@ -52,6 +54,10 @@ struct GraphManifest {
   int64_t nodes_without_in_edges = 0;
   int64_t labelled = 0;
   int64_t train = 0, valid = 0, test = 0;
+  // Pairs to predict. Without training pairs the edges are those.
+  int64_t train_pairs = 0, valid_pairs = 0, test_pairs = 0;
+  // Edges that the import left out, since they are validation or test pairs or their reverses.
+  int64_t held_out_edges = 0;
   // Empty, or one for each class or column, in order.
   std::vector<std::string> class_names, feature_names;
   GraphIds ids = GraphIds::kNone;

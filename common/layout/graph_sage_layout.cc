@@ -20,7 +20,7 @@ absl::Status ValidateGraphSage(const GraphSageShape& shape) {
   }
   LH_RETURN_IF_ERROR(RequireRange("columns", shape.columns, 1, 1 << 20));
   LH_RETURN_IF_ERROR(RequireRange("hidden", shape.hidden, 1, kGraphHiddenMax));
-  LH_RETURN_IF_ERROR(RequireRange("classes", shape.classes, 2, 65536));
+  if (!shape.links) LH_RETURN_IF_ERROR(RequireRange("classes", shape.classes, 2, 65536));
   // With a larger one, values that are kept would be multiplied by more than a thousand.
   if (!(shape.dropout >= 0 && shape.dropout <= 0.999))
     return absl::InvalidArgumentError("dropout: expected a number from 0 to 0.999");
@@ -40,7 +40,7 @@ absl::StatusOr<ModelLayout> LayOutGraphSage(const GraphSageShape& shape) {
     const int64_t inputs = shape.inputs(layer), outputs = shape.outputs(layer);
     AddTensor(unit, prefix + "fc_self.weight", {outputs, inputs});
     AddTensor(unit, prefix + "fc_neigh.weight", {outputs, inputs});
-    for (TensorLayout& matrix : unit.tensors) matrix.matrix = !last;
+    for (TensorLayout& matrix : unit.tensors) matrix.matrix = !last || shape.links;
     AddTensor(unit, prefix + "fc_self.bias", {outputs});
     if (shape.layer_norm && !last) {
       AddTensor(unit, absl::StrCat("norms.", layer, ".weight"), {outputs});

@@ -39,10 +39,13 @@ struct GraphArguments {
   int64_t nodes = 0, classes = 0;
   std::vector<std::string> edges;
   std::string features, labels, train, valid, test;
+  std::string train_pairs, valid_pairs, test_pairs;
   // import ogb, import graphbolt, info
   std::string folder, split, task, feature;
   // import
-  bool reverse_edges = false, directed = false, keep_duplicates = false;
+  bool reverse_edges = false, directed = false, keep_duplicates = false, keep_held_out = false;
+  double valid_share = 0, test_share = 0;
+  uint64_t split_seed = 1;
   std::string ids, class_names, feature_names;
   int memory_mib = 256;
   // info

@@ -42,11 +42,13 @@ std::string ConfigOf(const v1::GraphSageSpec& model) {
   const char* const aggregator = shape.aggregator == GraphAggregator::kSum   ? "sum"
                                  : shape.aggregator == GraphAggregator::kMax ? "max"
                                                                              : "mean";
-  const Json json{{"model_type", "graph_sage"},   {"layers", shape.layers()},
-                  {"columns", shape.columns},     {"hidden", shape.hidden},
-                  {"classes", shape.classes},     {"fanout", shape.fanout},
-                  {"aggregator", aggregator},     {"dropout", shape.dropout},
-                  {"normalize", shape.normalize}, {"norm", shape.layer_norm ? "layer" : "none"}};
+  Json json{{"model_type", "graph_sage"},   {"layers", shape.layers()},
+            {"columns", shape.columns},     {"hidden", shape.hidden},
+            {"classes", shape.classes},     {"fanout", shape.fanout},
+            {"aggregator", aggregator},     {"dropout", shape.dropout},
+            {"normalize", shape.normalize}, {"norm", shape.layer_norm ? "layer" : "none"}};
+  json["task"] = shape.links ? "links" : "nodes";
+  if (shape.links) json.erase("classes");
   return json.dump(2) + "\n";
 }
 

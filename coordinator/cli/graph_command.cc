@@ -45,6 +45,9 @@ absl::StatusOr<GraphImport> ImportOf(const Arguments& arguments) {
   import.train.nodes = FileOrNone(graph.train);
   import.valid.nodes = FileOrNone(graph.valid);
   import.test.nodes = FileOrNone(graph.test);
+  import.train_pairs.pairs = FileOrNone(graph.train_pairs);
+  import.valid_pairs.pairs = FileOrNone(graph.valid_pairs);
+  import.test_pairs.pairs = FileOrNone(graph.test_pairs);
   import.classes = graph.classes;
   return import;
 }
@@ -85,6 +88,10 @@ Outcome GraphOutcome(const std::string& path, const GraphManifest& manifest, boo
             {"train", manifest.train},
             {"valid", manifest.valid},
             {"test", manifest.test},
+            {"train_pairs", manifest.train_pairs},
+            {"valid_pairs", manifest.valid_pairs},
+            {"test_pairs", manifest.test_pairs},
+            {"held_out_edges", manifest.held_out_edges},
             {"ids", ids},
             {"class_names", printable(manifest.class_names)},
             {"feature_names", printable(manifest.feature_names)},
@@ -119,6 +126,13 @@ Outcome GraphOutcome(const std::string& path, const GraphManifest& manifest, boo
   row("labelled nodes", share(manifest.labelled, manifest.nodes));
   row("train, valid, test",
       absl::StrCat(manifest.train, ", ", manifest.valid, ", ", manifest.test));
+  if (manifest.train_pairs + manifest.valid_pairs + manifest.test_pairs > 0) {
+    row("train, valid, test pairs",
+        absl::StrCat(manifest.train_pairs > 0 ? absl::StrCat(manifest.train_pairs) : "all edges",
+                     ", ", manifest.valid_pairs, ", ", manifest.test_pairs));
+    row("held-out edges",
+        absl::StrCat(manifest.held_out_edges, ", which are validation or test pairs"));
+  }
   row("ids", ids);
   row("size", BytesText(BytesOfArrays(manifest)));
   row("schema digest", manifest.SchemaDigest());
@@ -140,6 +154,24 @@ void AddImportOptions(CLI::App& command, Arguments& arguments) {
   command.add_flag("--keep-duplicates", graph.keep_duplicates,
                    "Keep equal edges, so that a source counts as often as its edge occurs "
                    "(default: merge them)");
+  command
+      .add_option("--valid-share", graph.valid_share,
+                  "For link prediction: share of the edges, drawn with --split-seed, that become "
+                  "validation pairs and leave the graph, in both directions (default: 0)")
+      ->type_name("SHARE")
+      ->check(Number(0, 1));
+  command
+      .add_option("--test-share", graph.test_share,
+                  "Share of the edges that become test pairs, likewise (default: 0)")
+      ->type_name("SHARE")
+      ->check(Number(0, 1));
+  command
+      .add_option("--split-seed", graph.split_seed,
+                  "Seed that draws the edges of --valid-share and --test-share (default: 1)")
+      ->type_name("N");
+  command.add_flag("--keep-held-out", graph.keep_held_out,
+                   "Keep validation and test pairs among the edges (default: leave them out, so "
+                   "that training cannot see what it is to predict)");
   command
       .add_option("--ids", graph.ids,
                   "Your own id of each node, in order: text with an id per line, or .npy of whole "
@@ -198,12 +230,24 @@ void AddImportEdges(CLI::App& import, Arguments& arguments) {
       ->check(WholeNumber(1, kGraphClassesMax));
   edges
       ->add_option("--train", graph.train,
-                   "Nodes to train on: their numbers, or 0 or 1 for each node")
-      ->type_name("FILE")
-      ->required();
+                   "Nodes to train on: their numbers, or 0 or 1 for each node. Required, except "
+                   "for link prediction")
+      ->type_name("FILE");
   edges->add_option("--valid", graph.valid, "Nodes to evaluate on during training, likewise")
       ->type_name("FILE");
   edges->add_option("--test", graph.test, "Nodes to evaluate on at the end, likewise")
+      ->type_name("FILE");
+  edges
+      ->add_option("--train-pairs", graph.train_pairs,
+                   "For link prediction: pairs source, target to train on, as --edges (default: "
+                   "all edges of the graph)")
+      ->type_name("FILE");
+  edges
+      ->add_option("--valid-pairs", graph.valid_pairs,
+                   "Pairs to evaluate on during training. Where they are edges, in either "
+                   "direction, they leave the graph")
+      ->type_name("FILE");
+  edges->add_option("--test-pairs", graph.test_pairs, "Pairs to evaluate on at the end, likewise")
       ->type_name("FILE");
   AddImportOptions(*edges, arguments);
 }
@@ -257,10 +301,20 @@ Outcome ImportGraphFiles(const Arguments& arguments) {
                       "give --reverse-edges if an edge means the same in both directions, as a "
                       "link or a friendship, otherwise --directed");
   }
+  const bool links = !graph.valid_pairs.empty() || graph.valid_share > 0;
+  if (arguments.command == "graph import edges" && graph.train.empty() && !links) {
+    return UsageError("--train is required",
+                      "give the nodes to train on, or for link prediction --valid-pairs or "
+                      "--valid-share");
+  }
   absl::StatusOr<GraphImport> import = ImportOf(arguments);
   if (!import.ok()) return GraphErrorOf(import.status());
   import->reverse_edges = graph.reverse_edges;
   import->keep_duplicates = graph.keep_duplicates;
+  import->valid_share = graph.valid_share;
+  import->test_share = graph.test_share;
+  import->split_seed = graph.split_seed;
+  import->keep_held_out = graph.keep_held_out;
   import->ids = graph.ids;
   import->class_names = graph.class_names;
   import->feature_names = graph.feature_names;

@@ -61,6 +61,10 @@ std::vector<SpecViolation> ResolveGraphSchema(v1::JobSpec& spec) {
       continue;
     }
     if (!graph->has_value()) continue;
+    if (spec.model().graph_sage().has_links() && (*graph)->manifest.valid_pairs == 0) {
+      violations.push_back({of.field, (*graph)->path + " has no validation pairs",
+                            "import it with --valid-pairs or --valid-share"});
+    }
     if (!first.has_value()) {
       first = *std::move(graph);
       first_field = of.field;
@@ -77,8 +81,10 @@ std::vector<SpecViolation> ResolveGraphSchema(v1::JobSpec& spec) {
   v1::GraphSageSpec& model = *spec.mutable_model()->mutable_graph_sage();
   TakeSize("columns", first->manifest.columns, *first, model.columns(),
            &v1::GraphSageSpec::set_columns, model, violations);
-  TakeSize("classes", first->manifest.classes, *first, model.classes(),
-           &v1::GraphSageSpec::set_classes, model, violations);
+  if (!model.has_links()) {
+    TakeSize("classes", first->manifest.classes, *first, model.classes(),
+             &v1::GraphSageSpec::set_classes, model, violations);
+  }
   const std::string schema = first->manifest.SchemaDigest();
   if (spec.data().graph_schema().empty()) {
     spec.mutable_data()->set_graph_schema(schema);

@@ -167,7 +167,8 @@ def schemas():
                                 accuracy={"anyOf": [real, {"type": "null"}]}, macro_f1={"anyOf": [real, {"type": "null"}]}, files=rows(TEXT)),
         "graph": record(path=TEXT, nodes=count, edges=count, columns=count, classes=count, direction={"enum": ["reverse-edges", "directed"]},
                         duplicates_kept=boolean, pairs_read=count, merged_duplicates=count, dropped_loops=count, nodes_without_in_edges=count,
-                        labelled=count, train=count, valid=count, test=count, ids={"enum": ["none", "numbers", "texts"]},
+                        labelled=count, train=count, valid=count, test=count, train_pairs=count, valid_pairs=count, test_pairs=count,
+                        held_out_edges=count, ids={"enum": ["none", "numbers", "texts"]},
                         class_names=rows(TEXT), feature_names=rows(TEXT), schema_digest=TEXT, content_digest=TEXT, bytes=count,
                         verified=boolean, warnings=rows(TEXT)),  # graph import, graph info
         "plan": plan(pool),

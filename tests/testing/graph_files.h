@@ -23,6 +23,8 @@ struct GraphContent {
   std::vector<float> features;
   std::vector<int32_t> labels;
   std::vector<int64_t> train, valid, test;
+  // Source, target, and so on.
+  std::vector<int64_t> train_pairs, valid_pairs, test_pairs;
 };
 
 // A ring: node v has the one in-edge v - 1, the last one to 0. features[v, c] = v + c / 16.
@@ -74,6 +76,16 @@ inline void WriteGraph(GraphContent graph, const std::string& path) {
   put("train", NpyType::kInt64, SpanOf(graph.train));
   put("valid", NpyType::kInt64, SpanOf(graph.valid));
   put("test", NpyType::kInt64, SpanOf(graph.test));
+  const auto put_pairs = [&](const char* name, const std::vector<int64_t>& ends, int64_t& count) {
+    count = static_cast<int64_t>(ends.size()) / 2;
+    if (count == 0) return;
+    writer.StartArray(name, NpyType::kInt64);
+    LH_CHECK(writer.Append(SpanOf(ends)).ok(), "the disk has room");
+    LH_CHECK(writer.EndArray({count, 2}).ok(), "the disk has room");
+  };
+  put_pairs("train_pairs", graph.train_pairs, manifest.train_pairs);
+  put_pairs("valid_pairs", graph.valid_pairs, manifest.valid_pairs);
+  put_pairs("test_pairs", graph.test_pairs, manifest.test_pairs);
   manifest.labelled = std::count_if(graph.labels.begin(), graph.labels.end(),
                                     [](int32_t label) { return label >= 0; });
   manifest.train = static_cast<int64_t>(graph.train.size());

@@ -47,10 +47,6 @@ struct SampledBatch {
   GraphBlock Block(int layer) const;
 };
 
-struct NodePair {
-  int64_t source = 0, target = 0;
-};
-
 // Not thread-safe: one for each thread that calls Sample. Its tables take a quarter byte for each
 // node.
 class NeighborSampler {

@@ -20,6 +20,11 @@ enum GraphTensor {
   kSeedRows,    // int64 [examples]: the row of each seed.
   kLabels,      // int64 [examples]: its class. -1: unlabelled; it does not count. Of an
                 // evaluation: those of the last layer's targets.
+  // Of link prediction, which has no labels. Its seeds are the sources of the examples (pairs),
+  // their targets, and nodes that are linked with no source: the negatives.
+  kGroupEnds,   // int64, in host memory: where each group of pairs with common negatives ends.
+                // Undefined: each pair has negatives of its own (training).
+  kUncounted,   // int64: places pair * negatives + negative that do not count.
   kDropoutKey,  // int64 [1], in host memory. Undefined: nothing is dropped (evaluation).
   // Of an evaluation, in host memory:
   kLayerTargets,     // int64: the nodes of each layer (worker/graph/layer_targets.h).

@@ -20,6 +20,7 @@
 #include "worker/model/aggregation.h"
 #include "worker/model/graph_batch.h"
 #include "worker/model/graph_layer.h"
+#include "worker/model/link_scores.h"
 
 namespace longhaul {
 namespace {
@@ -66,6 +67,11 @@ absl::StatusOr<std::unique_ptr<GraphSage>> GraphSage::Create(const GraphSageShap
   return std::unique_ptr<GraphSage>(new GraphSage(shape, std::move(layout)));
 }
 
+std::vector<std::string> GraphSage::metrics() const {
+  if (shape_.links) return LinkMetrics();
+  return {"loss", "accuracy"};
+}
+
 InitialValues GraphSage::Initial(TensorRef ref) const {
   if (ref.tensor == kNormWeight) return {.mean = 1};
   if (ref.tensor != kSelfWeight && ref.tensor != kNeighborWeight) return {};
@@ -84,7 +90,8 @@ at::Tensor GraphSage::Forward(int unit, absl::Span<const at::Tensor> weights, co
                                          batch.tensors[kSourceRows], shape_.aggregator);
   at::Tensor out = Combine(weights, input.narrow(0, 0, targets), neighbors);
   if (unit + 1 < shape_.layers()) return Dropped(unit, Hidden(weights, std::move(out)), batch);
-  return SumsOfClasses(out.index_select(0, batch.tensors[kSeedRows]), batch.tensors[kLabels]);
+  const at::Tensor seeds = out.index_select(0, batch.tensors[kSeedRows]);
+  return shape_.links ? SumsOfLinks(seeds, batch) : SumsOfClasses(seeds, batch.tensors[kLabels]);
 }
 
 at::Tensor GraphSage::ForwardByNodes(int unit, absl::Span<const at::Tensor> weights,
@@ -107,7 +114,7 @@ at::Tensor GraphSage::Rows(int unit, absl::Span<const at::Tensor> weights, const
 }
 
 void GraphSage::Derive(std::vector<NamedValue>& means, absl::Span<const double> counts) const {
-  means.push_back({"macro_f1", MacroF1(counts)});
+  if (!shape_.links) means.push_back({"macro_f1", MacroF1(counts)});
 }
 
 at::Tensor GraphSage::Hidden(absl::Span<const at::Tensor> weights, at::Tensor x) const {

@@ -1,4 +1,5 @@
-// GraphSAGE (Hamilton et al., arXiv 1706.02216) for the classes of nodes. A layer computes
+// GraphSAGE (Hamilton et al., arXiv 1706.02216) for the classes of nodes, or for links
+// (worker/model/link_scores.h). A layer computes
 //   h'(v) = W_self h(v) + W_neigh aggregate(h(u), u a drawn neighbor of v) + b
 // and, except in the last one: length 1 (optional), layer norm (optional), ReLU, dropout. Its
 // tensors are those of LayOutGraphSage, its batches are in worker/model/graph_batch.h. For float32
@@ -30,12 +31,13 @@ class GraphSage : public Model {
   // (Aggregate). Nothing is dropped. The last layer gives logits of classes.
   at::Tensor Rows(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& own,
                   const at::Tensor& passed) const;
-  // Cross-entropy, and how many seeds have their class as the largest output; over labelled seeds.
-  std::vector<std::string> metrics() const override { return {"loss", "accuracy"}; }
-  // By class: of labels, of predictions, and of predictions that are right.
-  int64_t counts() const override { return 3 * shape_.classes; }
-  // "macro_f1": the mean of 2 right / (labels + predictions) over the classes that have a label or
-  // a prediction.
+  // Of classes: cross-entropy, and how many seeds have their class as the largest output; over
+  // labelled seeds. Of links: LinkMetrics.
+  std::vector<std::string> metrics() const override;
+  // Of classes, by class: of labels, of predictions, and of predictions that are right.
+  int64_t counts() const override { return shape_.links ? 0 : 3 * shape_.classes; }
+  // Of classes "macro_f1": the mean of 2 right / (labels + predictions) over those that have a label
+  // or a prediction.
   void Derive(std::vector<NamedValue>& means, absl::Span<const double> counts) const override;
 
  private:

@@ -44,6 +44,7 @@ constexpr const char* kAnywhere[] = {
     capability::kDataBos,
     capability::kDataEpochs,
     capability::kDataPools,
+    capability::kModelGraphLinks,
     capability::kModelHf,
     capability::kModelRopeScaling,
     capability::kModelHeadDim,

@@ -227,6 +227,12 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeGraphModel(const ReplicaOptions& op
                      .on_warning = options.on_warning};
   if (data.source.access() == v1::GraphSource::HOST) graph.access = GraphAccess::kHost;
   if (data.source.access() == v1::GraphSource::MAPPED) graph.access = GraphAccess::kMapped;
+  if (options.spec.model().graph_sage().has_links()) {
+    const v1::LinkTask& links = options.spec.model().graph_sage().links();
+    graph.links = LinkOptions{.negatives = links.negatives(),
+                              .eval_negatives = links.eval_negatives(),
+                              .keep_targets = links.keep_targets()};
+  }
   torch.family = GraphFamily(std::move(graph));
   return TorchReplica::Create(torch);
 }

@@ -6,10 +6,10 @@ import json
 import math
 import os
 import random
-import struct
 import subprocess
 
 from cluster import BIN, ClusterTest, alive, kill, main, wait_until
+from graph_tensors import product, read_tensors
 
 CLASSES, COLUMNS = 4, 8
 GRAPH_JOB = """
@@ -43,21 +43,6 @@ def write_planted(folder, seed, nodes=400, degree=8):
     chance.shuffle(order)
     for name, part in (("train", order[: nodes // 2]), ("valid", order[nodes // 2 : nodes * 3 // 4]), ("test", order[nodes * 3 // 4 :])):
         (folder / f"{name}.csv").write_text("".join(f"{node}\n" for node in sorted(part)))
-
-
-def read_tensors(path):
-    """Name to (shape, values) of a safetensors file of float32."""
-    data = path.read_bytes()
-    begin = 8 + struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:begin])
-    header.pop("__metadata__", None)
-    return {name: (tensor["shape"], array.array("f", data[begin + tensor["data_offsets"][0] : begin + tensor["data_offsets"][1]]))
-            for name, tensor in header.items()}
-
-
-def product(tensor, vector):
-    (rows, columns), values = tensor
-    return [sum(values[row * columns + column] * vector[column] for column in range(columns)) for row in range(rows)]
 
 
 def outputs_of(tensors, folder):
@@ -333,7 +318,8 @@ class GraphsTest(ClusterTest):
         named = self.graph("named", 3, "--class-names", names)
         for more, words in ((dict(b=named), ["data.pools[1].graph", "schema"]),
                             (dict(sets=["model.graph_sage.columns=5"]), ["model.graph_sage.columns", "found 5"]),
-                            (dict(sets=["model.graph_sage.links={}"]), ["link prediction is not built yet"]),
+                            (dict(sets=["model.graph_sage.links={}"]), ["data.pools[0].graph", "has no validation pairs", "--valid-pairs"]),
+                            (dict(sets=["model.graph_sage={links: {}, classes: 4}"]), ["model.graph_sage.classes", "which have no classes"]),
                             (dict(sets=["train.device=cuda"]), ["train.device", "cpu"]),
                             (dict(sets=["data={text: {path: x}}"]), ["model.graph_sage reads a graph"])):
             refused = self.submit(**more)

@@ -17,11 +17,12 @@
 #include "common/graph/graph_writer.h"
 #include "common/io/file_util.h"
 #include "worker/data/graph/edge_sorter.h"
+#include "worker/data/graph/number_pairs.h"
+#include "worker/data/graph/pair_splits.h"
 
 namespace longhaul {
 namespace {
 
-constexpr int64_t kPieceNumbers = 1 << 17;
 constexpr char kRunsFile[] = "edges.runs";
 
 struct SplitRow {
@@ -35,21 +36,6 @@ constexpr SplitRow kSplits[] = {{"train", &GraphImport::train, &GraphManifest::t
 
 absl::Status Wrong(absl::string_view message, absl::string_view hint) {
   return WithHint(absl::InvalidArgumentError(message), hint);
-}
-
-// Calls use(row, values of the row) for each row.
-template <typename T, typename Use>
-absl::Status ForEachRow(NumberRows& rows, const Use& use) {
-  const int64_t columns = rows.columns();
-  if (columns == 0) return absl::OkStatus();
-  std::vector<T> values(std::max(columns, kPieceNumbers / columns * columns));
-  for (int64_t row = 0;;) {
-    LH_ASSIGN_OR_RETURN(const int64_t read, rows.Read(absl::MakeSpan(values)));
-    if (read == 0) return absl::OkStatus();
-    for (int64_t i = 0; i < read; ++i, ++row) {
-      LH_RETURN_IF_ERROR(use(row, absl::MakeConstSpan(values).subspan(i * columns, columns)));
-    }
-  }
 }
 
 class Importer {
@@ -67,6 +53,7 @@ class Importer {
     LH_RETURN_IF_ERROR(ReadSplits());
     LH_RETURN_IF_ERROR(ReadLabels());
     LH_RETURN_IF_ERROR(WriteLabelsAndSplits());
+    LH_RETURN_IF_ERROR(pairs_.CopyFiles());
     LH_RETURN_IF_ERROR(CopyIds());
     LH_RETURN_IF_ERROR(CopyFeatures());
     LH_RETURN_IF_ERROR(SortEdges());
@@ -79,13 +66,6 @@ class Importer {
  private:
   enum Split : uint8_t { kNone, kTrain, kValid, kTest };
   int64_t nodes() const { return import_.nodes; }
-
-  absl::Status OutOfRange(const NumberRows& rows, int64_t row, int64_t column, int64_t node) const {
-    return rows.ErrorAt(
-        row, column,
-        absl::StrCat("the node ", node, " is not one of ", nodes(), ", from 0 to ", nodes() - 1),
-        "number nodes from 0, and give their number (--nodes)");
-  }
 
   absl::Status ReadSplits() {
     split_of_.assign(nodes(), kNone);
@@ -104,7 +84,7 @@ class Importer {
         *rows, [&](int64_t row, absl::Span<const int64_t> value) -> absl::Status {
           if (mask && value[0] == 0) return absl::OkStatus();
           const int64_t node = mask ? row : value[0];
-          if (node < 0 || node >= nodes()) return OutOfRange(*rows, row, 0, node);
+          if (node < 0 || node >= nodes()) return NodeOutOfRange(*rows, row, 0, node, nodes());
           if (split_of_[node] != kNone) {
             return rows->ErrorAt(row, 0,
                                  absl::StrCat("the node ", node, " is already in ",
@@ -420,7 +400,12 @@ class Importer {
                              .keep_duplicates = import_.keep_duplicates,
                              .memory_bytes = import_.memory_bytes,
                              .path = runs});
-    for (const NumberFile& file : import_.edges) LH_RETURN_IF_ERROR(ReadEdges(file, sorter));
+    for (const NumberFile& file : import_.edges) {
+      LH_RETURN_IF_ERROR(
+          ForEachPair(file, nodes(), [&](const PairPlace&, int64_t source, int64_t target) {
+            return AddPair(source, target, sorter);
+          }));
+    }
     const bool wide = import_.wide_sources || nodes() > std::numeric_limits<int32_t>::max();
     std::vector<int64_t> indptr(nodes() + 1);
     std::vector<int32_t> narrow;
@@ -432,6 +417,8 @@ class Importer {
         narrow.clear();
         whole.clear();
         for (const uint64_t key : keys) {
+          if (!pairs_.Stays(key)) continue;
+          ++manifest_.edges;
           ++indptr[TargetOf(key) + 1];
           if (wide) {
             whole.push_back(static_cast<int64_t>(SourceOf(key)));
@@ -439,7 +426,6 @@ class Importer {
             narrow.push_back(static_cast<int32_t>(SourceOf(key)));
           }
         }
-        manifest_.edges += static_cast<int64_t>(keys.size());
         LH_RETURN_IF_ERROR(wide ? writer_.Append(absl::MakeConstSpan(whole))
                                 : writer_.Append(absl::MakeConstSpan(narrow)));
       }
@@ -447,6 +433,7 @@ class Importer {
     }));
     LH_RETURN_IF_ERROR(writer_.EndArray({manifest_.edges}));
     manifest_.merged_duplicates = sorter.merged();
+    LH_RETURN_IF_ERROR(pairs_.WriteDrawn());
     for (int64_t node = 0; node < nodes(); ++node) {
       manifest_.nodes_without_in_edges += indptr[node + 1] == 0;
       indptr[node + 1] += indptr[node];
@@ -454,43 +441,6 @@ class Importer {
     LH_RETURN_IF_ERROR(writer_.WriteArray("indptr", NpyType::kInt64, absl::MakeConstSpan(indptr)));
     const absl::Status removed = fs_.Remove(runs);
     return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
-  }
-
-  absl::Status ReadEdges(const NumberFile& file, EdgeSorter& sorter) {
-    LH_ASSIGN_OR_RETURN(const auto rows, NumberRows::Open(file));
-    const std::optional<NpyHeader>& header = rows->header();
-    // The ends in two rows.
-    if (header.has_value() && header->shape.size() == 2 && header->shape[1] != 2 &&
-        header->shape[0] == 2) {
-      const int64_t edges = header->shape[1];
-      LH_ASSIGN_OR_RETURN(const auto sources, NumberRows::OpenElements(file, 0, edges));
-      LH_ASSIGN_OR_RETURN(const auto targets, NumberRows::OpenElements(file, edges, edges));
-      std::vector<int64_t> from(kPieceNumbers), to(kPieceNumbers);
-      for (int64_t edge = 0; edge < edges;) {
-        LH_ASSIGN_OR_RETURN(const int64_t read, sources->Read(absl::MakeSpan(from)));
-        LH_RETURN_IF_ERROR(targets->Read(absl::MakeSpan(to).subspan(0, read)).status());
-        for (int64_t i = 0; i < read; ++i, ++edge) {
-          const bool of_source = from[i] < 0 || from[i] >= nodes();
-          if (of_source || to[i] < 0 || to[i] >= nodes())
-            return OutOfRange(*rows, of_source ? 0 : 1, edge, of_source ? from[i] : to[i]);
-          LH_RETURN_IF_ERROR(AddPair(from[i], to[i], sorter));
-        }
-      }
-      return absl::OkStatus();
-    }
-    if (rows->columns() != 2 && rows->columns() != 0) {
-      return Wrong(absl::StrCat(rows->name(), ": ", header ? ShapeText(header->shape) : "",
-                                header ? ", " : "", rows->columns(), " columns, not two"),
-                   "give pairs source, target: an array (edges, 2) or (2, edges), or CSV");
-    }
-    return ForEachRow<int64_t>(*rows,
-                               [&](int64_t row, absl::Span<const int64_t> pair) -> absl::Status {
-                                 for (int end = 0; end < 2; ++end) {
-                                   if (pair[end] < 0 || pair[end] >= nodes())
-                                     return OutOfRange(*rows, row, end, pair[end]);
-                                 }
-                                 return AddPair(pair[0], pair[1], sorter);
-                               });
   }
 
   absl::Status AddPair(int64_t source, int64_t target, EdgeSorter& sorter) {
@@ -513,6 +463,8 @@ class Importer {
   std::vector<int32_t> labels_;
   // 0: not given.
   int64_t class_count_ = 0;
+  // Writes with the writer, and to the manifest above.
+  PairSplits pairs_{import_, writer_, manifest_};
 };
 
 }  // namespace
@@ -521,6 +473,12 @@ absl::StatusOr<GraphImportResult> ImportGraph(FileSystem& fs, const GraphImport&
   if (import.nodes < 1 || import.nodes > kGraphNodesMax) {
     return Wrong(absl::StrCat("a graph of ", import.nodes, " nodes"),
                  absl::StrCat("a graph has 1 to ", kGraphNodesMax, " nodes"));
+  }
+  const double shares = import.valid_share + import.test_share;
+  if (!(import.valid_share >= 0 && import.test_share >= 0 && shares < 1)) {
+    return Wrong(
+        absl::StrCat("shares of ", import.valid_share, " and ", import.test_share, " of the edges"),
+        "shares are from 0 to 1, and leave some edges to train on");
   }
   LH_ASSIGN_OR_RETURN(GraphWriter writer, GraphWriter::Create(&fs, import.out));
   return Importer(fs, import, std::move(writer)).Run();

@@ -1,5 +1,6 @@
 // Makes a graph's folder (common/graph/graph_manifest.h) from files of edges, features, labels and
-// splits. Memory: 16 bytes for each node, and a bounded buffer; edges and features may be larger.
+// splits. Memory: 16 bytes for each node, up to 40 for each validation or test pair, 8 for each
+// training pair, and a bounded buffer; edges and features may be larger.
 // While it works the disk holds the new folder, and once more 8 bytes for each edge.
 #pragma once
 
@@ -21,6 +22,12 @@ struct GraphSplit {
   std::optional<NumberFile> labels;
 };
 
+// Pairs to predict, as edges. With labels: one for each pair; those with 0 are left out.
+struct GraphPairs {
+  std::optional<NumberFile> pairs;
+  std::optional<NumberFile> labels;
+};
+
 struct GraphImport {
   int64_t nodes = 0;
   // Pairs (source, target): two columns, or an array (2, edges). At least one file.
@@ -29,6 +36,14 @@ struct GraphImport {
   // Of all nodes; whole numbers, also as floats. -1 and NaN: unlabelled. Not with labels of splits.
   std::optional<NumberFile> labels;
   GraphSplit train, valid, test;
+  // For link prediction. Without training pairs the edges are those. Validation and test pairs and
+  // their reverses are no edges of the graph, unless keep_held_out.
+  GraphPairs train_pairs, valid_pairs, test_pairs;
+  // Instead of files: about this share of the edges, from 0 to 1, drawn by split_seed. Both
+  // directions of an edge fall in the same split.
+  double valid_share = 0, test_share = 0;
+  uint64_t split_seed = 1;
+  bool keep_held_out = false;
   // 0: as many as the names, or one more than the largest label.
   int64_t classes = 0;
   // Each edge also from target to source.

@@ -192,7 +192,7 @@ class GraphBoltReader {
         LH_RETURN_IF_ERROR(ReadSplit(of[key], key, *split));
       if (import.train.nodes.has_value()) return absl::OkStatus();
       return Unsupported(absl::StrCat(name(), ": the task has no train_set with seeds"),
-                         "only node classification is supported");
+                         "only node classification and link prediction are supported");
     }
     return Unsupported(absl::StrCat(name(), ": no such task"),
                        "choose a task with --task NAME, or use `longhaul graph import edges`");
@@ -205,10 +205,12 @@ class GraphBoltReader {
                          "only graphs of one type are supported");
     for (const YAML::Node& data : sets[0]["data"]) {
       const std::string called = Text(data, "name");
+      // Which query a held-out pair belongs to.
+      if (called == "indexes" && key != "train_set") continue;
       if (called != "seeds" && called != "labels" && called != "seed_nodes") {
         return Unsupported(
             absl::StrCat(name(), ": ", key, " has ", EscapedLine(called.substr(0, 40))),
-            "only node classification is supported: seeds and labels");
+            "seeds and labels are supported: of nodes, or of pairs");
       }
       LH_ASSIGN_OR_RETURN(NumberFile file, FileOf(data, absl::StrCat(called, " of ", key)));
       (called == "labels" ? split.labels : split.nodes) = std::move(file);
@@ -223,12 +225,44 @@ class GraphBoltReader {
   const YAML::Node root_;
 };
 
+// Seeds of two columns are pairs: a task of links.
+absl::Status FindPairs(GraphImport& import) {
+  for (const auto& [split, pairs] :
+       {std::pair<GraphSplit*, GraphPairs*>{&import.train, &import.train_pairs},
+        {&import.valid, &import.valid_pairs},
+        {&import.test, &import.test_pairs}}) {
+    if (!split->nodes.has_value()) continue;
+    LH_ASSIGN_OR_RETURN(const auto rows, NumberRows::Open(*split->nodes));
+    if (rows->columns() != 2) continue;
+    *pairs = {.pairs = split->nodes, .labels = split->labels};
+    *split = {};
+  }
+  if (import.train_pairs.pairs.has_value()) import.classes = 0;
+  return absl::OkStatus();
+}
+
+// A link split of OGB is a dict of tensors.
+absl::Status RefuseOgbLinks(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(JoinPath(folder, "split"), error)) {
+    const std::string train = JoinPath(entry.path().string(), "train.pt");
+    if (!Exists(train)) continue;
+    return Unsupported(
+        absl::StrCat(train, ": a split of links, in a file of PyTorch"),
+        "save the pairs of each split in Python: import numpy, torch; "
+        "numpy.save(\"NAME.npy\", torch.load(FILE, weights_only=False)[\"edge\"]); give them to "
+        "`longhaul graph import edges` as --train-pairs, --valid-pairs and --test-pairs");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<GraphImport> FindOgbGraph(const std::string& folder, const std::string& split) {
   GraphImport import;
   const std::string raw = JoinPath(folder, "raw"), binary = JoinPath(raw, "data.npz");
   if (!Exists(raw)) return Missing(absl::StrCat(raw, " does not exist"), kOgbHint);
+  LH_RETURN_IF_ERROR(RefuseOgbLinks(folder));
   if (Exists(binary)) {
     LH_ASSIGN_OR_RETURN(import.nodes, OnlyNumber({binary, "num_nodes_list"}));
     import.edges = {{ binary, "edge_index" }};
@@ -270,7 +304,9 @@ absl::StatusOr<GraphImport> FindGraphBoltGraph(const std::string& folder, const 
   const absl::StatusOr<std::string> text = ReadRegularFile(path, kMetadataBytesMax);
   if (!text.ok())
     return WithHint(text.status(), "give the folder of an OnDiskDataset of GraphBolt");
-  return ParseGraphBolt(folder, *text, task, feature);
+  LH_ASSIGN_OR_RETURN(GraphImport import, ParseGraphBolt(folder, *text, task, feature));
+  LH_RETURN_IF_ERROR(FindPairs(import));
+  return import;
 }
 
 absl::StatusOr<GraphImport> ParseGraphBolt(const std::string& folder, absl::string_view yaml,

@@ -19,8 +19,8 @@ namespace longhaul {
 absl::StatusOr<GraphImport> FindOgbGraph(const std::string& folder, const std::string& split);
 
 // An OnDiskDataset of GraphBolt before its preprocessing: metadata.yaml, with files of the formats
-// csv and numpy. `task`: empty: the only one, or the first. `feature`: empty: "feat", or the only
-// one.
+// csv and numpy; seeds of two columns are pairs. `task`: empty: the only one, or the first.
+// `feature`: empty: "feat", or the only one.
 absl::StatusOr<GraphImport> FindGraphBoltGraph(const std::string& folder, const std::string& task,
                                                const std::string& feature);
 

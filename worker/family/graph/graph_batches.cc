@@ -73,9 +73,7 @@ absl::StatusOr<ExampleBatch> GraphBatches::Make(int64_t step) const {
   for (int64_t& seed : pool) seed = folder_->train()[seed];
   const Share mine = ShareOf(static_cast<int64_t>(pool.size()), options_.rank, options_.ranks);
   ExampleBatch batch{.examples = mine.count, .pool_weight = Labelled(pool)};
-  const auto key =
-      static_cast<int64_t>(Philox64(options_.seed, kDropoutStream, static_cast<uint64_t>(step)));
-  batch.tensors.push_back({"dropout_key", {1}, std::vector<int64_t>{key}});
+  AddDropoutKey(step, batch);
   const absl::Span<const int64_t> seeds =
       absl::MakeConstSpan(pool).subspan(mine.first, batch.examples);
   for (int part = 0; part < options_.accumulation; ++part) {
@@ -119,12 +117,26 @@ absl::StatusOr<ExampleBatch> GraphBatches::MakeEvaluation(absl::Span<const int64
   return batch;
 }
 
+void GraphBatches::AddDropoutKey(int64_t step, ExampleBatch& batch) const {
+  const auto key =
+      static_cast<int64_t>(Philox64(options_.seed, kDropoutStream, static_cast<uint64_t>(step)));
+  batch.tensors.push_back({"dropout_key", {1}, std::vector<int64_t>{key}});
+}
+
 absl::Status GraphBatches::AddPart(Reader& reader, int64_t step, absl::Span<const int64_t> seeds,
                                    int part, ExampleBatch& batch) const {
   if (seeds.empty()) return absl::OkStatus();
+  LH_RETURN_IF_ERROR(AddSample(reader, step, seeds, {}, part, batch));
+  AddTensor(batch, "labels", part, LabelsOf(*folder_, seeds));
+  return absl::OkStatus();
+}
+
+absl::Status GraphBatches::AddSample(Reader& reader, int64_t step, absl::Span<const int64_t> seeds,
+                                     absl::Span<const NodePair> excluded, int part,
+                                     ExampleBatch& batch) const {
   const absl::MutexLock lock(&reader.mutex);
   LH_ASSIGN_OR_RETURN(SampledBatch sample,
-                      reader.sampler.Sample(step, seeds, {}, reader.team.get()));
+                      reader.sampler.Sample(step, seeds, excluded, reader.team.get()));
   const int64_t columns = reader.table->columns();
   std::vector<float> features(sample.nodes.size() * columns);
   LH_RETURN_IF_ERROR(reader.table->Gather(sample.nodes, features.data()));
@@ -139,7 +151,6 @@ absl::Status GraphBatches::AddPart(Reader& reader, int64_t step, absl::Span<cons
   add("indptr", std::move(sample.indptr));
   add("source_rows", std::move(sample.source_rows));
   add("seed_rows", std::vector<int64_t>(sample.seed_rows.begin(), sample.seed_rows.end()));
-  add("labels", LabelsOf(*folder_, seeds));
   return absl::OkStatus();
 }
 

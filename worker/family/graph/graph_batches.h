@@ -65,7 +65,7 @@ class GraphBatches : public BatchMaker {
   int64_t TestWeight() const override;
   absl::Status Check() const override { return folder_->Check(); }
 
- private:
+ protected:
   // What one thread at a time samples and gathers with.
   struct Reader {
     Reader(const Options& options, const GraphFolder& folder, std::shared_ptr<HostRows> rows,
@@ -79,6 +79,10 @@ class GraphBatches : public BatchMaker {
 
   GraphBatches(const Options& options, std::shared_ptr<const GraphFolder> folder,
                const SeedPlan& plan);
+  void AddDropoutKey(int64_t step, ExampleBatch& batch) const;
+  // All tensors of a part but its labels. `excluded`: see NeighborSampler::Sample.
+  absl::Status AddSample(Reader& reader, int64_t step, absl::Span<const int64_t> seeds,
+                         absl::Span<const NodePair> excluded, int part, ExampleBatch& batch) const;
   absl::Status AddPart(Reader& reader, int64_t step, absl::Span<const int64_t> seeds, int part,
                        ExampleBatch& batch) const;
   // This rank's part of batch `index` of `count` of these nodes.

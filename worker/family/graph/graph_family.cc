@@ -36,17 +36,24 @@ absl::Status CheckGraph(const GraphOptions& options, const GraphFolder& folder) 
       wrong.push_back(absl::StrFormat("it has %d %s, the job's model %d", here, what, expected));
   };
   compare("columns", manifest.columns, options.shape.columns);
-  compare("classes", manifest.classes, options.shape.classes);
+  if (!options.links.has_value()) compare("classes", manifest.classes, options.shape.classes);
   if (wrong.empty() && !options.schema.empty() && manifest.SchemaDigest() != options.schema) {
     wrong.push_back(absl::StrCat(
         "its columns or classes have other names, or another order, than those of the "
         "graph with which the job was submitted (schema digest ",
         manifest.SchemaDigest().substr(0, 12), " here, ", options.schema.substr(0, 12), " there)"));
   }
-  if (wrong.empty() && GraphBatches::Labelled(folder, folder.train()) == 0)
-    wrong.push_back("it has no labelled training nodes");
-  if (wrong.empty() && GraphBatches::Labelled(folder, folder.valid()) == 0)
-    wrong.push_back("it has no labelled validation nodes");
+  const auto require = [&](int64_t count, const char* what) {
+    if (count == 0) wrong.push_back(absl::StrCat("it has no ", what));
+  };
+  if (wrong.empty() && options.links.has_value()) {
+    require(LinkBatches::TrainingPairs(folder), "training pairs, and no edges");
+    require(manifest.valid_pairs,
+            "validation pairs: import it with --valid-pairs or --valid-share");
+  } else if (wrong.empty()) {
+    require(GraphBatches::Labelled(folder, folder.train()), "labelled training nodes");
+    require(GraphBatches::Labelled(folder, folder.valid()), "labelled validation nodes");
+  }
   if (wrong.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(options.path, ": ", absl::StrJoin(wrong, "; ")));
 }
@@ -106,18 +113,23 @@ absl::StatusOr<Family> OpenGraph(const GraphOptions& options, const FamilyContex
   const absl::StatusOr<OpenedGraph> graph = OpenData(options, context.ranks);
   if (!graph.ok()) return AboutField(options.field, graph.status());
   const auto& [folder, rows] = *graph;
-  Family family{.unit_name = "nodes"};
+  const bool links = options.links.has_value();
+  Family family{.unit_name = links ? "pairs" : "nodes"};
   LH_ASSIGN_OR_RETURN(family.model, GraphSage::Create(options.shape));
-  LH_ASSIGN_OR_RETURN(family.maker, GraphBatches::Create({.fanout = options.shape.fanout,
-                                                          .seed = context.plan.seed,
-                                                          .pool = options.pool,
-                                                          .batch = context.plan.batch,
-                                                          .accumulation = context.plan.accumulation,
-                                                          .rank = context.rank,
-                                                          .ranks = context.ranks,
-                                                          .training_edges = options.training_edges,
-                                                          .threads = options.threads},
-                                                         folder, rows));
+  const GraphBatches::Options batches{.fanout = options.shape.fanout,
+                                      .seed = context.plan.seed,
+                                      .pool = options.pool,
+                                      .batch = context.plan.batch,
+                                      .accumulation = context.plan.accumulation,
+                                      .rank = context.rank,
+                                      .ranks = context.ranks,
+                                      .training_edges = options.training_edges,
+                                      .threads = options.threads};
+  if (links) {
+    LH_ASSIGN_OR_RETURN(family.maker, LinkBatches::Create(batches, *options.links, folder, rows));
+  } else {
+    LH_ASSIGN_OR_RETURN(family.maker, GraphBatches::Create(batches, folder, rows));
+  }
   for (auto* const stager : {&family.stager, &family.stager_beside}) {
     *stager =
         std::make_unique<GraphEvaluationStager>(folder, rows, std::make_unique<GraphStager>());
@@ -126,11 +138,12 @@ absl::StatusOr<Family> OpenGraph(const GraphOptions& options, const FamilyContex
   family.data.push_back(
       {.path = options.path, .units = manifest.nodes, .sample = manifest.ContentDigest().low});
   // As SeedPlan cuts an epoch.
-  family.units = manifest.train / CeilDiv(manifest.train, context.plan.batch);
+  const int64_t seeds = links ? LinkBatches::TrainingPairs(*folder) : manifest.train;
+  family.units = seeds / CeilDiv(seeds, context.plan.batch);
   family.evaluation_steps = EvaluationSteps(manifest, options.shape, context.plan.batch);
-  family.partial_loss = GraphBatches::Labelled(*folder, folder->train()) < manifest.train;
-  family.description = absl::StrFormat("; %d nodes, %d edges, %d training nodes; features are %s",
-                                       manifest.nodes, manifest.edges, manifest.train,
+  family.partial_loss = !links && GraphBatches::Labelled(*folder, folder->train()) < manifest.train;
+  family.description = absl::StrFormat("; %d nodes, %d edges, %d training %s; features are %s",
+                                       manifest.nodes, manifest.edges, seeds, family.unit_name,
                                        rows == nullptr ? "mapped from the file" : "in host memory");
   return family;
 }

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "common/layout/graph_sage_layout.h"
 #include "worker/data/data_warning.h"
+#include "worker/family/graph/link_batches.h"
 #include "worker/family/open_family.h"
 
 namespace longhaul {
@@ -23,6 +25,8 @@ struct GraphOptions {
   GraphAccess access = GraphAccess::kAuto;
   // Training reads only edges between training nodes.
   bool training_edges = false;
+  // Links are predicted, not classes; the shape says so, too.
+  std::optional<LinkOptions> links;
   // The schema digest that the graph must have. Empty: any with the shape's columns and classes.
   std::string schema;
   // Threads that sample and gather.
@@ -32,8 +36,9 @@ struct GraphOptions {
 };
 
 // Errors of opening it: those of GraphFolder::Open, LayOutGraphSage and HostRows::Copy; also
-// INVALID_ARGUMENT: the graph has other columns, classes or names than the job's, or no labelled
-// training or validation nodes. Those of the graph are about the field (status_marks.h).
+// INVALID_ARGUMENT: the graph has other columns, classes or names than the job's, no labelled
+// training or validation nodes, or, for links, no pairs. Those of the graph are about the field
+// (status_marks.h).
 OpenFamily GraphFamily(GraphOptions options);
 
 }  // namespace longhaul

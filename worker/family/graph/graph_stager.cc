@@ -37,8 +37,12 @@ absl::StatusOr<StagedBatch> GraphStager::Stage(const ExampleBatch& share, int mi
     staged.tensors[kSourceRows] = ViewOf<int32_t>(share, PartName("source_rows", micro), at::kInt);
     staged.tensors[kSeedRows] = whole("seed_rows");
     staged.tensors[kLabels] = whole("labels");
+    staged.tensors[kGroupEnds] = whole("group_ends");
+    staged.tensors[kUncounted] = whole("uncounted");
     staged.tensors[kDropoutKey] = ViewOf<int64_t>(share, "dropout_key", at::kLong);
-    staged.examples = staged.tensors[kLabels].size(0);
+    const at::Tensor pairs = whole("pairs");
+    staged.examples =
+        pairs.defined() ? *pairs.const_data_ptr<int64_t>() : staged.tensors[kLabels].size(0);
     return staged;
   });
 }

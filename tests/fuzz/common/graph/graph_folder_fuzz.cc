@@ -37,20 +37,23 @@ std::vector<Seed> Seeds() {
           {"sources", FuzzWriter().Byte(1).Bytes(bytes(ring.sources)).Take()},
           {"features", FuzzWriter().Byte(2).Bytes(bytes(ring.features)).Take()},
           {"labels", FuzzWriter().Byte(3).Bytes(bytes(ring.labels)).Take()},
-          {"train", FuzzWriter().Byte(4).Bytes(bytes(ring.train)).Take()}};
+          {"train", FuzzWriter().Byte(4).Bytes(bytes(ring.train)).Take()},
+          {"pairs", FuzzWriter().Byte(5).Bytes(bytes(std::vector<int64_t>{0, 1, 3, 2})).Take()}};
 }
 
 int TestOneInput(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
   GraphContent graph = testing_support::RingGraph(kNodes, kColumns);
   graph.wide = true;
-  const int array = input.Choice(0, 4);
+  const int array = input.Choice(0, 5);
+  graph.valid_pairs = {0, 1, 1, 2};
   const absl::string_view bytes = input.Rest();
   if (array == 0) Fill(bytes, graph.indptr);
   if (array == 1) Fill(bytes, graph.sources);
   if (array == 2) Fill(bytes, graph.features);
   if (array == 3) Fill(bytes, graph.labels);
   if (array == 4) Fill(bytes, graph.train);
+  if (array == 5) Fill(bytes, graph.valid_pairs);
   const TempDir dir;
   testing_support::WriteGraph(graph, dir.Join("g"));
   const auto folder = GraphFolder::Open(dir.Join("g"));
@@ -61,6 +64,10 @@ int TestOneInput(const uint8_t* data, size_t size) {
     LH_CHECK(edges.indptr[v] <= edges.indptr[v + 1], "indptr does not fall");
     for (int64_t e = edges.indptr[v]; e < edges.indptr[v + 1]; ++e)
       LH_CHECK(0 <= edges.wide_sources[e] && edges.wide_sources[e] < kNodes, "sources are nodes");
+  }
+  for (const auto& [source, target] : folder->valid_pairs()) {
+    LH_CHECK(0 <= source && source < kNodes && 0 <= target && target < kNodes && source != target,
+             "two nodes");
   }
   for (const int32_t label : folder->labels()) LH_CHECK(-1 <= label && label < 2, "a class");
   return 0;

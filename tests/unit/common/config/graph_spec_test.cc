@@ -20,6 +20,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kGraph[] = R"(
 name: graph
@@ -76,7 +77,15 @@ TEST(GraphSpecTest, EveryRefusalNamesTheFieldAndSaysWhatToDo) {
            {{"model.graph_sage.layers=3"}, "model.graph_sage.fanout"},
            {{"model.graph_sage={columns: 16, classes: 5, layers: 1, fanout: [2, 3]}"},
             "model.graph_sage.fanout"},
-           {{"model.graph_sage.links={}"}, "~model.graph_sage.links"},
+           {{"model.graph_sage.links={}"}, "model.graph_sage.classes"},
+           {{"model.graph_sage={columns: 16, links: {negatives: 1001}}"},
+            "model.graph_sage.links.negatives"},
+           {{"model.graph_sage={columns: 16, links: {negatives: -1}}"},
+            "model.graph_sage.links.negatives"},
+           {{"model.graph_sage={columns: 16, links: {eval_negatives: 10001}}"},
+            "model.graph_sage.links.eval_negatives"},
+           {{"model.graph_sage={columns: 16, links: {}}", "data.graph.edges=training"},
+            "data.graph.edges"},
            {{"data.graph.access=device"}, "~data.graph.access"},
            {{"data.graph.access=zero_copy"}, "~data.graph.access"},
            {{"data={text: {path: x}}"}, "data.text"},
@@ -99,6 +108,31 @@ TEST(GraphSpecTest, EveryRefusalNamesTheFieldAndSaysWhatToDo) {
     }
     EXPECT_THAT(fields, ElementsAre(field)) << assignments.front();
   }
+}
+
+TEST(GraphSpecTest, LinksHaveDefaultsAndNoClasses) {
+  const auto job = ResolveJobSpec(Graph({"model.graph_sage={columns: 16, links: {}}"}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const v1::LinkTask& links = job->spec.model().graph_sage().links();
+  EXPECT_EQ(links.negatives(), 1);
+  EXPECT_EQ(links.eval_negatives(), 1000);
+  EXPECT_EQ(links.score(), v1::LinkTask::DOT);
+  EXPECT_FALSE(links.keep_targets());
+  EXPECT_THAT(NeedsOf(job->spec), Contains("model:graph-links"));
+  EXPECT_THAT(job->warnings, IsEmpty());
+  // The last layer has the columns of the others.
+  EXPECT_THAT(job->model.units.back().tensors.front().shape, ElementsAre(256, 256));
+  EXPECT_TRUE(ResolveJobSpec(job->spec).ok());
+  // Classes have no links.
+  EXPECT_FALSE(ResolveJobSpec(Graph())->spec.model().graph_sage().has_links());
+  EXPECT_THAT(NeedsOf(ResolveJobSpec(Graph())->spec), Not(Contains("model:graph-links")));
+  // A model of one layer has matrices that Muon updates.
+  EXPECT_TRUE(ResolveJobSpec(Graph({"model.graph_sage={columns: 16, fanout: [5], links: {}}",
+                                    "inner.muon={}"}))
+                  .ok());
+  const auto seen =
+      ResolveJobSpec(Graph({"model.graph_sage={columns: 16, links: {keep_targets: true}}"}));
+  EXPECT_THAT(seen->warnings, ElementsAre(HasSubstr("keep_targets")));
 }
 
 TEST(GraphSpecTest, SizesAreChecked) {

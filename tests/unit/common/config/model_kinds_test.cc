@@ -34,6 +34,8 @@ TEST(ModelKindsTest, ReportsCountWhatAKindTrainsOn) {
   EXPECT_TRUE(Trains(spec));
   spec.mutable_graph_sage();
   EXPECT_STREQ(ModelKindOf(spec)->unit_name, "nodes");
+  spec.mutable_graph_sage()->mutable_links();
+  EXPECT_STREQ(ModelKindOf(spec)->unit_name, "pairs");
   spec.mutable_synthetic();
   EXPECT_FALSE(Trains(spec));
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_hint.h"
 #include "common/io/posix_filesystem.h"
@@ -116,6 +117,36 @@ TEST_F(GraphFolderTest, RefusesIndptrThatFallsOrEndsElsewhere) {
   graph = RingGraph(7, 1);
   graph.indptr[7] = 8;
   ExpectRefused(graph, "indptr.npy: the last element");
+}
+
+TEST_F(GraphFolderTest, NamesThePlaceOfABadPair) {
+  GraphContent graph = RingGraph(7, 1);
+  graph.train_pairs = {0, 2};
+  graph.valid_pairs = {0, 3, 4, 5};
+  EXPECT_TRUE(StatusOf(graph).ok());
+  for (const int64_t bad : {int64_t{7}, int64_t{-1}, int64_t{1} << 40}) {
+    graph.valid_pairs = {0, 3, bad, 5};
+    ExpectRefused(graph, "valid_pairs.npy: row 1: an end is not one of 7 nodes");
+    graph.valid_pairs = {0, bad, 4, 5};
+    ExpectRefused(graph, "valid_pairs.npy: row 0: an end");
+  }
+  graph.valid_pairs = {0, 3, 4, 4};
+  ExpectRefused(graph, "valid_pairs.npy: row 1: a node with itself");
+}
+
+TEST_F(GraphFolderTest, ReadsFoldersOfVersionsWithoutPairs) {
+  const std::string path = Written(RingGraph(7, 1));
+  std::ifstream file(path + "/manifest.json");
+  std::string line, text;
+  int left_out = 0;
+  while (std::getline(file, line)) {
+    const bool later = absl::StrContains(line, "_pairs\"") || absl::StrContains(line, "held_out");
+    left_out += later;
+    if (!later) absl::StrAppend(&text, line, "\n");
+  }
+  EXPECT_EQ(left_out, 4);
+  std::ofstream(path + "/manifest.json") << text;
+  EXPECT_TRUE(GraphFolder::Open(path).ok()) << GraphFolder::Open(path).status();
 }
 
 TEST_F(GraphFolderTest, RefusesDuplicatesUnlessTheyWereKept) {

@@ -69,6 +69,45 @@ TEST_F(GraphCommandTest, ImportsAndShowsAGraph) {
   EXPECT_THAT(table.out, HasSubstr("Warning: 75.0 %"));
 }
 
+TEST_F(GraphCommandTest, ImportsPairs) {
+  Write("pairs.csv", "1,2\n");
+  CliResult result =
+      Import({"--reverse-edges", "--valid-pairs", dir_.Join("pairs.csv"), "-o", "json"});
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(result.envelope()["data"]["valid_pairs"], 1);
+  EXPECT_EQ(result.envelope()["data"]["held_out_edges"], 2);
+  EXPECT_EQ(result.envelope()["data"]["edges"], 2);
+  result = run_({"graph", "info", dir_.Join("graph")});
+  EXPECT_THAT(result.out, HasSubstr("all edges, 1, 0"));
+  std::filesystem::remove_all(dir_.Join("graph"));
+  const std::vector<std::string> bare = {"graph",
+                                         "import",
+                                         "edges",
+                                         "--nodes",
+                                         "4",
+                                         "--edges",
+                                         dir_.Join("edges.csv"),
+                                         "--features",
+                                         dir_.Join("features.csv"),
+                                         "--out",
+                                         dir_.Join("graph"),
+                                         "--reverse-edges"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), bare.begin(), bare.end());
+    return run_(more);
+  };
+  result = with({});
+  EXPECT_EQ(result.exit, 4);
+  EXPECT_THAT(result.err, HasSubstr("--train is required"));
+  EXPECT_THAT(result.err, HasSubstr("hint: give the nodes to train on, or for link prediction"));
+  result = with({"--valid-share", "1.5"});
+  EXPECT_EQ(result.exit, 4);
+  EXPECT_THAT(result.err, HasSubstr("--valid-share"));
+  result = with({"--valid-share", "0.7", "--split-seed", "4", "-o", "json"});
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(result.envelope()["data"]["classes"], 0);
+}
+
 TEST_F(GraphCommandTest, AsksForTheDirection) {
   for (const std::vector<std::string>& flags :
        {std::vector<std::string>{}, {"--reverse-edges", "--directed"}}) {

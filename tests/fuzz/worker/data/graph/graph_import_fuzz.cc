@@ -1,6 +1,6 @@
 // Files that a user gives to `longhaul graph import`: .npy, CSV, compressed, or an array of .npz.
 //   input: u8 what the file is for (0 to 3: edges, labels, features, the training nodes; 4: all of
-//   them as .npz), then the file
+//   them as .npz; 5, 6: validation pairs, their labels), then the file
 #include <filesystem>
 #include <fstream>
 
@@ -39,13 +39,15 @@ std::vector<Seed> Seeds() {
                        .Byte(3)
                        .Bytes(NpyBytes(NpyType::kBool, {3}, std::vector<uint8_t>{1, 0, 1}))
                        .Take()},
+          {"pairs", FuzzWriter().Byte(5).Bytes("0,1\n2,1\n").Take()},
+          {"pair labels", FuzzWriter().Byte(6).Bytes("1\n0\n").Take()},
           {"stored", FuzzWriter().Byte(4).Bytes(stored.Take()).Take()},
           {"deflated", FuzzWriter().Byte(4).Bytes(deflated.Take()).Take()}};
 }
 
 int TestOneInput(const uint8_t* data, size_t size) {
   FuzzInput input(data, size);
-  const int what = input.Choice(0, 4);
+  const int what = input.Choice(0, 6);
   const TempDir dir;
   const auto fs = MakePosixFileSystem();
   const NumberFile given = {WriteBytes(dir.Join("given"), std::string(input.Rest())),
@@ -59,6 +61,10 @@ int TestOneInput(const uint8_t* data, size_t size) {
   import.features = what == 2 ? given : text("features", "1\n2\n3\n");
   import.labels = what == 1 ? given : text("labels", "0\n1\n0\n");
   import.train.nodes = what == 3 ? given : text("train", "0\n");
+  if (what >= 5) {
+    import.valid_pairs.pairs = what == 5 ? given : text("pairs", "1,0\n2,1\n");
+    if (what == 6) import.valid_pairs.labels = given;
+  }
   import.reverse_edges = true;
   import.memory_bytes = 1 << 10;
   import.out = dir.Join("out");

@@ -129,6 +129,135 @@ TEST_F(GraphImportTest, EachFormOfEdgesGivesTheSameGraph) {
   EXPECT_EQ(GraphFolder::Open(import_.out).value().manifest().ContentDigest().Hex(), digest);
 }
 
+std::vector<std::pair<int64_t, int64_t>> PairsOf(absl::Span<const NodePair> pairs) {
+  std::vector<std::pair<int64_t, int64_t>> result;
+  for (const auto& [source, target] : pairs) result.emplace_back(source, target);
+  return result;
+}
+
+TEST_F(GraphImportTest, HeldOutPairsAreNoEdges) {
+  using Ends = std::vector<std::pair<int64_t, int64_t>>;
+  for (const bool keep : {false, true}) {
+    import_.keep_held_out = keep;
+    import_.labels = std::nullopt;
+    import_.train = import_.valid = import_.test = {};
+    import_.edges = {Text("e.csv", "0,1\n1,2\n2,0\n3,2\n2,3\n")};
+    // One of them in the other direction, one that is no edge; also an array (2, pairs).
+    import_.valid_pairs.pairs =
+        Npy("v.npy", NpyType::kInt64, {2, 3}, std::vector<int64_t>{2, 0, 4, 3, 2, 0});
+    import_.test_pairs.pairs = Text("t.csv", "1,0\n");
+    const GraphImportResult result = Import();
+    const GraphFolder folder = GraphFolder::Open(import_.out).value();
+    EXPECT_EQ(PairsOf(folder.valid_pairs()), (Ends{{2, 3}, {0, 2}, {4, 0}}));
+    EXPECT_EQ(PairsOf(folder.test_pairs()), (Ends{{1, 0}}));
+    EXPECT_TRUE(folder.train_pairs().empty());
+    EXPECT_EQ(result.manifest.edges, keep ? 5 : 1);
+    EXPECT_EQ(result.manifest.held_out_edges, keep ? 0 : 4);
+    EXPECT_EQ(SourcesOf(2), keep ? (std::vector<int64_t>{1, 3}) : std::vector<int64_t>{1});
+  }
+}
+
+TEST_F(GraphImportTest, ReadsTrainingPairsAndLeavesOutWhatIsNotLinked) {
+  import_.train_pairs = {Text("p.csv", "0,1\n0,1\n4,3\n0,3\n"), Text("l.csv", "1\n1\n0\n1\n")};
+  import_.valid_pairs.pairs = Text("v.csv", "3,4\n");
+  const GraphImportResult result = Import();
+  EXPECT_EQ(PairsOf(GraphFolder::Open(import_.out).value().train_pairs()),
+            (std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {0, 1}, {0, 3}}));
+  EXPECT_EQ(result.manifest.train_pairs, 3);
+  // Nodes have their splits, too.
+  EXPECT_EQ(result.manifest.train, 2);
+}
+
+TEST_F(GraphImportTest, DrawsAShareOfTheEdges) {
+  constexpr int64_t kNodes = 300;
+  std::string edges;
+  std::set<std::pair<int64_t, int64_t>> all;
+  for (uint64_t i = 0; i < 4000; ++i) {
+    const auto source = static_cast<int64_t>(Philox64(1, 0, i) % kNodes);
+    const auto target = static_cast<int64_t>(Philox64(2, 0, i) % kNodes);
+    absl::StrAppend(&edges, source, ",", target, "\n");
+    if (source != target) all.emplace(std::min(source, target), std::max(source, target));
+  }
+  std::string features;
+  for (int64_t i = 0; i < kNodes; ++i) features += "1\n";
+  import_.nodes = kNodes;
+  import_.features = Text("f.csv", features);
+  import_.edges = {Text("e.csv", edges)};
+  import_.labels = std::nullopt;
+  import_.train = import_.valid = import_.test = {};
+  import_.reverse_edges = true;
+  import_.valid_share = 0.1;
+  import_.test_share = 0.2;
+  std::set<std::string> digests;
+  for (const uint64_t seed : {1, 1, 2}) {
+    import_.split_seed = seed;
+    // Sorted on the disk, too.
+    import_.memory_bytes = digests.empty() ? 1 << 10 : 256 << 20;
+    const GraphManifest manifest = Import().manifest;
+    digests.insert(manifest.ContentDigest().Hex());
+    const auto share = [&](int64_t pairs) {
+      return static_cast<double>(pairs) / static_cast<double>(all.size());
+    };
+    EXPECT_NEAR(share(manifest.valid_pairs), 0.1, 0.02);
+    EXPECT_NEAR(share(manifest.test_pairs), 0.2, 0.02);
+    EXPECT_EQ(manifest.held_out_edges, 2 * (manifest.valid_pairs + manifest.test_pairs));
+    EXPECT_EQ(manifest.edges + manifest.held_out_edges, 2 * static_cast<int64_t>(all.size()));
+    const GraphFolder folder = GraphFolder::Open(import_.out).value();
+    std::set<std::pair<int64_t, int64_t>> seen;
+    int64_t ascending = 0;
+    for (const auto pairs : {folder.valid_pairs(), folder.test_pairs()}) {
+      for (const auto& [source, target] : pairs) {
+        const std::pair<int64_t, int64_t> pair = std::minmax(source, target);
+        EXPECT_TRUE(all.contains(pair));
+        EXPECT_TRUE(seen.insert(pair).second);
+        ascending += source < target;
+        EXPECT_THAT(SourcesOf(target), testing::Not(testing::Contains(source)));
+        EXPECT_THAT(SourcesOf(source), testing::Not(testing::Contains(target)));
+      }
+    }
+    // Either end is the source.
+    EXPECT_NEAR(static_cast<double>(ascending) / static_cast<double>(seen.size()), 0.5, 0.1);
+  }
+  EXPECT_EQ(digests.size(), 2U);
+}
+
+TEST_F(GraphImportTest, RefusesPairsWithTheirPlace) {
+  const GraphImport plain = import_;
+  const auto refused = [&](const char* valid, const char* test, const std::string& message) {
+    import_ = plain;
+    import_.valid_pairs.pairs = Text("v.csv", valid);
+    if (*test != 0) import_.test_pairs.pairs = Text("t.csv", test);
+    ExpectRefused(message);
+  };
+  refused("0,1\n0,5\n", "", "v.csv: line 2, column 2: the node 5 is not one of 5");
+  refused("0,1\n-1,2\n", "", "v.csv: line 2, column 1: the node -1");
+  refused("0,1\n2,2\n", "", "v.csv: line 2, column 1: a pair of the node 2 with itself");
+  refused("0,1\n", "3,4\n1,0\n",
+          "t.csv: line 2, column 1: the pair 1, 0 is already in valid_pairs");
+  refused("0,1,2\n", "", "v.csv: 3 columns, not two");
+  refused("0.5,1\n", "", "v.csv: line 1");
+  refused("", "", "v.csv");
+  import_ = plain;
+  import_.valid_pairs = {Text("v.csv", "0,1\n"), Text("l.csv", "1\n0\n")};
+  ExpectRefused("l.csv: 2 labels for 1 pairs");
+  import_.valid_pairs.labels = Text("l.csv", "2\n");
+  ExpectRefused("the label 2 is neither 0 nor 1");
+  import_.valid_pairs.labels = Text("l.csv", "0\n");
+  ExpectRefused("v.csv: no pair");
+  import_ = plain;
+  import_.valid_share = 1e-9;
+  ExpectRefused("no edge fell into the share");
+  import_.valid_share = 0.6;
+  import_.test_share = 0.5;
+  ExpectRefused("shares of 0.6 and 0.5");
+  import_.test_share = 0;
+  import_.valid_pairs.pairs = Text("v.csv", "0,1\n");
+  ExpectRefused("both a file and a share");
+  import_.valid_pairs = {};
+  import_.train_pairs.pairs = Text("p.csv", "0,1\n");
+  ExpectRefused("training pairs of a file, and others by a share");
+}
+
 TEST_F(GraphImportTest, CountsMergedDuplicatesAndDroppedLoops) {
   std::string edges = "4,4\n";
   for (int i = 0; i < 10; ++i) edges += "0,1\n";

@@ -173,6 +173,40 @@ TEST_F(GraphSourcesTest, ReadsGraphBolt) {
             absl::StatusCode::kNotFound);
 }
 
+TEST_F(GraphSourcesTest, ReadsPairsOfGraphBolt) {
+  Put("edges.csv", "0,1\n1,2\n");
+  WriteNpy(dir_.Join("x.npy"), NpyType::kFloat32, {4, 1}, std::vector<float>{.5, 1, 2, 3});
+  WriteNpy(dir_.Join("train.npy"), NpyType::kInt64, {2, 2}, std::vector<int64_t>{0, 1, 1, 2});
+  Put("valid.csv", "0,3\n0,2\n3,1\n");
+  Put("y.csv", "1\n0\n1\n");
+  Put("i.csv", "0\n0\n1\n");
+  std::string yaml = kGraphBolt;
+  yaml.resize(yaml.find("tasks:"));
+  yaml += R"(
+tasks:
+  - name: links
+    num_classes: 3
+    train_set: [{data: [{name: seeds, format: numpy, path: train.npy}]}]
+    validation_set: [{data: [{name: seeds, format: csv, path: valid.csv}, {name: labels, format: csv, path: y.csv},
+                             {name: indexes, format: csv, path: i.csv}]}]
+)";
+  Put("metadata.yaml", yaml);
+  GraphImport import = FindGraphBoltGraph(dir_.path(), "", "").value();
+  import.out = dir_.Join("out");
+  const GraphManifest manifest = ImportGraph(*MakePosixFileSystem(), import).value().manifest;
+  EXPECT_EQ(manifest.train_pairs, 2);
+  EXPECT_EQ(manifest.valid_pairs, 2);
+  EXPECT_EQ(manifest.classes, 0);
+  EXPECT_EQ(manifest.train, 0);
+}
+
+TEST_F(GraphSourcesTest, SaysWhatToDoWithLinksOfOgb) {
+  PutSplit();
+  Put("split/time/train.pt", "");
+  Put("raw/edge.csv", "0,1\n");
+  ExpectRefused(FindOgbGraph(dir_.path(), ""), "train.pt: a split of links");
+}
+
 TEST_F(GraphSourcesTest, RefusesOtherMetadata) {
   for (const char* const yaml :
        {"", "a: [", "graph: 7", "graph: {nodes: [{num: 3}]}", "- 1", "graph_topology: {path: x}",

@@ -1,0 +1,59 @@
+#include "worker/data/graph/number_pairs.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_hint.h"
+#include "common/graph/npy.h"
+
+namespace longhaul {
+
+absl::Status NodeOutOfRange(const NumberRows& rows, int64_t row, int64_t column, int64_t node,
+                            int64_t nodes) {
+  return rows.ErrorAt(
+      row, column,
+      absl::StrCat("the node ", node, " is not one of ", nodes, ", from 0 to ", nodes - 1),
+      "number nodes from 0, and give their number (--nodes)");
+}
+
+absl::Status ForEachPair(
+    const NumberFile& file, int64_t nodes,
+    absl::FunctionRef<absl::Status(const PairPlace&, int64_t source, int64_t target)> use) {
+  LH_ASSIGN_OR_RETURN(const auto rows, NumberRows::Open(file));
+  const std::optional<NpyHeader>& header = rows->header();
+  // The ends in two rows.
+  if (header.has_value() && header->shape.size() == 2 && header->shape[1] != 2 &&
+      header->shape[0] == 2) {
+    const int64_t pairs = header->shape[1];
+    LH_ASSIGN_OR_RETURN(const auto sources, NumberRows::OpenElements(file, 0, pairs));
+    LH_ASSIGN_OR_RETURN(const auto targets, NumberRows::OpenElements(file, pairs, pairs));
+    std::vector<int64_t> from(kPieceNumbers), to(kPieceNumbers);
+    for (int64_t pair = 0; pair < pairs;) {
+      LH_ASSIGN_OR_RETURN(const int64_t read, sources->Read(absl::MakeSpan(from)));
+      LH_RETURN_IF_ERROR(targets->Read(absl::MakeSpan(to).subspan(0, read)).status());
+      for (int64_t i = 0; i < read; ++i, ++pair) {
+        const bool of_source = from[i] < 0 || from[i] >= nodes;
+        if (of_source || to[i] < 0 || to[i] >= nodes)
+          return NodeOutOfRange(*rows, of_source ? 0 : 1, pair, of_source ? from[i] : to[i], nodes);
+        LH_RETURN_IF_ERROR(use(PairPlace{*rows, 0, pair}, from[i], to[i]));
+      }
+    }
+    return absl::OkStatus();
+  }
+  if (rows->columns() != 2 && rows->columns() != 0) {
+    return WithHint(absl::InvalidArgumentError(
+                        absl::StrCat(rows->name(), ": ", header ? ShapeText(header->shape) : "",
+                                     header ? ", " : "", rows->columns(), " columns, not two")),
+                    "give pairs source, target: an array (edges, 2) or (2, edges), or CSV");
+  }
+  return ForEachRow<int64_t>(*rows,
+                             [&](int64_t row, absl::Span<const int64_t> pair) -> absl::Status {
+                               for (int end = 0; end < 2; ++end) {
+                                 if (pair[end] < 0 || pair[end] >= nodes)
+                                   return NodeOutOfRange(*rows, row, end, pair[end], nodes);
+                               }
+                               return use(PairPlace{*rows, row, 0}, pair[0], pair[1]);
+                             });
+}
+
+}  // namespace longhaul
