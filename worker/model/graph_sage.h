@@ -36,8 +36,8 @@ class GraphSage : public Model {
   std::vector<std::string> metrics() const override;
   // Of classes, by class: of labels, of predictions, and of predictions that are right.
   int64_t counts() const override { return shape_.links ? 0 : 3 * shape_.classes; }
-  // Of classes "macro_f1": the mean of 2 right / (labels + predictions) over those that have a label
-  // or a prediction.
+  // Of classes "macro_f1": the mean of 2 right / (labels + predictions) over those that have a
+  // label or a prediction.
   void Derive(std::vector<NamedValue>& means, absl::Span<const double> counts) const override;
 
  private:
