@@ -132,7 +132,7 @@ spec:
         timeoutSeconds: 5
       {{- $resources := deepCopy $pool.resources }}
       {{- if eq $pool.device "cuda" }}
-      {{- $resources = merge (dict "limits" (dict $pool.gpuResource (int $pool.ranks))) $resources }}
+      {{- $resources = merge (dict "limits" (dict $pool.gpuResource (toString (int $pool.ranks)))) $resources }}
       {{- end }}
       resources: {{- toYaml $resources | nindent 8 }}
       securityContext: {{- include "longhaul.containerSecurity" . | nindent 8 }}
