@@ -16,6 +16,7 @@ inline constexpr char kChatCut[] = "CHAT_CUT";
 inline constexpr char kChatLeftOut[] = "CHAT_LEFT_OUT";
 inline constexpr char kChatRowsFilledUp[] = "CHAT_ROWS_FILLED_UP";
 inline constexpr char kModelDocuments[] = "MODEL_DOCUMENTS";
+inline constexpr char kFeatureAccess[] = "FEATURE_ACCESS";
 
 struct DataWarning {
   std::string kind;

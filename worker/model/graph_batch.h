@@ -16,6 +16,11 @@ enum GraphTensor {
   kSeedRows,    // int64 [examples]: the row of each seed.
   kLabels,      // int64 [examples]: its class. -1: unlabelled; it does not count.
   kDropoutKey,  // int64 [1], in host memory. Undefined: nothing is dropped (evaluation).
+  // Only on a device. The edges of layers after the first, by the rows that they are from: see
+  // AggregateBackJob (worker/graph/cuda/sage_kernels.h).
+  kSourceStarts,
+  kSourceEdges,
+  kSourceTargets,
   kGraphTensors,
 };
 

@@ -67,7 +67,7 @@ constexpr const char* kOnCpu[] = {
     capability::kOptimizerBfloat16Moments, capability::kOptimizerOnebitAdam,
     capability::kOptimizerOnebitVariance,  capability::kOptimizerOnebitLocalSteps,
     capability::kTrainFusedBlocks,         capability::kEvaluationBesideTraining};
-constexpr const char* kOnCuda[] = {capability::kTrainCudaGraphs};
+constexpr const char* kOnCuda[] = {capability::kTrainCudaGraphs, capability::kTrainCudaSage};
 
 }  // namespace
 

@@ -70,8 +70,8 @@ absl::StatusOr<ExampleBatch> GraphBatches::Make(int64_t step) const {
       absl::MakeConstSpan(pool).subspan(mine.first, batch.examples);
   for (int part = 0; part < options_.accumulation; ++part) {
     const Share of_part = ShareOf(batch.examples, part, options_.accumulation);
-    LH_RETURN_IF_ERROR(
-        AddPart(*training_, step, seeds.subspan(of_part.first, of_part.count), part, batch));
+    LH_RETURN_IF_ERROR(AddPart(*training_, step, seeds.subspan(of_part.first, of_part.count), part,
+                               options_.gathers, batch));
   }
   LH_RETURN_IF_ERROR(folder_->Check());
   return batch;
@@ -83,7 +83,8 @@ absl::StatusOr<ExampleBatch> GraphBatches::MakeHeldOut(int64_t index, int64_t co
   const absl::Span<const int64_t> pool = valid.subspan(of_batch.first, of_batch.count);
   const Share mine = ShareOf(static_cast<int64_t>(pool.size()), options_.rank, options_.ranks);
   ExampleBatch batch{.examples = mine.count, .pool_weight = Labelled(pool)};
-  LH_RETURN_IF_ERROR(AddPart(*held_out_, 0, pool.subspan(mine.first, batch.examples), 0, batch));
+  LH_RETURN_IF_ERROR(
+      AddPart(*held_out_, 0, pool.subspan(mine.first, batch.examples), 0, /*gathers=*/true, batch));
   LH_RETURN_IF_ERROR(folder_->Check());
   return batch;
 }
@@ -93,23 +94,25 @@ absl::StatusOr<int64_t> GraphBatches::HeldOutWeight(int64_t) const {
 }
 
 absl::Status GraphBatches::AddPart(Reader& reader, int64_t step, absl::Span<const int64_t> seeds,
-                                   int part, ExampleBatch& batch) const {
+                                   int part, bool gathers, ExampleBatch& batch) const {
   if (seeds.empty()) return absl::OkStatus();
   const absl::MutexLock lock(&reader.mutex);
   LH_ASSIGN_OR_RETURN(SampledBatch sample,
                       reader.sampler.Sample(step, seeds, {}, reader.team.get()));
-  const int64_t columns = reader.table->columns();
-  std::vector<float> features(sample.nodes.size() * columns);
-  LH_RETURN_IF_ERROR(reader.table->Gather(sample.nodes, features.data()));
+  if (gathers) {
+    const int64_t columns = reader.table->columns();
+    std::vector<float> features(sample.nodes.size() * columns);
+    LH_RETURN_IF_ERROR(reader.table->Gather(sample.nodes, features.data()));
+    batch.tensors.push_back({PartName("features", part),
+                             {static_cast<int64_t>(sample.nodes.size()), columns},
+                             std::move(features)});
+  }
   std::vector<int64_t> labels;
   for (const int64_t seed : seeds) labels.push_back(folder_->labels()[seed]);
   const auto add = [&](absl::string_view name, auto values) {
     batch.tensors.push_back(
         {PartName(name, part), {static_cast<int64_t>(values.size())}, std::move(values)});
   };
-  batch.tensors.push_back({PartName("features", part),
-                           {static_cast<int64_t>(sample.nodes.size()), columns},
-                           std::move(features)});
   add("nodes", std::move(sample.nodes));
   add("level_ends", std::move(sample.level_ends));
   add("indptr", std::move(sample.indptr));

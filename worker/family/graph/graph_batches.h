@@ -44,6 +44,8 @@ class GraphBatches : public BatchMaker {
     int rank = 0, ranks = 1;
     bool training_edges = false;
     int threads = 1;
+    // False: batches of training have no features, since a device gathers them.
+    bool gathers = true;
   };
   // `rows`: a copy of the features. Null: they are read from the folder's mapping.
   // INVALID_ARGUMENT: those of NeighborSampler::Create and SeedPlan::Create.
@@ -74,7 +76,7 @@ class GraphBatches : public BatchMaker {
   GraphBatches(const Options& options, std::shared_ptr<const GraphFolder> folder,
                const SeedPlan& plan);
   absl::Status AddPart(Reader& reader, int64_t step, absl::Span<const int64_t> seeds, int part,
-                       ExampleBatch& batch) const;
+                       bool gathers, ExampleBatch& batch) const;
   int64_t Labelled(absl::Span<const int64_t> nodes) const { return Labelled(*folder_, nodes); }
 
   const Options options_;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/config/capabilities.h"
 #include "common/config/data_sources.h"
 #include "common/config/graph_sage_spec.h"
@@ -20,6 +21,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kGraph[] = R"(
 name: graph
@@ -77,8 +79,15 @@ TEST(GraphSpecTest, EveryRefusalNamesTheFieldAndSaysWhatToDo) {
            {{"model.graph_sage={columns: 16, classes: 5, layers: 1, fanout: [2, 3]}"},
             "model.graph_sage.fanout"},
            {{"model.graph_sage.links={}"}, "~model.graph_sage.links"},
-           {{"data.graph.access=device"}, "~data.graph.access"},
-           {{"data.graph.access=zero_copy"}, "~data.graph.access"},
+           {{"data.graph.access=device"}, "data.graph.access"},
+           {{"data.graph.access=zero_copy"}, "data.graph.access"},
+           {{"data.pools=[{pool: a, graph: {path: x, access: device}}]"},
+            "data.pools[0].graph.access"},
+           {{"data.graph.cache_mib=64"}, "data.graph.cache_mib"},
+           {{"data.graph={path: x, access: device, cache_mib: 64}", "train.device=cuda"},
+            "data.graph.cache_mib"},
+           {{"train.device=cuda", "train.cuda_graphs=true"}, "train.cuda_graphs"},
+           {{"train.device=cuda", "train.precision=bfloat16"}, "~train.precision"},
            {{"data={text: {path: x}}"}, "data.text"},
            {{"data={mixture: {sources: [{text: {path: x}}]}}"}, "data.mixture"},
            {{"data.pools=[{pool: a, text: {path: x}}]"}, "data.pools[0].text"},
@@ -86,7 +95,6 @@ TEST(GraphSpecTest, EveryRefusalNamesTheFieldAndSaysWhatToDo) {
            {{"data.eval_fraction=0.1"}, "data.eval_fraction"},
            {{"data.separate_documents=true"}, "data.separate_documents"},
            {{"data.graph_schema=abc"}, "data.graph_schema"},
-           {{"train.device=cuda"}, "~train.device"},
            {{"train.precision=bfloat16"}, "~train.precision"},
            {{"train.blocks=fused"}, "~train.blocks"},
            {{"model.graph_sage.fanout=[5]", "inner.muon={}"}, "inner.muon"}}) {
@@ -99,6 +107,22 @@ TEST(GraphSpecTest, EveryRefusalNamesTheFieldAndSaysWhatToDo) {
     }
     EXPECT_THAT(fields, ElementsAre(field)) << assignments.front();
   }
+}
+
+TEST(GraphSpecTest, EveryAccessGoesWithCuda) {
+  for (const char* access : {"auto", "device", "host", "zero_copy", "mapped"}) {
+    const auto job =
+        ResolveJobSpec(Graph({"train.device=cuda", absl::StrCat("data.graph.access=", access)}));
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->spec.train().precision(), v1::FLOAT32);
+    // Programs of before have the model on CPUs alone.
+    EXPECT_THAT(NeedsOf(job->spec), Contains("train:cuda-graph-sage"));
+    EXPECT_THAT(NeedsOf(job->spec), Contains("precision:float32"));
+  }
+  EXPECT_THAT(GraphFaults({"train.device=cuda", "data.graph.cache_mib=4096"}), IsEmpty());
+  EXPECT_THAT(GraphFaults({"train.device=cuda", "data.graph.cache_mib=-1"}),
+              ElementsAre("data.graph.cache_mib"));
+  EXPECT_THAT(NeedsOf(ResolveJobSpec(Graph())->spec), Not(Contains("train:cuda-graph-sage")));
 }
 
 TEST(GraphSpecTest, SizesAreChecked) {
