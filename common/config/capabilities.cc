@@ -94,7 +94,9 @@ std::vector<std::string> NeedsOf(const v1::JobSpec& spec) {
     if (spec.evaluation().beside_training()) needs.insert(capability::kEvaluationBesideTraining);
     const bool bfloat16 = spec.train().precision() == v1::BFLOAT16 ||
                           (spec.train().precision() == v1::PRECISION_UNSPECIFIED &&
-                           spec.train().device() == v1::CUDA);
+                           spec.train().device() == v1::CUDA && !spec.model().has_graph_sage());
+    if (spec.model().has_graph_sage() && spec.train().device() == v1::CUDA)
+      needs.insert(capability::kTrainCudaSage);
     needs.insert(bfloat16 ? capability::kPrecisionBfloat16 : capability::kPrecisionFloat32);
   }
   return {needs.begin(), needs.end()};

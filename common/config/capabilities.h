@@ -48,6 +48,8 @@ inline constexpr char kTrainAccumulation[] = "train:accumulation";
 inline constexpr char kTrainRecompute[] = "train:recompute";
 inline constexpr char kTrainFusedBlocks[] = "train:fused-blocks";
 inline constexpr char kTrainCudaGraphs[] = "train:cuda-graphs";
+// model.graph_sage on device CUDA.
+inline constexpr char kTrainCudaSage[] = "train:cuda-graph-sage";
 inline constexpr char kOffloadOptimizer[] = "offload:optimizer";
 inline constexpr char kOffloadParameters[] = "offload:parameters";
 inline constexpr char kEvaluationBesideTraining[] = "evaluation:beside_training";

@@ -221,8 +221,8 @@ void FillComputed(v1::JobSpec& spec) {
   if (const ModelKind* const kind = ModelKindOf(spec.model()); kind != nullptr)
     kind->fill(*spec.mutable_model());
   if (spec.train().precision() == v1::PRECISION_UNSPECIFIED) {
-    const bool cuda = spec.train().device() == v1::CUDA;
-    spec.mutable_train()->set_precision(cuda ? v1::BFLOAT16 : v1::FLOAT32);
+    const bool narrow = spec.train().device() == v1::CUDA && !spec.model().has_graph_sage();
+    spec.mutable_train()->set_precision(narrow ? v1::BFLOAT16 : v1::FLOAT32);
   }
   if (spec.has_data()) FillDataSources(*spec.mutable_data());
   FillWeightDecay(spec);

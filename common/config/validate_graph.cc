@@ -10,6 +10,9 @@
 namespace longhaul {
 namespace {
 
+// 1 TiB.
+constexpr int64_t kCacheMibMax = int64_t{1} << 20;
+
 void RequireGraph(const std::string& field, const std::string& source, ViolationList& violations) {
   violations.Invalid(absl::StrCat(field, ".", source), "model.graph_sage reads a graph",
                      absl::StrCat("set ", field,
@@ -25,12 +28,22 @@ std::string OtherSourceOf(const Holder& holder) {
   return member == nullptr || holder.has_graph() ? "" : std::string(member->name());
 }
 
-void ValidateGraphSource(const GraphData& of, bool links, ViolationList& violations) {
+void ValidateGraphSource(const GraphData& of, bool links, bool cuda, ViolationList& violations) {
   RequirePath(violations, of.field + ".path", of.source.path());
+  RequireInteger(violations, of.field + ".cache_mib", of.source.cache_mib(), 0, kCacheMibMax);
   const v1::GraphSource::Access access = of.source.access();
-  if (access == v1::GraphSource::DEVICE || access == v1::GraphSource::ZERO_COPY) {
-    violations.NotBuilt(of.field + ".access", "needs a GPU, and graphs are not trained on GPUs yet",
-                        "use auto, host or mapped");
+  const bool by_device = access == v1::GraphSource::DEVICE || access == v1::GraphSource::ZERO_COPY;
+  if (by_device && !cuda) {
+    violations.Invalid(of.field + ".access", "needs train.device: cuda, whose memory or link it is",
+                       "set that, or use auto, host or mapped");
+  }
+  const bool caches = of.source.cache_mib() != 0;
+  if (caches && !cuda) {
+    violations.Invalid(of.field + ".cache_mib", "needs train.device: cuda, which keeps these rows",
+                       "set that, or omit it");
+  } else if (caches && access == v1::GraphSource::DEVICE) {
+    violations.Invalid(of.field + ".cache_mib", "the device has all rows (access: device)",
+                       "omit one of them");
   }
   if (links && of.source.edges() == v1::GraphSource::TRAINING) {
     violations.Invalid(of.field + ".edges",
@@ -68,11 +81,14 @@ void ValidateGraphData(const v1::DataSpec& data, ViolationList& violations) {
 }
 
 void ValidateGraphTrain(const v1::JobSpec& spec, ViolationList& violations) {
-  if (spec.train().device() == v1::CUDA) {
-    violations.NotBuilt("train.device", "graphs are not trained on GPUs yet", "use cpu");
-  } else if (spec.train().precision() == v1::BFLOAT16) {
+  if (spec.train().precision() == v1::BFLOAT16) {
     violations.NotBuilt("train.precision", "graphs are not trained in bfloat16 yet",
                         "use float32, or omit it");
+  }
+  if (spec.train().cuda_graphs()) {
+    violations.Invalid("train.cuda_graphs",
+                       "batches of a graph differ in size, and a recorded pass has one size",
+                       "omit it");
   }
   if (spec.train().blocks() == v1::FUSED) {
     violations.NotBuilt("train.blocks", "fused blocks are built for transformers alone",
@@ -90,7 +106,8 @@ void ValidateGraphTrain(const v1::JobSpec& spec, ViolationList& violations) {
 
 void ValidateGraph(const v1::JobSpec& spec, ViolationList& violations) {
   for (const GraphData& of : AllGraphData(spec.data())) {
-    ValidateGraphSource(of, spec.model().graph_sage().has_links(), violations);
+    ValidateGraphSource(of, spec.model().graph_sage().has_links(),
+                        spec.train().device() == v1::CUDA, violations);
     if (spec.model().kind_case() == v1::ModelSpec::KIND_NOT_SET || spec.model().has_graph_sage())
       continue;
     violations.Invalid(of.field, "only model.graph_sage reads a graph",

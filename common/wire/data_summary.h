@@ -12,6 +12,8 @@ namespace longhaul {
 // Of DataSummary.warnings.
 inline constexpr int kDataWarningsMax = 16;
 inline constexpr size_t kDataWarningKindBytesMax = 64, kDataWarningBytesMax = 512;
+// Of DataSummary.features.
+inline constexpr size_t kDataFeaturesBytesMax = 256;
 
 // How the data differs from what it was before, in words: "source 0 had 2000 tokens and has 100".
 // Empty: it does not, or one of the two is not known.

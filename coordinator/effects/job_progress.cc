@@ -131,6 +131,7 @@ std::string JobProgress::BeginWithData(const std::string& pool, const v1::DataSu
   v1::DataSummary& kept = *history.earlier.mutable_data();
   *kept.mutable_tokens() = data.tokens();
   *kept.mutable_samples() = data.samples();
+  kept.set_features(data.features());
   if (!change.empty()) kept.clear_warnings();
   kept.mutable_warnings()->Add(warnings.begin(), warnings.end());
   if (!change.empty()) history.earlier.set_data_change(change);
@@ -166,6 +167,7 @@ v1::DataSummary JobProgress::DataOf(const std::string& pool) const {
   if (found == pools_.end()) return {};
   v1::DataSummary data = found->second.earlier.data();
   data.clear_warnings();
+  data.clear_features();
   return data;
 }
 

@@ -34,6 +34,10 @@ absl::Status CheckRequest(const PoolCaller& caller, const v1::WatchPlanRequest& 
     return BadRequestError(
         {{"data.warnings", absl::StrCat("has more than ", kDataWarningsMax, " warnings")}});
   }
+  if (data.features().size() > kDataFeaturesBytesMax) {
+    return BadRequestError(
+        {{"data.features", absl::StrCat("has more than ", kDataFeaturesBytesMax, " bytes")}});
+  }
   for (const v1::DataWarning& warning : data.warnings()) {
     if (warning.kind().empty() || warning.kind().size() > kDataWarningKindBytesMax ||
         warning.message().size() > kDataWarningBytesMax)

@@ -1,27 +1,55 @@
 #include "tests/testing/emulated_gather_kernels.h"
 
+#include "absl/functional/function_ref.h"
 #include "tests/testing/cuda_emulation.h"
 
 // The emulation must come before the kernels.
 #include "worker/graph/cuda/gather_kernels-inl.h"
+#include "worker/graph/cuda/sage_kernels-inl.h"
 
 namespace longhaul::testing_support {
+namespace {
 
-absl::Status EmulatedGatherKernels::Gather(const GatherJob& job, void*) const {
+absl::Status RunAtOnce(uint32_t blocks, int threads, absl::FunctionRef<void()> kernel) {
   static auto* const one_at_a_time = new absl::Mutex;
   absl::MutexLock lock(one_at_a_time);
-  const cuda::GatherLaunch launch = cuda::GatherLaunchOf(job);
-  return cuda_emulation::Launch(static_cast<int>(launch.blocks), cuda::kGatherThreads,
-                                cuda_emulation::Order::kBackwards,
-                                [&] { launch.kernel(job, launch.shape, launch.groups); });
+  return cuda_emulation::Launch(static_cast<int>(blocks), threads,
+                                cuda_emulation::Order::kBackwards, kernel);
 }
 
-absl::StatusOr<void*> EmulatedGatherKernels::Register(void* memory, int64_t bytes, bool) const {
+template <typename Job>
+absl::Status RunSage(const Job& job) {
+  const auto launch = cuda::SageLaunchOf(job);
+  return RunAtOnce(launch.blocks, cuda::kSageThreads, [&] { launch.kernel(job); });
+}
+
+}  // namespace
+
+absl::Status EmulatedGatherKernels::Gather(const GatherJob& job, void*) const {
+  const cuda::GatherLaunch launch = cuda::GatherLaunchOf(job);
+  return RunAtOnce(launch.blocks, cuda::kGatherThreads,
+                   [&] { launch.kernel(job, launch.shape, launch.groups); });
+}
+
+absl::Status EmulatedSageKernels::Aggregate(const AggregateJob& job, void*) const {
+  return RunSage(job);
+}
+
+absl::Status EmulatedSageKernels::AggregateBack(const AggregateBackJob& job, void*) const {
+  return RunSage(job);
+}
+
+absl::Status EmulatedSageKernels::Dropout(const DropoutJob& job, void*) const {
+  return RunSage(job);
+}
+
+absl::StatusOr<const void*> EmulatedGatherKernels::Register(const void* memory,
+                                                            int64_t bytes) const {
   absl::MutexLock lock(&mutex_);
   int64_t sum = bytes;
   for (const auto& [begin, size] : registered_) {
-    if (static_cast<char*>(memory) < static_cast<char*>(begin) + size &&
-        static_cast<char*>(begin) < static_cast<char*>(memory) + bytes)
+    if (static_cast<const char*>(memory) < static_cast<const char*>(begin) + size &&
+        static_cast<const char*>(begin) < static_cast<const char*>(memory) + bytes)
       return absl::FailedPreconditionError(
           "part or all of the requested memory range is already mapped");
     sum += size;
@@ -32,7 +60,7 @@ absl::StatusOr<void*> EmulatedGatherKernels::Register(void* memory, int64_t byte
   return memory;
 }
 
-absl::Status EmulatedGatherKernels::Unregister(void* memory) const {
+absl::Status EmulatedGatherKernels::Unregister(const void* memory) const {
   absl::MutexLock lock(&mutex_);
   if (registered_.erase(memory) == 1) return absl::OkStatus();
   return absl::InternalError("this memory is not registered");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -51,6 +52,9 @@ struct ExampleBatch {
   // What the loss of the whole batch, of all ranks, is divided by. For a language model: on how
   // many targets the loss is.
   int64_t pool_weight = 0;
+  // What the maker has brought to the device already, for the family's stager. Null: nothing. It
+  // ends on the thread that trains, after what reads it was enqueued.
+  std::shared_ptr<void> staged;
 };
 
 // Makes batches, as pure functions of the step or of the number of a held-out batch. Thread-safe.

@@ -17,6 +17,7 @@ inline constexpr char kChatLeftOut[] = "CHAT_LEFT_OUT";
 inline constexpr char kChatRowsFilledUp[] = "CHAT_ROWS_FILLED_UP";
 inline constexpr char kModelDocuments[] = "MODEL_DOCUMENTS";
 inline constexpr char kNodesWithoutInEdges[] = "NODES_WITHOUT_IN_EDGES";
+inline constexpr char kFeatureAccess[] = "FEATURE_ACCESS";
 
 struct DataWarning {
   std::string kind;

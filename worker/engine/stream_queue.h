@@ -1,12 +1,10 @@
 // Runs works one after another, in the order of submission, on a thread and a stream of its own
 // while the caller computes. The engine's collectives are such works: every rank submits the same
-// ones in the same order, so they match, however the ranks differ in speed. A stager may have a
-// queue of its own, which brings the next batch to the device.
+// ones in the same order, so they match, however the ranks differ in speed.
 //
 // On a device a work runs after everything that was enqueued on the caller's stream before Submit.
 // What the caller enqueues there after Wait runs after the work. In between, nobody else may use
-// the buffers of the work. So two buffers suffice to fill one while the other is read: wait for
-// the one, submit the work that fills the other, enqueue what reads the one.
+// the buffers of the work.
 //
 // Called from one thread. Throws nothing: errors of torch are errors of the queue.
 #pragma once

@@ -20,6 +20,8 @@ namespace longhaul {
 struct FamilyContext {
   const TrainingPlan& plan;
   int rank = 0, ranks = 1;
+  // Those of this rank's machine.
+  int ranks_of_node = 1;
   // Where the model computes.
   at::Device device;
 };
@@ -49,6 +51,8 @@ struct Family {
   bool partial_loss = false;
   // For the log: "; attention keeps to documents". May be empty.
   std::string description;
+  // See Replica::DescribeFeatures.
+  std::string features;
 };
 
 }  // namespace longhaul

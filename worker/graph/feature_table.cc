@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -23,7 +25,7 @@ class MappedTable : public FeatureTable {
   FeatureAccess access() const override { return FeatureAccess::kMapped; }
 
  private:
-  absl::Status GatherInRange(absl::Span<const int64_t> ids, float* out, void*) override {
+  absl::Status GatherInRange(absl::Span<const int64_t> ids, float* out) override {
     GatherRows(reinterpret_cast<const uint8_t*>(folder_->features().data()), row_bytes(), ids,
                reinterpret_cast<uint8_t*>(out), team_);
     return folder_->Check();
@@ -35,116 +37,34 @@ class MappedTable : public FeatureTable {
 
 class HostTable : public FeatureTable {
  public:
-  HostTable(std::shared_ptr<HostRows> host, ThreadTeam* team)
+  HostTable(std::shared_ptr<const HostRows> host, ThreadTeam* team)
       : FeatureTable(host->rows(), host->columns()), host_(std::move(host)), team_(team) {}
   FeatureAccess access() const override { return FeatureAccess::kHost; }
 
  private:
-  absl::Status GatherInRange(absl::Span<const int64_t> ids, float* out, void*) override {
+  absl::Status GatherInRange(absl::Span<const int64_t> ids, float* out) override {
     GatherRows(reinterpret_cast<const uint8_t*>(host_->data()), row_bytes(), ids,
                reinterpret_cast<uint8_t*>(out), team_);
     return absl::OkStatus();
   }
 
-  const std::shared_ptr<HostRows> host_;
+  const std::shared_ptr<const HostRows> host_;
   ThreadTeam* const team_;
 };
 
-// Host memory that kernels of the device reach.
-class Registered {
- public:
-  Registered() = default;
-  Registered(const Registered&) = delete;
-  Registered& operator=(const Registered&) = delete;
-  ~Registered() {
-    if (memory_ != nullptr) kernels_->Unregister(memory_).IgnoreError();
-  }
-  absl::Status Register(const GatherKernels* kernels, void* memory, int64_t bytes) {
-    LH_ASSIGN_OR_RETURN(address_, kernels->Register(memory, bytes, false));
-    kernels_ = kernels;
-    memory_ = memory;
-    return absl::OkStatus();
-  }
-  void* address() const { return address_; }
+absl::Status CheckIds(absl::Span<const int64_t> ids, int64_t rows) {
+  uint64_t largest = 0;
+  for (const int64_t id : ids) largest = std::max(largest, static_cast<uint64_t>(id));
+  if (ids.empty() || largest < static_cast<uint64_t>(rows)) return absl::OkStatus();
+  const auto at = std::find_if(ids.begin(), ids.end(), [rows](int64_t id) {
+    return static_cast<uint64_t>(id) >= static_cast<uint64_t>(rows);
+  });
+  return absl::InvalidArgumentError(
+      absl::StrCat("id ", at - ids.begin(), " of a gather is not one of ", rows, " rows"));
+}
 
- private:
-  const GatherKernels* kernels_ = nullptr;
-  void *memory_ = nullptr, *address_ = nullptr;
-};
-
-// Both kinds that a kernel gathers.
-class KernelTable : public FeatureTable {
- public:
-  KernelTable(FeatureAccess access, int64_t rows, int64_t columns, const GatherKernels* kernels,
-              int64_t ids_max)
-      : FeatureTable(rows, columns),
-        access_(access),
-        kernels_(kernels),
-        ids_max_(ids_max),
-        ids_(2 * ids_max),
-        places_(2 * ids_max) {}
-  FeatureAccess access() const override { return access_; }
-
-  absl::Status RegisterBuffers() {
-    if (ids_max_ == 0) return absl::OkStatus();
-    LH_RETURN_IF_ERROR(registered_ids_.Register(
-        kernels_, ids_.data(), static_cast<int64_t>(ids_.size() * sizeof(int64_t))));
-    return registered_places_.Register(kernels_, places_.data(),
-                                       static_cast<int64_t>(places_.size() * sizeof(int32_t)));
-  }
-  absl::Status RegisterRows(std::shared_ptr<HostRows> host) {
-    LH_RETURN_IF_ERROR(registered_rows_.Register(kernels_, host->data(), host->bytes()));
-    host_ = std::move(host);
-    table_ = registered_rows_.address();
-    return absl::OkStatus();
-  }
-  void SetTable(const float* device) { table_ = device; }
-
- private:
-  // Ascending ids share lines and pages of the table.
-  absl::Status GatherInRange(absl::Span<const int64_t> ids, float* out, void* stream) override {
-    const auto count = static_cast<int64_t>(ids.size());
-    if (count > ids_max_) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a gather of ", count, " rows; the buffer is for ", ids_max_));
-    }
-    // The other half may still be read.
-    second_ = !second_;
-    const int64_t begin = second_ ? ids_max_ : 0;
-    int64_t* const sorted_ids = ids_.data() + begin;
-    int32_t* const places = places_.data() + begin;
-    const bool ascending = std::is_sorted(ids.begin(), ids.end());
-    if (ascending) {
-      std::copy(ids.begin(), ids.end(), sorted_ids);
-    } else {
-      std::iota(places, places + count, 0);
-      std::stable_sort(places, places + count,
-                       [&](int32_t a, int32_t b) { return ids[a] < ids[b]; });
-      for (int64_t i = 0; i < count; ++i) sorted_ids[i] = ids[places[i]];
-    }
-    return kernels_->Gather(
-        {.table = static_cast<const uint8_t*>(table_),
-         .row_bytes = row_bytes(),
-         .ids = static_cast<const int64_t*>(registered_ids_.address()) + begin,
-         .places = ascending ? nullptr
-                             : static_cast<const int32_t*>(registered_places_.address()) + begin,
-         .count = count,
-         .out = reinterpret_cast<uint8_t*>(out)},
-        stream);
-  }
-
-  const FeatureAccess access_;
-  const GatherKernels* const kernels_;
-  const int64_t ids_max_;
-  // Two halves, in turn.
-  std::vector<int64_t> ids_;
-  std::vector<int32_t> places_;
-  bool second_ = false;
-  // They end before what they register.
-  std::shared_ptr<HostRows> host_;
-  Registered registered_rows_, registered_ids_, registered_places_;
-  const void* table_ = nullptr;
-};
+// Of a page of the system.
+constexpr int64_t kPageFloats = 4096 / sizeof(float);
 
 }  // namespace
 
@@ -161,18 +81,9 @@ absl::string_view NameOf(FeatureAccess access) {
   }
 }
 
-absl::Status FeatureTable::Gather(absl::Span<const int64_t> ids, float* out, void* stream) {
-  uint64_t largest = 0;
-  for (const int64_t id : ids) largest = std::max(largest, static_cast<uint64_t>(id));
-  if (!ids.empty() && largest >= static_cast<uint64_t>(rows_)) {
-    const auto at = std::find_if(ids.begin(), ids.end(), [this](int64_t id) {
-      return static_cast<uint64_t>(id) >= static_cast<uint64_t>(rows_);
-    });
-    return absl::InvalidArgumentError(
-        absl::StrCat("id ", at - ids.begin(), " of a gather is not one of ", rows_, " rows"));
-  }
-  if (ids.empty()) return absl::OkStatus();
-  return GatherInRange(ids, out, stream);
+absl::Status FeatureTable::Gather(absl::Span<const int64_t> ids, float* out) {
+  LH_RETURN_IF_ERROR(CheckIds(ids, rows_));
+  return ids.empty() ? absl::OkStatus() : GatherInRange(ids, out);
 }
 
 absl::StatusOr<std::shared_ptr<HostRows>> HostRows::Copy(const GraphFolder& folder,
@@ -187,44 +98,105 @@ absl::StatusOr<std::shared_ptr<HostRows>> HostRows::Copy(const GraphFolder& fold
   }
   // Only a wish.
   madvise(memory, bytes, MADV_HUGEPAGE);
-  const std::shared_ptr<HostRows> rows(
-      new HostRows(static_cast<float*>(memory), folder.nodes(), folder.columns()));
+  auto* const copy = static_cast<float*>(memory);
+  const std::shared_ptr<HostRows> rows(new HostRows(copy, folder.nodes(), folder.columns()));
   ForParts(team, static_cast<int64_t>(features.size()), 1 << 16, [&](int64_t first, int64_t end) {
-    std::memcpy(rows->data() + first, features.data() + first, (end - first) * sizeof(float));
+    std::memcpy(copy + first, features.data() + first, (end - first) * sizeof(float));
   });
   LH_RETURN_IF_ERROR(folder.Check());
   return rows;
 }
 
-HostRows::~HostRows() { munmap(data_, static_cast<size_t>(bytes())); }
+absl::StatusOr<std::shared_ptr<HostRows>> HostRows::Share(std::shared_ptr<const GraphFolder> folder,
+                                                          ThreadTeam* team) {
+  const absl::Span<const float> features = folder->features();
+  const std::shared_ptr<HostRows> rows(
+      new HostRows(features.data(), folder->nodes(), folder->columns()));
+  // Reading in order is several times faster than the pages that gathers would ask for.
+  ForParts(team, static_cast<int64_t>(features.size()), 1 << 16, [&](int64_t first, int64_t end) {
+    const auto touch = [&](int64_t at) { *const_cast<const volatile float*>(&features[at]); };
+    for (int64_t at = first; at < end; at += kPageFloats) touch(at);
+    touch(end - 1);
+  });
+  LH_RETURN_IF_ERROR(folder->Check());
+  rows->folder_ = std::move(folder);
+  return rows;
+}
+
+HostRows::~HostRows() {
+  if (!shared()) munmap(const_cast<float*>(data_), static_cast<size_t>(bytes()));
+}
 
 std::unique_ptr<FeatureTable> MakeMappedTable(const GraphFolder* folder, ThreadTeam* team) {
   return std::make_unique<MappedTable>(folder, team);
 }
 
-std::unique_ptr<FeatureTable> MakeHostTable(std::shared_ptr<HostRows> rows, ThreadTeam* team) {
+std::unique_ptr<FeatureTable> MakeHostTable(std::shared_ptr<const HostRows> rows,
+                                            ThreadTeam* team) {
   return std::make_unique<HostTable>(std::move(rows), team);
 }
 
-absl::StatusOr<std::unique_ptr<FeatureTable>> MakeZeroCopyTable(std::shared_ptr<HostRows> rows,
-                                                                const GatherKernels* kernels,
-                                                                int64_t ids_max) {
-  auto table = std::make_unique<KernelTable>(FeatureAccess::kZeroCopy, rows->rows(),
-                                             rows->columns(), kernels, ids_max);
-  LH_RETURN_IF_ERROR(table->RegisterBuffers());
-  LH_RETURN_IF_ERROR(table->RegisterRows(std::move(rows)));
+absl::StatusOr<std::unique_ptr<KernelTable>> KernelTable::ZeroCopy(
+    std::shared_ptr<const HostRows> rows, const GatherKernels* kernels) {
+  LH_ASSIGN_OR_RETURN(const void* address, kernels->Register(rows->data(), rows->bytes()));
+  std::unique_ptr<KernelTable> table(
+      new KernelTable(address, rows->rows(), rows->columns(), kernels));
+  table->host_ = std::move(rows);
   return table;
 }
 
-absl::StatusOr<std::unique_ptr<FeatureTable>> MakeDeviceTable(const float* device, int64_t rows,
-                                                              int64_t columns,
-                                                              const GatherKernels* kernels,
-                                                              int64_t ids_max) {
-  auto table =
-      std::make_unique<KernelTable>(FeatureAccess::kDevice, rows, columns, kernels, ids_max);
-  LH_RETURN_IF_ERROR(table->RegisterBuffers());
-  table->SetTable(device);
-  return table;
+std::unique_ptr<KernelTable> KernelTable::OnDevice(const float* table, int64_t rows,
+                                                   int64_t columns, const GatherKernels* kernels) {
+  return std::unique_ptr<KernelTable>(new KernelTable(table, rows, columns, kernels));
+}
+
+KernelTable::~KernelTable() {
+  if (host_ != nullptr) kernels_->Unregister(host_->data()).IgnoreError();
+}
+
+absl::Status KernelTable::Gather(const int64_t* ids, const int32_t* places, int64_t count,
+                                 float* out, void* stream) const {
+  GatherJob job{.table = static_cast<const uint8_t*>(table_),
+                .row_bytes = columns_ * static_cast<int64_t>(sizeof(float)),
+                .ids = ids,
+                .places = places,
+                .count = count,
+                .out = reinterpret_cast<uint8_t*>(out)};
+  // A link is full with few threads, a device's memory with many.
+  if (access() == FeatureAccess::kDevice) job.threads = GatherJob::kThreadsOfDevice;
+  return kernels_->Gather(job, stream);
+}
+
+absl::StatusOr<RowOrder> AscendingRows(absl::Span<const int64_t> ids, int64_t rows) {
+  LH_RETURN_IF_ERROR(CheckIds(ids, rows));
+  if (ids.size() > std::numeric_limits<int32_t>::max())
+    return absl::InvalidArgumentError(absl::StrCat("a gather of ", ids.size(), " rows"));
+  RowOrder order{.ids = {ids.begin(), ids.end()}};
+  if (std::is_sorted(ids.begin(), ids.end())) return order;
+  // By digits, the lowest first: a batch has hundreds of thousands of ids, and a sort that compares
+  // them would take longer than the device takes to gather them.
+  constexpr int kDigitBits = 11;
+  constexpr uint64_t kDigits = 1 << kDigitBits;
+  order.places.resize(ids.size());
+  std::iota(order.places.begin(), order.places.end(), 0);
+  std::vector<int64_t> ids_there(ids.size());
+  std::vector<int32_t> places_there(ids.size());
+  for (int shift = 0; static_cast<uint64_t>(rows - 1) >> shift > 0; shift += kDigitBits) {
+    std::array<size_t, kDigits + 1> starts = {};
+    const auto digit = [shift](int64_t id) {
+      return static_cast<uint64_t>(id) >> shift & (kDigits - 1);
+    };
+    for (const int64_t id : order.ids) ++starts[digit(id) + 1];
+    std::partial_sum(starts.begin(), starts.end(), starts.begin());
+    for (size_t i = 0; i < order.ids.size(); ++i) {
+      const size_t to = starts[digit(order.ids[i])]++;
+      ids_there[to] = order.ids[i];
+      places_there[to] = order.places[i];
+    }
+    order.ids.swap(ids_there);
+    order.places.swap(places_there);
+  }
+  return order;
 }
 
 }  // namespace longhaul

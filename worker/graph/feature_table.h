@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,83 +20,119 @@ namespace longhaul {
 
 enum class FeatureAccess {
   kDevice,    // A copy of the table in the device's memory.
-  kHost,      // A copy in host memory; the processor gathers.
-  kZeroCopy,  // A copy in host memory that the device reads.
+  kHost,      // In host memory; the processor gathers.
+  kZeroCopy,  // In host memory that the device reads.
   kMapped     // The file's mapping; the processor gathers. It may be larger than the memory.
 };
 
 // "device", "host", "zero_copy", "mapped".
 absl::string_view NameOf(FeatureAccess access);
 
-// Not thread-safe, but several tables may share what they were made from.
+// A table that the processor gathers from. Not thread-safe, but several tables may share what they
+// were made from.
 class FeatureTable {
  public:
   virtual ~FeatureTable() = default;
 
   virtual FeatureAccess access() const = 0;
-  // Whether Gather's `out` is memory of the device, and Gather only begins the work.
-  bool on_device() const {
-    return access() == FeatureAccess::kDevice || access() == FeatureAccess::kZeroCopy;
-  }
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
 
-  // Row i of `out` becomes row ids[i]. With on_device it is enqueued on `stream`, a cudaStream_t;
-  // `out` is ready when the stream is, and the ids may change at once. No more than two such
-  // gathers of a table may be under way. Otherwise the work is done on return, and `stream` is not
-  // used. INVALID_ARGUMENT: an id is not a row; nothing was read. DATA_LOSS: the file was cut or
-  // changed. INTERNAL: the device.
-  absl::Status Gather(absl::Span<const int64_t> ids, float* out, void* stream = nullptr);
+  // Row i of `out` becomes row ids[i]. INVALID_ARGUMENT: an id is not a row; nothing was read.
+  // DATA_LOSS: the file was cut or changed.
+  absl::Status Gather(absl::Span<const int64_t> ids, float* out);
 
  protected:
   FeatureTable(int64_t rows, int64_t columns) : rows_(rows), columns_(columns) {}
-  virtual absl::Status GatherInRange(absl::Span<const int64_t> ids, float* out, void* stream) = 0;
+  virtual absl::Status GatherInRange(absl::Span<const int64_t> ids, float* out) = 0;
   int64_t row_bytes() const { return columns_ * static_cast<int64_t>(sizeof(float)); }
 
  private:
   int64_t rows_, columns_;
 };
 
-// The rows in anonymous host memory, in large pages where the system has them. Immutable after
-// Copy, so thread-safe.
+// The rows in host memory. Immutable, so thread-safe.
 class HostRows {
  public:
-  // Reads the folder's features with the team, which may be null. RESOURCE_EXHAUSTED: there is not
-  // enough memory. DATA_LOSS: the file was cut or changed.
+  // A copy in anonymous memory, in large pages where the system has them, read with the team, which
+  // may be null. RESOURCE_EXHAUSTED: there is not enough memory. DATA_LOSS: the file was cut or
+  // changed.
   static absl::StatusOr<std::shared_ptr<HostRows>> Copy(const GraphFolder& folder,
                                                         ThreadTeam* team);
+  // The folder's mapping, all of which is read first: the processes of a machine share one copy of
+  // it, in the system's page cache. `folder` is kept. DATA_LOSS: the file was cut or changed, then
+  // or until the folder's next Check.
+  static absl::StatusOr<std::shared_ptr<HostRows>> Share(std::shared_ptr<const GraphFolder> folder,
+                                                         ThreadTeam* team);
   ~HostRows();
   HostRows(const HostRows&) = delete;
   HostRows& operator=(const HostRows&) = delete;
 
-  float* data() const { return data_; }
+  const float* data() const { return data_; }
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
   int64_t bytes() const { return rows_ * columns_ * static_cast<int64_t>(sizeof(float)); }
+  bool shared() const { return folder_ != nullptr; }
 
  private:
-  HostRows(float* data, int64_t rows, int64_t columns)
+  HostRows(const float* data, int64_t rows, int64_t columns)
       : data_(data), rows_(rows), columns_(columns) {}
 
-  float* data_;
+  const float* data_;
   int64_t rows_, columns_;
+  // Null: the memory is this object's.
+  std::shared_ptr<const GraphFolder> folder_;
 };
 
-// `team` may be null, and outlives the table, as folder and kernels do.
+// `team` may be null, and outlives the table, as the folder does.
 std::unique_ptr<FeatureTable> MakeMappedTable(const GraphFolder* folder, ThreadTeam* team);
-std::unique_ptr<FeatureTable> MakeHostTable(std::shared_ptr<HostRows> rows, ThreadTeam* team);
+std::unique_ptr<FeatureTable> MakeHostTable(std::shared_ptr<const HostRows> rows, ThreadTeam* team);
 
-// Registers the rows, and a buffer for two times `ids_max` ids. Gathers of more ids are
-// INVALID_ARGUMENT. FAILED_PRECONDITION: they cannot be registered; the message says why. The
-// caller may then take MakeHostTable.
-absl::StatusOr<std::unique_ptr<FeatureTable>> MakeZeroCopyTable(std::shared_ptr<HostRows> rows,
-                                                                const GatherKernels* kernels,
-                                                                int64_t ids_max);
-// `device`: all rows in the device's memory, which outlives the table. Otherwise as
-// MakeZeroCopyTable.
-absl::StatusOr<std::unique_ptr<FeatureTable>> MakeDeviceTable(const float* device, int64_t rows,
-                                                              int64_t columns,
-                                                              const GatherKernels* kernels,
-                                                              int64_t ids_max);
+// A table that a kernel of the device gathers from. Thread-safe.
+class KernelTable {
+ public:
+  // The device reads host memory. FAILED_PRECONDITION: it cannot be registered; the message says
+  // why. Takes about as long as a copy of it.
+  static absl::StatusOr<std::unique_ptr<KernelTable>> ZeroCopy(std::shared_ptr<const HostRows> rows,
+                                                               const GatherKernels* kernels);
+  // `table`: all rows in the device's memory, which outlives the object.
+  static std::unique_ptr<KernelTable> OnDevice(const float* table, int64_t rows, int64_t columns,
+                                               const GatherKernels* kernels);
+  // Unregisters; no gather may be under way.
+  ~KernelTable();
+  KernelTable(const KernelTable&) = delete;
+  KernelTable& operator=(const KernelTable&) = delete;
+
+  FeatureAccess access() const {
+    return host_ == nullptr ? FeatureAccess::kDevice : FeatureAccess::kZeroCopy;
+  }
+  int64_t rows() const { return rows_; }
+  int64_t columns() const { return columns_; }
+
+  // Row places[i] of `out`, or row i if there are no places, becomes row ids[i]. All is memory that
+  // kernels reach, and valid until the kernel has run on `stream`, a cudaStream_t. The ids are in
+  // range, and should ascend (RowOrder). INTERNAL: the device.
+  absl::Status Gather(const int64_t* ids, const int32_t* places, int64_t count, float* out,
+                      void* stream) const;
+
+ private:
+  KernelTable(const void* table, int64_t rows, int64_t columns, const GatherKernels* kernels)
+      : table_(table), rows_(rows), columns_(columns), kernels_(kernels) {}
+
+  const void* table_;
+  const int64_t rows_, columns_;
+  const GatherKernels* const kernels_;
+  std::shared_ptr<const HostRows> host_;
+};
+
+// Ids in ascending order, which share lines and pages of a table, and the place of each in the
+// order that was given.
+struct RowOrder {
+  std::vector<int64_t> ids;
+  // Empty: they ascended already.
+  std::vector<int32_t> places;
+};
+// INVALID_ARGUMENT: an id is not one of `rows` rows, or there are 2^31 ids. Pure.
+absl::StatusOr<RowOrder> AscendingRows(absl::Span<const int64_t> ids, int64_t rows);
 
 }  // namespace longhaul

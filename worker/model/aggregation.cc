@@ -8,7 +8,7 @@
 #include "ATen/ops/empty.h"
 #include "ATen/ops/zeros.h"
 #include "c10/util/Exception.h"
-#include "common/base/random.h"
+#include "common/graph/dropout_bits.h"
 #include "torch/csrc/autograd/custom_function.h"
 
 namespace longhaul {
@@ -152,13 +152,6 @@ class AggregateFunction : public Function<AggregateFunction> {
   }
 };
 
-// The mixer of SplitMix64 (Steele, Lea and Flood, 2014).
-constexpr uint64_t Mixed(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
-}
-
 }  // namespace
 
 at::Tensor Aggregate(const at::Tensor& x, const at::Tensor& indptr, const at::Tensor& source_rows,
@@ -187,22 +180,18 @@ at::Tensor AggregateRows(const at::Tensor& x, absl::Span<const int64_t> indptr,
 
 at::Tensor DropoutMask(uint64_t key, int64_t layer, const at::Tensor& nodes, int64_t columns,
                        double rate) {
-  constexpr int kBits = 16, kOfAWord = 64 / kBits;
-  constexpr int64_t kSteps = int64_t{1} << kBits;
-  const auto dropped = static_cast<int64_t>(std::lround(rate * kSteps));
-  const float kept = static_cast<float>(kSteps) / static_cast<float>(kSteps - dropped);
+  const DropoutRate of(rate);
   at::Tensor mask = at::empty({nodes.size(0), columns}, nodes.options().dtype(at::kFloat));
   const int64_t* const of_row = nodes.const_data_ptr<int64_t>();
   float* const out = mask.mutable_data_ptr<float>();
   at::parallel_for(0, nodes.size(0), kGrainTargets, [&](int64_t first, int64_t end) {
     for (int64_t row = first; row < end; ++row) {
-      const uint64_t of_node =
-          Philox64(key, static_cast<uint64_t>(layer), static_cast<uint64_t>(of_row[row]));
+      const uint64_t of_node = DropoutRow(key, layer, of_row[row]);
       float* const values = out + row * columns;
-      for (int64_t c = 0; c < columns; c += kOfAWord) {
-        uint64_t word = Mixed(of_node + static_cast<uint64_t>(c + kOfAWord) * 0x9E3779B97F4A7C15);
-        for (int64_t i = c; i < std::min(c + kOfAWord, columns); ++i, word >>= kBits)
-          values[i] = static_cast<int64_t>(word & (kSteps - 1)) < dropped ? 0.0F : kept;
+      for (int64_t c = 0; c < columns; c += kDropoutOfAWord) {
+        const uint64_t word = DropoutWord(of_node, c);
+        for (int64_t i = 0; i < std::min<int64_t>(kDropoutOfAWord, columns - c); ++i)
+          values[c + i] = DropoutDrops(word, i, of.dropped) ? 0.0F : of.kept;
       }
     }
   });

@@ -28,8 +28,6 @@ const BlockKernels& KernelsOf(const AutogradContext& context) {
       static_cast<intptr_t>(context.saved_data.at(kKernels).toInt()));
 }
 
-void Check(const absl::Status& status) { TORCH_CHECK(status.ok(), std::string(status.message())); }
-
 BlockElement ElementOf(const at::Tensor& x) {
   TORCH_CHECK(x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16,
               "the device's kernels take float32 and bfloat16");
@@ -46,20 +44,20 @@ at::Tensor Rotated(const BlockKernels& kernels, const at::Tensor& given_BHTW,
                   cos_TW.size(1) == x.size(3) && cos_TW.is_contiguous() && sin_TW.is_contiguous(),
               "rotary tables of other positions, width or precision");
   at::Tensor out = at::empty_like(x);
-  Check(kernels.Rotate({.element = ElementOf(x),
-                        .x = x.const_data_ptr(),
-                        .out = out.mutable_data_ptr(),
-                        .cos = cos_TW.const_data_ptr<float>(),
-                        .sin = sin_TW.const_data_ptr<float>(),
-                        .batches = static_cast<int32_t>(x.size(0)),
-                        .heads = static_cast<int32_t>(x.size(1)),
-                        .positions = static_cast<int32_t>(x.size(2)),
-                        .width = static_cast<int32_t>(x.size(3)),
-                        .batch_stride = x.stride(0),
-                        .head_stride = x.stride(1),
-                        .position_stride = x.stride(2),
-                        .back = back},
-                       CurrentStream(x.device())));
+  CheckLaunch(kernels.Rotate({.element = ElementOf(x),
+                              .x = x.const_data_ptr(),
+                              .out = out.mutable_data_ptr(),
+                              .cos = cos_TW.const_data_ptr<float>(),
+                              .sin = sin_TW.const_data_ptr<float>(),
+                              .batches = static_cast<int32_t>(x.size(0)),
+                              .heads = static_cast<int32_t>(x.size(1)),
+                              .positions = static_cast<int32_t>(x.size(2)),
+                              .width = static_cast<int32_t>(x.size(3)),
+                              .batch_stride = x.stride(0),
+                              .head_stride = x.stride(1),
+                              .position_stride = x.stride(2),
+                              .back = back},
+                             CurrentStream(x.device())));
   return out;
 }
 
@@ -91,26 +89,26 @@ class GateFunction : public Function<GateFunction> {
     Keep(*context, *kernels);
     context->save_for_backward({gate, up});
     at::Tensor h = at::empty_like(gate);
-    Check(kernels->GateForward({.element = ElementOf(gate),
-                                .elements = gate.numel(),
-                                .gate = gate.const_data_ptr(),
-                                .up = up.const_data_ptr(),
-                                .h = h.mutable_data_ptr()},
-                               CurrentStream(gate.device())));
+    CheckLaunch(kernels->GateForward({.element = ElementOf(gate),
+                                      .elements = gate.numel(),
+                                      .gate = gate.const_data_ptr(),
+                                      .up = up.const_data_ptr(),
+                                      .h = h.mutable_data_ptr()},
+                                     CurrentStream(gate.device())));
     return h;
   }
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const auto saved = context->get_saved_variables();
     const at::Tensor &gate = saved[0], &up = saved[1], of_h = gradients[0].contiguous();
     at::Tensor of_gate = at::empty_like(gate), of_up = at::empty_like(up);
-    Check(KernelsOf(*context).GateBackward({.element = ElementOf(gate),
-                                            .elements = gate.numel(),
-                                            .gate = gate.const_data_ptr(),
-                                            .up = up.const_data_ptr(),
-                                            .h_gradient = of_h.const_data_ptr(),
-                                            .gate_gradient = of_gate.mutable_data_ptr(),
-                                            .up_gradient = of_up.mutable_data_ptr()},
-                                           CurrentStream(gate.device())));
+    CheckLaunch(KernelsOf(*context).GateBackward({.element = ElementOf(gate),
+                                                  .elements = gate.numel(),
+                                                  .gate = gate.const_data_ptr(),
+                                                  .up = up.const_data_ptr(),
+                                                  .h_gradient = of_h.const_data_ptr(),
+                                                  .gate_gradient = of_gate.mutable_data_ptr(),
+                                                  .up_gradient = of_up.mutable_data_ptr()},
+                                                 CurrentStream(gate.device())));
     return {of_gate, of_up, {}};
   }
 };

@@ -31,6 +31,11 @@ enum GraphTensor {
   kLayerTargetEnds,  // int64 [layers]: where each layer ends in them.
   kGraphIndptr,      // int64 [N + 1]: where the in-edges of each node begin.
   kGraphSources,     // int32 or int64 [edges].
+  // Only on a device. The edges of layers after the first, by the rows that they are from: see
+  // AggregateBackJob (worker/graph/cuda/sage_kernels.h).
+  kSourceStarts,
+  kSourceEdges,
+  kSourceTargets,
   kGraphTensors,
 };
 

@@ -18,6 +18,7 @@
 #include "common/base/macro_f1.h"
 #include "common/base/status_macros.h"
 #include "worker/model/aggregation.h"
+#include "worker/model/device_aggregation.h"
 #include "worker/model/graph_batch.h"
 #include "worker/model/graph_layer.h"
 #include "worker/model/link_scores.h"
@@ -62,9 +63,10 @@ at::Tensor CountsOfClasses(const at::Tensor& logits, const at::Tensor& labels) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<GraphSage>> GraphSage::Create(const GraphSageShape& shape) {
+absl::StatusOr<std::unique_ptr<GraphSage>> GraphSage::Create(const GraphSageShape& shape,
+                                                             const SageKernels* kernels) {
   LH_ASSIGN_OR_RETURN(ModelLayout layout, LayOutGraphSage(shape));
-  return std::unique_ptr<GraphSage>(new GraphSage(shape, std::move(layout)));
+  return std::unique_ptr<GraphSage>(new GraphSage(shape, std::move(layout), kernels));
 }
 
 std::vector<std::string> GraphSage::metrics() const {
@@ -86,12 +88,24 @@ at::Tensor GraphSage::Forward(int unit, absl::Span<const at::Tensor> weights, co
   const at::Tensor& ends = batch.tensors[kLevelEnds];
   TORCH_CHECK(ends.size(0) == shape_.layers() + 1, "a sample has a hop for each layer");
   const int64_t targets = ends.const_data_ptr<int64_t>()[shape_.layers() - 1 - unit];
-  const at::Tensor neighbors = Aggregate(input, batch.tensors[kIndptr].narrow(0, 0, targets + 1),
-                                         batch.tensors[kSourceRows], shape_.aggregator);
+  const at::Tensor neighbors = Neighbors(unit, input, targets, batch);
   at::Tensor out = Combine(weights, input.narrow(0, 0, targets), neighbors);
   if (unit + 1 < shape_.layers()) return Dropped(unit, Hidden(weights, std::move(out)), batch);
   const at::Tensor seeds = out.index_select(0, batch.tensors[kSeedRows]);
   return shape_.links ? SumsOfLinks(seeds, batch) : SumsOfClasses(seeds, batch.tensors[kLabels]);
+}
+
+at::Tensor GraphSage::Neighbors(int layer, const at::Tensor& input, int64_t targets,
+                                const StagedBatch& batch) const {
+  const at::Tensor indptr = batch.tensors[kIndptr].narrow(0, 0, targets + 1);
+  const at::Tensor& rows = batch.tensors[kSourceRows];
+  if (input.is_cpu()) return Aggregate(input, indptr, rows, shape_.aggregator);
+  TORCH_CHECK(kernels_ != nullptr, "a model without kernels for this device");
+  EdgesBySource by_source;
+  if (layer > 0)
+    by_source = {batch.tensors[kSourceStarts], batch.tensors[kSourceEdges],
+                 batch.tensors[kSourceTargets]};
+  return Aggregate(*kernels_, input, indptr, rows, by_source, shape_.aggregator);
 }
 
 at::Tensor GraphSage::ForwardByNodes(int unit, absl::Span<const at::Tensor> weights,
@@ -127,8 +141,11 @@ at::Tensor GraphSage::Hidden(absl::Span<const at::Tensor> weights, at::Tensor x)
 at::Tensor GraphSage::Dropped(int layer, at::Tensor x, const StagedBatch& batch) const {
   const at::Tensor& key = batch.tensors[kDropoutKey];
   if (!key.defined() || shape_.dropout == 0) return x;
-  return x * DropoutMask(static_cast<uint64_t>(*key.const_data_ptr<int64_t>()), layer,
-                         batch.tensors[kNodes].narrow(0, 0, x.size(0)), x.size(1), shape_.dropout);
+  const auto of_step = static_cast<uint64_t>(*key.const_data_ptr<int64_t>());
+  const at::Tensor nodes = batch.tensors[kNodes].narrow(0, 0, x.size(0));
+  return x * (x.is_cpu()
+                  ? DropoutMask(of_step, layer, nodes, x.size(1), shape_.dropout)
+                  : DropoutMask(*kernels_, of_step, layer, nodes, x.size(1), shape_.dropout));
 }
 
 }  // namespace longhaul

@@ -2,8 +2,8 @@
 // (worker/model/link_scores.h). A layer computes
 //   h'(v) = W_self h(v) + W_neigh aggregate(h(u), u a drawn neighbor of v) + b
 // and, except in the last one: length 1 (optional), layer norm (optional), ReLU, dropout. Its
-// tensors are those of LayOutGraphSage, its batches are in worker/model/graph_batch.h. For float32
-// in host memory. Immutable, so thread-safe.
+// tensors are those of LayOutGraphSage, its batches are in worker/model/graph_batch.h. For float32.
+// Immutable, so thread-safe.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,17 @@
 
 #include "absl/status/statusor.h"
 #include "common/layout/graph_sage_layout.h"
+#include "worker/graph/cuda/sage_kernels.h"
 #include "worker/model/model.h"
 
 namespace longhaul {
 
 class GraphSage : public Model {
  public:
+  // `kernels`: for tensors on a device; they outlive the model. Null: all is in host memory.
   // INVALID_ARGUMENT: see LayOutGraphSage.
-  static absl::StatusOr<std::unique_ptr<GraphSage>> Create(const GraphSageShape& shape);
+  static absl::StatusOr<std::unique_ptr<GraphSage>> Create(const GraphSageShape& shape,
+                                                           const SageKernels* kernels = nullptr);
 
   const ModelLayout& layout() const override { return layout_; }
   // Matrices: normal with the variance 2 / (inputs + outputs) (Glorot and Bengio, 2010). Biases: 0.
@@ -41,17 +44,20 @@ class GraphSage : public Model {
   void Derive(std::vector<NamedValue>& means, absl::Span<const double> counts) const override;
 
  private:
-  GraphSage(const GraphSageShape& shape, ModelLayout layout)
-      : shape_(shape), layout_(std::move(layout)) {}
+  GraphSage(const GraphSageShape& shape, ModelLayout layout, const SageKernels* kernels)
+      : shape_(shape), layout_(std::move(layout)), kernels_(kernels) {}
   // Of an evaluation: layer by layer, with all neighbors.
   at::Tensor ForwardByNodes(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                             const StagedBatch& batch) const;
+  at::Tensor Neighbors(int layer, const at::Tensor& input, int64_t targets,
+                       const StagedBatch& batch) const;
   // Without dropout.
   at::Tensor Hidden(absl::Span<const at::Tensor> weights, at::Tensor x) const;
   at::Tensor Dropped(int layer, at::Tensor x, const StagedBatch& batch) const;
 
   GraphSageShape shape_;
   ModelLayout layout_;
+  const SageKernels* kernels_;
 };
 
 }  // namespace longhaul

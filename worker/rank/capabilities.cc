@@ -59,7 +59,7 @@ constexpr const char* kAnywhere[] = {
 constexpr const char* kOnCpu[] = {capability::kOptimizerBfloat16Moments,
                                   capability::kTrainFusedBlocks,
                                   capability::kEvaluationBesideTraining};
-constexpr const char* kOnCuda[] = {capability::kTrainCudaGraphs};
+constexpr const char* kOnCuda[] = {capability::kTrainCudaGraphs, capability::kTrainCudaSage};
 
 }  // namespace
 

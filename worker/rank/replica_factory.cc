@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -212,6 +213,21 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeLanguageModel(const ReplicaOptions&
   return TorchReplica::Create(torch);
 }
 
+std::optional<FeatureAccess> AccessOf(v1::GraphSource::Access access) {
+  switch (access) {
+    case v1::GraphSource::DEVICE:
+      return FeatureAccess::kDevice;
+    case v1::GraphSource::HOST:
+      return FeatureAccess::kHost;
+    case v1::GraphSource::ZERO_COPY:
+      return FeatureAccess::kZeroCopy;
+    case v1::GraphSource::MAPPED:
+      return FeatureAccess::kMapped;
+    default:
+      return std::nullopt;
+  }
+}
+
 absl::StatusOr<std::unique_ptr<Replica>> MakeGraphModel(const ReplicaOptions& options) {
   TorchReplica::Options torch{.site = options.site};
   LH_ASSIGN_OR_RETURN(torch.plan, PlanOf(options.spec));
@@ -225,8 +241,8 @@ absl::StatusOr<std::unique_ptr<Replica>> MakeGraphModel(const ReplicaOptions& op
                      .schema = options.spec.data().graph_schema(),
                      .threads = options.site.threads,
                      .on_warning = options.on_warning};
-  if (data.source.access() == v1::GraphSource::HOST) graph.access = GraphAccess::kHost;
-  if (data.source.access() == v1::GraphSource::MAPPED) graph.access = GraphAccess::kMapped;
+  graph.features = {.access = AccessOf(data.source.access()),
+                    .cache_bytes = data.source.cache_mib() << 20};
   if (options.spec.model().graph_sage().has_links()) {
     const v1::LinkTask& links = options.spec.model().graph_sage().links();
     graph.links = LinkOptions{.negatives = links.negatives(),

@@ -93,6 +93,8 @@ class Replica {
   virtual int ranks() const = 0;
   // One line for the log: the device, the precision and the like. May be empty.
   virtual std::string Describe() const { return {}; }
+  // See DataSummary.features of job.proto. Empty: the data is no graph.
+  virtual std::string DescribeFeatures() const { return {}; }
   // The blocks of a unit that this rank owns. Every block has exactly one owner.
   virtual BlockRange OwnedBlocks(int unit) const {
     return longhaul::OwnedBlocks(layout().units[unit].elements, rank(), ranks());

@@ -14,8 +14,10 @@
 namespace longhaul::session {
 
 v1::DataSummary DataSummaryOf(absl::Span<const NamedValue> phase,
-                              absl::Span<const v1::DataWarning> warnings) {
+                              absl::Span<const v1::DataWarning> warnings,
+                              const std::string& features) {
   v1::DataSummary summary;
+  summary.set_features(ClipWords(ToUtf8(features), kDataFeaturesBytesMax));
   for (const NamedValue& value : phase) {
     if (absl::StartsWith(value.name, kDataTokensPrefix))
       summary.add_tokens(static_cast<int64_t>(value.value));

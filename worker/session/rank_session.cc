@@ -252,7 +252,8 @@ std::unique_ptr<PlanWatcher> RankSession::Impl::MakeWatcher() {
           .incarnation = options_.incarnation,
           .rank = replica_->rank(),
           .ranks = replica_->ranks(),
-          .data = DataSummaryOf(replica_->InnerStatePhase(), options_.data_warnings),
+          .data = DataSummaryOf(replica_->InnerStatePhase(), options_.data_warnings,
+                                replica_->DescribeFeatures()),
           .tls = options_.tls},
       PlanWatcher::Handler{
           .on_event = [this](const v1::PlanEvent& event) { OnPlanEvent(event); },

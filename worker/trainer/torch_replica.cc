@@ -88,8 +88,12 @@ absl::StatusOr<std::unique_ptr<TorchReplica>> TorchReplica::Create(const Options
            "counts must be positive");
   LH_ASSIGN_OR_RETURN(const at::Device device, OpenDevice(plan, options.site));
   FamilyContext context{.plan = plan, .device = device};
-  if (const Communicator* const ranks = options.site.link.communicator; ranks != nullptr)
-    context.rank = ranks->rank(), context.ranks = ranks->size();
+  if (const Communicator* const ranks = options.site.link.communicator; ranks != nullptr) {
+    const std::vector<int>& of_node = options.site.link.ranks_of_node;
+    context.rank = ranks->rank();
+    context.ranks = context.ranks_of_node = ranks->size();
+    if (!of_node.empty()) context.ranks_of_node = of_node[NodeOf(context.rank, of_node)];
+  }
   LH_ASSIGN_OR_RETURN(Family opened, options.family(context));
   auto family = std::make_unique<Family>(std::move(opened));
   auto batches =
@@ -138,6 +142,7 @@ std::string TorchReplica::Describe() const {
   }
   return line;
 }
+std::string TorchReplica::DescribeFeatures() const { return family_->features; }
 BlockRange TorchReplica::OwnedBlocks(int unit) const { return engine_->plan().OwnedBlocks(unit); }
 
 absl::StatusOr<StepStats> TorchReplica::Step(int64_t step) {
@@ -217,11 +222,8 @@ absl::Status TorchReplica::PrepareEvaluationBeside() {
   if (available == 0) {
     LH_ASSIGN_OR_RETURN(available, AvailableMemory());
   }
-  int of_node = ranks(), first = 0;
-  for (const int size : ranks_of_node_) {
-    if (rank() >= first && rank() < first + size) of_node = size;
-    first += size;
-  }
+  const int of_node =
+      ranks_of_node_.empty() ? ranks() : ranks_of_node_[NodeOf(rank(), ranks_of_node_)];
   LH_RETURN_IF_ERROR(CheckEvaluationMemory(need, of_node, available));
   evaluating_ = std::make_unique<EvaluationThread>(plan_.eval_batches, patience_);
   return absl::OkStatus();

@@ -51,6 +51,7 @@ class TorchReplica : public Replica {
   int rank() const override;
   int ranks() const override;
   std::string Describe() const override;
+  std::string DescribeFeatures() const override;
   BlockRange OwnedBlocks(int unit) const override;
   absl::StatusOr<StepStats> Step(int64_t step) override;
   absl::StatusOr<InPoolTraffic> Settle() override;

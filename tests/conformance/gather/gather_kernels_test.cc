@@ -11,6 +11,7 @@
 #include "ATen/core/Tensor.h"
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
+#include "ATen/ops/tensor.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
@@ -56,21 +57,30 @@ TEST_P(GatherKernelsSuite, BothKindsOfTablesGiveTheRows) {
     const GraphFolder folder = GraphFolder::Open(path).value();
     const auto host = HostRows::Copy(folder, nullptr).value();
     const at::Tensor on_device =
-        at::from_blob(host->data(), {kRows, columns}, at::kFloat).to(opened->device);
-    std::vector<std::unique_ptr<FeatureTable>> tables;
-    tables.push_back(MakeZeroCopyTable(host, opened->kernels, 500).value());
+        at::from_blob(const_cast<float*>(host->data()), {kRows, columns}, at::kFloat)
+            .to(opened->device);
+    std::vector<std::unique_ptr<KernelTable>> tables;
+    tables.push_back(KernelTable::ZeroCopy(host, opened->kernels).value());
     tables.push_back(
-        MakeDeviceTable(on_device.const_data_ptr<float>(), kRows, columns, opened->kernels, 500)
-            .value());
+        KernelTable::OnDevice(on_device.const_data_ptr<float>(), kRows, columns, opened->kernels));
     for (const bool sorted : {false, true}) {
       std::vector<int64_t> ids;
       for (int i = 0; i < 500; ++i) ids.push_back(static_cast<int64_t>(random.Below(kRows)));
       if (sorted) std::sort(ids.begin(), ids.end());
+      const RowOrder order = AscendingRows(ids, kRows).value();
+      const at::Tensor read =
+          at::tensor(order.ids, c10::TensorOptions(at::kLong)).to(opened->device);
+      const at::Tensor places =
+          at::tensor(order.places, c10::TensorOptions(at::kInt)).to(opened->device);
       for (const auto& table : tables) {
         const at::Tensor out =
             at::empty({500, columns}, at::TensorOptions(at::kFloat).device(opened->device));
         // On the default stream, which the copy back waits for.
-        ASSERT_TRUE(table->Gather(ids, out.mutable_data_ptr<float>(), nullptr).ok());
+        ASSERT_TRUE(table
+                        ->Gather(read.const_data_ptr<int64_t>(),
+                                 sorted ? nullptr : places.const_data_ptr<int32_t>(), 500,
+                                 out.mutable_data_ptr<float>(), nullptr)
+                        .ok());
         const at::Tensor rows = out.to(at::kCPU);
         for (size_t i = 0; i < ids.size(); ++i) {
           ASSERT_EQ(std::memcmp(rows.const_data_ptr<float>() + i * columns,

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import struct
 import subprocess
 
 from cluster import BIN, ClusterTest, alive, kill, main, wait_until
@@ -43,6 +44,24 @@ def write_planted(folder, seed, nodes=400, degree=8):
     chance.shuffle(order)
     for name, part in (("train", order[: nodes // 2]), ("valid", order[nodes // 2 : nodes * 3 // 4]), ("test", order[nodes * 3 // 4 :])):
         (folder / f"{name}.csv").write_text("".join(f"{node}\n" for node in sorted(part)))
+
+
+def memory_of(pid, file):
+    """(kilobytes of the file's mapping in memory, this process's share of them, kilobytes of its anonymous memory)."""
+    resident = share = anonymous = 0
+    mapped = False
+    with open(f"/proc/{pid}/smaps") as lines:
+        for line in lines:
+            words = line.split()
+            if not words[0].endswith(":"):
+                mapped = line.rstrip().endswith(str(file))
+            elif words[0] == "Anonymous:":
+                anonymous += int(words[1])
+            elif mapped and words[0] == "Rss:":
+                resident += int(words[1])
+            elif mapped and words[0] == "Pss:":
+                share += int(words[1])
+    return resident, share, anonymous
 
 
 def outputs_of(tensors, folder):
@@ -311,6 +330,41 @@ class GraphsTest(ClusterTest):
             self.assertEqual((pool["inner_state_losses"], pool["inner_state_failures"]), (0, 0))
             self.assertIn("test_accuracy", {metric["name"] for metric in pool["outer_evaluation"]})
 
+    def test_the_ranks_of_a_machine_share_one_copy_of_the_features(self):
+        nodes, columns = 80_000, 500
+        source = self.cluster.folder / "wide-source"
+        source.mkdir()
+        chance = random.Random(1)
+        some = array.array("f", [chance.random() for _ in range(nodes)])
+        with open(source / "features.npy", "wb") as file:
+            header = repr({"descr": "<f4", "fortran_order": False, "shape": (nodes, columns)}).ljust(117) + "\n"
+            file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+            for _ in range(columns):
+                file.write(some.tobytes())
+        (source / "edges.csv").write_text("".join(f"{node},{chance.randrange(nodes)}\n" for node in range(0, nodes, 2)))
+        (source / "labels.csv").write_text("".join(f"{node % CLASSES}\n" for node in range(nodes)))
+        for name, first in (("train", 0), ("valid", 70_000), ("test", 75_000)):
+            (source / f"{name}.csv").write_text("".join(f"{node}\n" for node in range(first, first + 5_000)))
+        files = [item for part in ("edges.csv", "features.npy", "labels.csv", "train.csv", "valid.csv", "test.csv")
+                 for item in (f"--{part.split('.')[0]}", source / part)]
+        wide = self.cluster.folder / "wide"
+        imported = self.cluster.cli("graph", "import", "edges", "--nodes", str(nodes), *files, "--directed", "--out", wide, timeout=300)
+        self.assertEqual(imported.returncode, 0, imported.stderr)
+        self.cluster.start_worker("site-a", 2)
+        submitted = self.submit(a=wide, b=wide, steps=100_000, sets=[f"data={{graph: {{path: {wide}, access: host}}}}", "pools={min: 1}",
+                                                                     "evaluation.every_cycles=1000000"])
+        self.assertEqual(submitted.returncode, 0, submitted.stdout + submitted.stderr)
+        self.cluster.wait_step(1, "graph")
+        table = nodes * columns * 4 // 1024
+        of_ranks = [memory_of(pid, "features.npy") for pid in self.cluster.ranks_of("site-a")]
+        self.assertEqual(len(of_ranks), 2)
+        for resident, _, anonymous in of_ranks:
+            self.assertGreater(resident, 0.95 * table)
+            self.assertLess(anonymous, 0.9 * table)
+        self.assertLess(sum(share for _, share, _ in of_ranks), 1.05 * table)
+        self.assertIn("features by host", self.cluster.log("site-a"))
+        self.assertRegex(self.cluster.job("graph")["pools"][0]["data"]["features"], r"^host, [\d.e+]+ GB/s$")
+
     def test_what_does_not_go_is_refused_at_submit(self):
         self.graphs()
         names = self.cluster.folder / "names.txt"
@@ -320,7 +374,8 @@ class GraphsTest(ClusterTest):
                             (dict(sets=["model.graph_sage.columns=5"]), ["model.graph_sage.columns", "found 5"]),
                             (dict(sets=["model.graph_sage.links={}"]), ["data.pools[0].graph", "has no validation pairs", "--valid-pairs"]),
                             (dict(sets=["model.graph_sage={links: {}, classes: 4}"]), ["model.graph_sage.classes", "which have no classes"]),
-                            (dict(sets=["train.device=cuda"]), ["train.device", "cpu"]),
+                            (dict(access="zero_copy"), ["data.pools[0].graph.access", "needs train.device: cuda"]),
+                            (dict(sets=["train.device=cuda", "train.cuda_graphs=true"]), ["train.cuda_graphs", "differ in size"]),
                             (dict(sets=["data={text: {path: x}}"]), ["model.graph_sage reads a graph"])):
             refused = self.submit(**more)
             self.assertNotEqual(refused.returncode, 0)

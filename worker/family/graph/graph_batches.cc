@@ -31,8 +31,9 @@ void AddTensor(ExampleBatch& batch, absl::string_view name, int part, std::vecto
 std::string PartName(absl::string_view tensor, int part) { return absl::StrCat(tensor, "/", part); }
 
 GraphBatches::Reader::Reader(const Options& options, const GraphFolder& folder,
-                             std::shared_ptr<HostRows> rows, NeighborSampler sampler)
-    : team(std::make_unique<ThreadTeam>(options.threads)),
+                             std::shared_ptr<HostRows> rows, NeighborSampler sampler, bool gathers)
+    : gathers(gathers),
+      team(std::make_unique<ThreadTeam>(options.threads)),
       sampler(std::move(sampler)),
       table(rows == nullptr ? MakeMappedTable(&folder, team.get())
                             : MakeHostTable(std::move(rows), team.get())) {}
@@ -52,8 +53,8 @@ absl::StatusOr<std::unique_ptr<GraphBatches>> GraphBatches::Create(
                                                 .members_only = options.training_edges,
                                                 .members = folder->train()}));
   std::unique_ptr<GraphBatches> batches(new GraphBatches(options, folder, plan));
-  batches->training_ =
-      std::make_unique<Reader>(options, *folder, std::move(rows), std::move(training));
+  batches->training_ = std::make_unique<Reader>(options, *folder, std::move(rows),
+                                                std::move(training), options.gathers);
   return batches;
 }
 
@@ -137,15 +138,17 @@ absl::Status GraphBatches::AddSample(Reader& reader, int64_t step, absl::Span<co
   const absl::MutexLock lock(&reader.mutex);
   LH_ASSIGN_OR_RETURN(SampledBatch sample,
                       reader.sampler.Sample(step, seeds, excluded, reader.team.get()));
-  const int64_t columns = reader.table->columns();
-  std::vector<float> features(sample.nodes.size() * columns);
-  LH_RETURN_IF_ERROR(reader.table->Gather(sample.nodes, features.data()));
+  if (reader.gathers) {
+    const int64_t columns = reader.table->columns();
+    std::vector<float> features(sample.nodes.size() * columns);
+    LH_RETURN_IF_ERROR(reader.table->Gather(sample.nodes, features.data()));
+    batch.tensors.push_back({PartName("features", part),
+                             {static_cast<int64_t>(sample.nodes.size()), columns},
+                             std::move(features)});
+  }
   const auto add = [&](absl::string_view name, auto values) {
     AddTensor(batch, name, part, std::move(values));
   };
-  batch.tensors.push_back({PartName("features", part),
-                           {static_cast<int64_t>(sample.nodes.size()), columns},
-                           std::move(features)});
   add("nodes", std::move(sample.nodes));
   add("level_ends", std::move(sample.level_ends));
   add("indptr", std::move(sample.indptr));

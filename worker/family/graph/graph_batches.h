@@ -47,6 +47,8 @@ class GraphBatches : public BatchMaker {
     int rank = 0, ranks = 1;
     bool training_edges = false;
     int threads = 1;
+    // False: batches of training have no features, since a device gathers them.
+    bool gathers = true;
   };
   // `rows`: a copy of the features. Null: they are read from the folder's mapping.
   // INVALID_ARGUMENT: those of NeighborSampler::Create and SeedPlan::Create.
@@ -69,8 +71,10 @@ class GraphBatches : public BatchMaker {
   // What one thread at a time samples and gathers with.
   struct Reader {
     Reader(const Options& options, const GraphFolder& folder, std::shared_ptr<HostRows> rows,
-           NeighborSampler sampler);
+           NeighborSampler sampler, bool gathers);
 
+    // Otherwise what it samples has no features.
+    const bool gathers;
     absl::Mutex mutex;
     std::unique_ptr<ThreadTeam> team;
     NeighborSampler sampler ABSL_GUARDED_BY(mutex);

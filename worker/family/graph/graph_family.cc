@@ -11,11 +11,10 @@
 #include "common/base/checked_math.h"
 #include "common/base/status_macros.h"
 #include "common/base/status_marks.h"
-#include "common/base/thread_team.h"
 #include "common/graph/graph_folder.h"
-#include "common/io/available_memory.h"
 #include "worker/engine/torch_status.h"
 #include "worker/family/family.h"
+#include "worker/family/graph/feature_access.h"
 #include "worker/family/graph/graph_batches.h"
 #include "worker/family/graph/graph_evaluation_stager.h"
 #include "worker/family/graph/graph_stager.h"
@@ -74,32 +73,66 @@ void WarnOfEdges(const GraphOptions& options, const GraphManifest& manifest) {
                              "has a meaning, import it with --reverse-edges")});
 }
 
-absl::StatusOr<std::shared_ptr<HostRows>> CopyRows(const GraphOptions& options,
-                                                   const GraphFolder& folder, int ranks) {
-  if (options.access == GraphAccess::kMapped) return nullptr;
-  if (options.access == GraphAccess::kAuto) {
-    const int64_t bytes = static_cast<int64_t>(folder.features().size() * sizeof(float));
-    const absl::StatusOr<int64_t> available = AvailableMemory();
-    // Others may be on this machine, and copy at the same time.
-    if (!available.ok() || bytes > *available / 2 / ranks) return nullptr;
-  }
-  ThreadTeam team(options.threads);
-  return HostRows::Copy(folder, &team);
-}
-
-struct OpenedGraph {
-  std::shared_ptr<const GraphFolder> folder;
-  // Null: features are read from the folder's mapping.
-  std::shared_ptr<HostRows> rows;
-};
-
-absl::StatusOr<OpenedGraph> OpenData(const GraphOptions& options, int ranks) {
+absl::StatusOr<std::shared_ptr<const GraphFolder>> OpenData(const GraphOptions& options) {
   LH_ASSIGN_OR_RETURN(GraphFolder opened, GraphFolder::Open(options.path));
   LH_RETURN_IF_ERROR(CheckGraph(options, opened));
   WarnOfEdges(options, opened.manifest());
-  OpenedGraph graph{.folder = std::make_shared<const GraphFolder>(std::move(opened))};
-  LH_ASSIGN_OR_RETURN(graph.rows, CopyRows(options, *graph.folder, ranks));
-  return graph;
+  return std::make_shared<const GraphFolder>(std::move(opened));
+}
+
+absl::StatusOr<GraphKernels> KernelsFor(const GraphOptions& options, at::Device device) {
+  GraphKernels kernels = options.kernels;
+  if (device.is_cpu()) return kernels;
+  if (kernels.gather == nullptr) {
+    LH_ASSIGN_OR_RETURN(kernels.gather, LoadCudaGatherKernels());
+  }
+  if (kernels.sage == nullptr) {
+    LH_ASSIGN_OR_RETURN(kernels.sage, LoadCudaSageKernels());
+  }
+  return kernels;
+}
+
+absl::StatusOr<std::unique_ptr<GraphBatches>> BatchesOf(const std::optional<LinkOptions>& links,
+                                                        const GraphBatches::Options& options,
+                                                        std::shared_ptr<const GraphFolder> folder,
+                                                        std::shared_ptr<HostRows> rows) {
+  if (links.has_value())
+    return LinkBatches::Create(options, *links, std::move(folder), std::move(rows));
+  return GraphBatches::Create(options, std::move(folder), std::move(rows));
+}
+
+// Of batches of the beginning, whose gathers are timed.
+absl::StatusOr<std::vector<int64_t>> SampleRows(const std::optional<LinkOptions>& links,
+                                                const GraphBatches::Options& options,
+                                                std::shared_ptr<const GraphFolder> folder) {
+  GraphBatches::Options sampled = options;
+  sampled.gathers = false;
+  LH_ASSIGN_OR_RETURN(const auto batches, BatchesOf(links, sampled, std::move(folder), nullptr));
+  std::vector<int64_t> rows;
+  for (const int64_t step : {1, 2}) {
+    LH_ASSIGN_OR_RETURN(const ExampleBatch batch, batches->Make(step));
+    for (int part = 0; part < options.accumulation; ++part) {
+      const auto nodes = batch.Values<int64_t>(PartName("nodes", part));
+      rows.insert(rows.end(), nodes.begin(), nodes.end());
+    }
+  }
+  return rows;
+}
+
+absl::StatusOr<Features> OpenFeaturesOf(const GraphOptions& options, const FamilyContext& context,
+                                        const GraphBatches::Options& batches,
+                                        const GraphKernels& kernels,
+                                        const std::shared_ptr<const GraphFolder>& folder) {
+  LH_ASSIGN_OR_RETURN(const std::vector<int64_t> sample,
+                      SampleRows(options.links, batches, folder));
+  LH_ASSIGN_OR_RETURN(Features features, OpenFeatures(options.features, folder, sample,
+                                                      {.device = context.device,
+                                                       .kernels = kernels.gather,
+                                                       .ranks_of_node = context.ranks_of_node,
+                                                       .threads = options.threads}));
+  if (!features.instead.empty() && options.on_warning)
+    options.on_warning({kFeatureAccess, absl::StrCat(options.field, ": ", features.instead)});
+  return features;
 }
 
 // As many as have the graph's nodes for seeds, and as many as sample its edges.
@@ -110,12 +143,13 @@ int64_t EvaluationSteps(const GraphManifest& manifest, const GraphSageShape& sha
 }
 
 absl::StatusOr<Family> OpenGraph(const GraphOptions& options, const FamilyContext& context) {
-  const absl::StatusOr<OpenedGraph> graph = OpenData(options, context.ranks);
-  if (!graph.ok()) return AboutField(options.field, graph.status());
-  const auto& [folder, rows] = *graph;
+  const absl::StatusOr<std::shared_ptr<const GraphFolder>> opened = OpenData(options);
+  if (!opened.ok()) return AboutField(options.field, opened.status());
+  const std::shared_ptr<const GraphFolder>& folder = *opened;
+  LH_ASSIGN_OR_RETURN(const GraphKernels kernels, KernelsFor(options, context.device));
   const bool links = options.links.has_value();
   Family family{.unit_name = links ? "pairs" : "nodes"};
-  LH_ASSIGN_OR_RETURN(family.model, GraphSage::Create(options.shape));
+  LH_ASSIGN_OR_RETURN(family.model, GraphSage::Create(options.shape, kernels.sage));
   const GraphBatches::Options batches{.fanout = options.shape.fanout,
                                       .seed = context.plan.seed,
                                       .pool = options.pool,
@@ -124,15 +158,19 @@ absl::StatusOr<Family> OpenGraph(const GraphOptions& options, const FamilyContex
                                       .rank = context.rank,
                                       .ranks = context.ranks,
                                       .training_edges = options.training_edges,
-                                      .threads = options.threads};
-  if (links) {
-    LH_ASSIGN_OR_RETURN(family.maker, LinkBatches::Create(batches, *options.links, folder, rows));
-  } else {
-    LH_ASSIGN_OR_RETURN(family.maker, GraphBatches::Create(batches, folder, rows));
+                                      .threads = options.threads,
+                                      .gathers = context.device.is_cpu()};
+  absl::StatusOr<Features> features = OpenFeaturesOf(options, context, batches, kernels, folder);
+  if (!features.ok()) return AboutField(options.field, features.status());
+  LH_ASSIGN_OR_RETURN(family.maker, BatchesOf(options.links, batches, folder, features->rows));
+  if (features->on_device != nullptr) {
+    family.maker = std::make_unique<StagedGraphBatches>(std::move(family.maker),
+                                                        std::move(features->on_device),
+                                                        batches.accumulation, context.device);
   }
   for (auto* const stager : {&family.stager, &family.stager_beside}) {
-    *stager =
-        std::make_unique<GraphEvaluationStager>(folder, rows, std::make_unique<GraphStager>());
+    *stager = std::make_unique<GraphEvaluationStager>(
+        folder, features->rows, std::make_unique<GraphStager>(context.device));
   }
   const GraphManifest& manifest = folder->manifest();
   family.data.push_back(
@@ -142,9 +180,10 @@ absl::StatusOr<Family> OpenGraph(const GraphOptions& options, const FamilyContex
   family.units = seeds / CeilDiv(seeds, context.plan.batch);
   family.evaluation_steps = EvaluationSteps(manifest, options.shape, context.plan.batch);
   family.partial_loss = !links && GraphBatches::Labelled(*folder, folder->train()) < manifest.train;
-  family.description = absl::StrFormat("; %d nodes, %d edges, %d training %s; features are %s",
-                                       manifest.nodes, manifest.edges, seeds, family.unit_name,
-                                       rows == nullptr ? "mapped from the file" : "in host memory");
+  family.features = features->description;
+  family.description =
+      absl::StrFormat("; %d nodes, %d edges, %d training %s; features by %s", manifest.nodes,
+                      manifest.edges, seeds, family.unit_name, features->description);
   return family;
 }
 

@@ -1,4 +1,4 @@
-// The GatherKernels of CUDA: part of the module longhaul_cuda_gather.
+// The GatherKernels and SageKernels of CUDA: the module longhaul_cuda_gather.
 #include "worker/graph/cuda/cuda_gather_kernels.h"
 
 #include "absl/strings/str_cat.h"
@@ -16,10 +16,12 @@ class CudaGatherKernels : public GatherKernels {
                       "gathering features");
   }
 
-  absl::StatusOr<void*> Register(void* memory, int64_t bytes, bool written) const override {
-    unsigned flags = cudaHostRegisterMapped | cudaHostRegisterPortable;
-    if (!written) flags |= ReadOnlyFlag();
-    const cudaError_t error = cudaHostRegister(memory, static_cast<size_t>(bytes), flags);
+  absl::StatusOr<const void*> Register(const void* memory, int64_t bytes) const override {
+    // CUDA writes to it only if a kernel does.
+    void* const host = const_cast<void*>(memory);
+    const cudaError_t error =
+        cudaHostRegister(host, static_cast<size_t>(bytes),
+                         cudaHostRegisterMapped | cudaHostRegisterPortable | ReadOnlyFlag());
     if (error != cudaSuccess) {
       // It would otherwise be the result of the next call.
       cudaGetLastError();
@@ -28,21 +30,27 @@ class CudaGatherKernels : public GatherKernels {
                        " bytes of host memory with the device: ", cudaGetErrorString(error)));
     }
     void* address = nullptr;
-    if (const absl::Status status = CudaStatus(cudaHostGetDevicePointer(&address, memory, 0),
+    if (const absl::Status status = CudaStatus(cudaHostGetDevicePointer(&address, host, 0),
                                                "the address of registered memory");
         !status.ok()) {
-      cudaHostUnregister(memory);
+      cudaHostUnregister(host);
       return status;
     }
     return address;
   }
 
-  absl::Status Unregister(void* memory) const override {
-    return CudaStatus(cudaHostUnregister(memory), "unregistering host memory");
+  absl::Status Unregister(const void* memory) const override {
+    return CudaStatus(cudaHostUnregister(const_cast<void*>(memory)), "unregistering host memory");
+  }
+
+  absl::StatusOr<int64_t> FreeBytes() const override {
+    size_t free = 0, total = 0;
+    LH_RETURN_IF_ERROR(CudaStatus(cudaMemGetInfo(&free, &total), "the free memory of the device"));
+    return static_cast<int64_t>(free);
   }
 
  private:
-  // Where the device has it.
+  // Where the device has it: it also registers mappings that this process may only read.
   static unsigned ReadOnlyFlag() {
     int device = 0, supported = 0;
     if (cudaGetDevice(&device) != cudaSuccess ||
@@ -53,11 +61,36 @@ class CudaGatherKernels : public GatherKernels {
   }
 };
 
+class CudaSageKernels : public SageKernels {
+ public:
+  absl::Status Aggregate(const AggregateJob& job, void* stream) const override {
+    return Launch(job, stream, "summing neighbors");
+  }
+  absl::Status AggregateBack(const AggregateBackJob& job, void* stream) const override {
+    return Launch(job, stream, "the gradient of summing neighbors");
+  }
+  absl::Status Dropout(const DropoutJob& job, void* stream) const override {
+    return Launch(job, stream, "dropout");
+  }
+
+ private:
+  template <typename Job>
+  static absl::Status Launch(const Job& job, void* stream, const char* what) {
+    return CudaStatus(cuda::LaunchSage(job, static_cast<cudaStream_t>(stream)), what);
+  }
+};
+
 }  // namespace
 }  // namespace longhaul
 
 extern "C" __attribute__((visibility("default"))) const longhaul::GatherKernels*
 longhaul_cuda_gather_kernels() {
   static const longhaul::CudaGatherKernels kernels;
+  return &kernels;
+}
+
+extern "C" __attribute__((visibility("default"))) const longhaul::SageKernels*
+longhaul_cuda_sage_kernels() {
+  static const longhaul::CudaSageKernels kernels;
   return &kernels;
 }

@@ -64,6 +64,7 @@ inline GatherLaunch GatherLaunchOf(const GatherJob& job) {
   if (unit == 2) launch.kernel = GatherRowsKernel<2>;
   if (unit == 1) launch.kernel = GatherRowsKernel<1>;
   launch.shape = GatherShapeOf(job.row_bytes, unit);
+  if (!job.aligned) launch.shape.aligned = false;
   if (job.count == 0 || job.row_bytes == 0) return launch;
   const int64_t of_a_block = kGatherThreads / launch.shape.lanes;
   const int64_t needed = (job.count + of_a_block - 1) / of_a_block;

@@ -24,8 +24,12 @@ struct GatherJob {
   int64_t count = 0;
   uint8_t* out = nullptr;
   // The most threads that work at once, so that other kernels have room beside it: enough to fill a
-  // link with requests is a small part of a device.
-  int32_t threads = 10240;
+  // link with requests is a small part of a device, whose own memory takes all of it.
+  static constexpr int32_t kThreadsOfLink = 10240, kThreadsOfDevice = 1 << 18;
+  int32_t threads = kThreadsOfLink;
+  // Accesses begin at lines of memory (common/graph/gather_index.h). False: at the row, to compare
+  // with.
+  bool aligned = true;
 };
 
 class GatherKernels {
@@ -35,12 +39,15 @@ class GatherKernels {
   // `stream`: a cudaStream_t of the thread's current device. A job without rows does nothing.
   virtual absl::Status Gather(const GatherJob& job, void* stream) const = 0;
 
-  // Lets kernels of the current device read, or with `written` also write, host memory, which stays
-  // where it is and must not be freed before Unregister. Returns its address for kernels. Takes
-  // about as long as a copy of it. FAILED_PRECONDITION: it cannot be registered (a limit of locked
-  // memory, a mapping of a file, a range that is registered already); the message says why.
-  virtual absl::StatusOr<void*> Register(void* memory, int64_t bytes, bool written) const = 0;
-  virtual absl::Status Unregister(void* memory) const = 0;
+  // Lets kernels of the current device read host memory, which stays where it is and must not be
+  // freed before Unregister; it may be a read-only mapping of a file. Returns its address for
+  // kernels. Takes about as long as a copy of it. FAILED_PRECONDITION: it cannot be registered (a
+  // limit of locked memory, a device that cannot read such a mapping, a range that is registered
+  // already); the message says why.
+  virtual absl::StatusOr<const void*> Register(const void* memory, int64_t bytes) const = 0;
+  virtual absl::Status Unregister(const void* memory) const = 0;
+  // Of the memory of the current device.
+  virtual absl::StatusOr<int64_t> FreeBytes() const = 0;
 };
 
 // The kernels of the module longhaul_cuda_gather, which stay until the process ends. Errors and

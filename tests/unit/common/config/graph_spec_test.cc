@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/config/capabilities.h"
 #include "common/config/data_sources.h"
 #include "common/config/graph_sage_spec.h"
@@ -86,8 +87,15 @@ TEST(GraphSpecTest, EveryRefusalNamesTheFieldAndSaysWhatToDo) {
             "model.graph_sage.links.eval_negatives"},
            {{"model.graph_sage={columns: 16, links: {}}", "data.graph.edges=training"},
             "data.graph.edges"},
-           {{"data.graph.access=device"}, "~data.graph.access"},
-           {{"data.graph.access=zero_copy"}, "~data.graph.access"},
+           {{"data.graph.access=device"}, "data.graph.access"},
+           {{"data.graph.access=zero_copy"}, "data.graph.access"},
+           {{"data.pools=[{pool: a, graph: {path: x, access: device}}]"},
+            "data.pools[0].graph.access"},
+           {{"data.graph.cache_mib=64"}, "data.graph.cache_mib"},
+           {{"data.graph={path: x, access: device, cache_mib: 64}", "train.device=cuda"},
+            "data.graph.cache_mib"},
+           {{"train.device=cuda", "train.cuda_graphs=true"}, "train.cuda_graphs"},
+           {{"train.device=cuda", "train.precision=bfloat16"}, "~train.precision"},
            {{"data={text: {path: x}}"}, "data.text"},
            {{"data={mixture: {sources: [{text: {path: x}}]}}"}, "data.mixture"},
            {{"data.pools=[{pool: a, text: {path: x}}]"}, "data.pools[0].text"},
@@ -95,7 +103,6 @@ TEST(GraphSpecTest, EveryRefusalNamesTheFieldAndSaysWhatToDo) {
            {{"data.eval_fraction=0.1"}, "data.eval_fraction"},
            {{"data.separate_documents=true"}, "data.separate_documents"},
            {{"data.graph_schema=abc"}, "data.graph_schema"},
-           {{"train.device=cuda"}, "~train.device"},
            {{"train.precision=bfloat16"}, "~train.precision"},
            {{"train.blocks=fused"}, "~train.blocks"},
            {{"model.graph_sage.fanout=[5]", "inner.muon={}"}, "inner.muon"}}) {
@@ -133,6 +140,22 @@ TEST(GraphSpecTest, LinksHaveDefaultsAndNoClasses) {
   const auto seen =
       ResolveJobSpec(Graph({"model.graph_sage={columns: 16, links: {keep_targets: true}}"}));
   EXPECT_THAT(seen->warnings, ElementsAre(HasSubstr("keep_targets")));
+}
+
+TEST(GraphSpecTest, EveryAccessGoesWithCuda) {
+  for (const char* access : {"auto", "device", "host", "zero_copy", "mapped"}) {
+    const auto job =
+        ResolveJobSpec(Graph({"train.device=cuda", absl::StrCat("data.graph.access=", access)}));
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->spec.train().precision(), v1::FLOAT32);
+    // Programs of before have the model on CPUs alone.
+    EXPECT_THAT(NeedsOf(job->spec), Contains("train:cuda-graph-sage"));
+    EXPECT_THAT(NeedsOf(job->spec), Contains("precision:float32"));
+  }
+  EXPECT_THAT(GraphFaults({"train.device=cuda", "data.graph.cache_mib=4096"}), IsEmpty());
+  EXPECT_THAT(GraphFaults({"train.device=cuda", "data.graph.cache_mib=-1"}),
+              ElementsAre("data.graph.cache_mib"));
+  EXPECT_THAT(NeedsOf(ResolveJobSpec(Graph())->spec), Not(Contains("train:cuda-graph-sage")));
 }
 
 TEST(GraphSpecTest, SizesAreChecked) {

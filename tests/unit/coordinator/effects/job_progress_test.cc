@@ -294,7 +294,10 @@ TEST(JobProgressTest, APoolsDataIsComparedWithThatOfItsStartBeforeAlsoAfterARest
   fewer.add_tokens(9);
   JobProgress progress(1);
   EXPECT_EQ(progress.BeginWithData("a", two), "");
-  EXPECT_EQ(progress.BeginWithData("a", two), "");
+  two.set_features("host, 9 GB/s");
+  EXPECT_EQ(progress.BeginWithData("a", two), "") << "what was measured may differ";
+  EXPECT_EQ(progress.pools().at("a").Total().data().features(), "host, 9 GB/s");
+  EXPECT_EQ(progress.DataOf("a").features(), "") << "the next ranks measure, too";
   EXPECT_EQ(progress.BeginWithData("b", other), "") << "another pool";
   EXPECT_EQ(progress.BeginWithData("a", {}), "") << "a worker of an earlier version";
   v1::PoolProgress told = Told(1, 1, 1);

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/random.h"
+#include "common/base/status_macros.h"
 #include "common/graph/gather_index.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -38,6 +41,15 @@ class FeatureTableTest : public ::testing::Test {
     WriteGraph(graph, path);
     return GraphFolder::Open(path).value();
   }
+  // As a device does it.
+  static absl::Status ByKernel(const KernelTable& table, absl::Span<const int64_t> ids,
+                               float* out) {
+    LH_ASSIGN_OR_RETURN(const RowOrder order, AscendingRows(ids, table.rows()));
+    EXPECT_TRUE(std::is_sorted(order.ids.begin(), order.ids.end()));
+    return table.Gather(order.ids.data(), order.places.empty() ? nullptr : order.places.data(),
+                        static_cast<int64_t>(ids.size()), out, nullptr);
+  }
+
   TempDir dir_;
   EmulatedGatherKernels kernels_;
 };
@@ -47,27 +59,32 @@ TEST_F(FeatureTableTest, EveryAccessGivesTheSameBytes) {
   for (const int64_t columns : {1, 2, 3, 4, 5, 7, 8, 25, 31, 32, 33, 47, 64, 100, 128, 129, 353}) {
     const GraphFolder folder = Folder(columns);
     const auto host = HostRows::Copy(folder, &team).value();
-    std::vector<std::unique_ptr<FeatureTable>> tables;
-    tables.push_back(MakeMappedTable(&folder, nullptr));
-    tables.push_back(MakeHostTable(host, &team));
-    tables.push_back(MakeZeroCopyTable(host, &kernels_, 200).value());
-    tables.push_back(MakeDeviceTable(host->data(), kRows, columns, &kernels_, 200).value());
+    const auto mapped = MakeMappedTable(&folder, nullptr), in_memory = MakeHostTable(host, &team);
+    const auto zero_copy = KernelTable::ZeroCopy(host, &kernels_).value();
+    const auto on_device = KernelTable::OnDevice(host->data(), kRows, columns, &kernels_);
+    using Gather = std::function<absl::Status(absl::Span<const int64_t>, float*)>;
+    const std::vector<std::pair<FeatureAccess, Gather>> tables = {
+        {mapped->access(), [&](auto ids, float* out) { return mapped->Gather(ids, out); }},
+        {in_memory->access(), [&](auto ids, float* out) { return in_memory->Gather(ids, out); }},
+        {zero_copy->access(), [&](auto ids, float* out) { return ByKernel(*zero_copy, ids, out); }},
+        {on_device->access(),
+         [&](auto ids, float* out) { return ByKernel(*on_device, ids, out); }}};
     Random random(columns);
     for (const int count : {0, 1, 5, 200}) {
       for (const bool sorted : {false, true}) {
         std::vector<int64_t> ids;
         for (int i = 0; i < count; ++i) ids.push_back(static_cast<int64_t>(random.Below(kRows)));
         if (sorted) std::sort(ids.begin(), ids.end());
-        for (const auto& table : tables) {
+        for (const auto& [access, gather] : tables) {
           // Marks around the rows stay.
           constexpr float kMark = -7;
           std::vector<float> out(count * columns + 8, kMark);
-          ASSERT_TRUE(table->Gather(ids, out.data() + 4).ok());
+          ASSERT_TRUE(gather(ids, out.data() + 4).ok());
           for (int i = 0; i < count; ++i) {
             ASSERT_EQ(std::memcmp(&out[4 + i * columns], &folder.features()[ids[i] * columns],
                                   columns * sizeof(float)),
                       0)
-                << NameOf(table->access()) << " " << columns;
+                << NameOf(access) << " " << columns;
           }
           for (int i = 0; i < 4; ++i) {
             ASSERT_EQ(out[i], kMark);
@@ -81,39 +98,69 @@ TEST_F(FeatureTableTest, EveryAccessGivesTheSameBytes) {
 
 TEST_F(FeatureTableTest, RefusesIdsThatAreNoRows) {
   const GraphFolder folder = Folder(3);
-  const auto host = HostRows::Copy(folder, nullptr).value();
-  std::vector<std::unique_ptr<FeatureTable>> tables;
-  tables.push_back(MakeMappedTable(&folder, nullptr));
-  tables.push_back(MakeZeroCopyTable(host, &kernels_, 3).value());
-  for (const auto& table : tables) {
-    for (const int64_t bad : {int64_t{-1}, kRows, int64_t{1} << 40}) {
-      std::vector<float> out(9, 1);
-      const absl::Status status = table->Gather(std::vector<int64_t>{0, 5, bad}, out.data());
+  const auto table = MakeMappedTable(&folder, nullptr);
+  for (const int64_t bad : {int64_t{-1}, kRows, int64_t{1} << 40}) {
+    const std::vector<int64_t> ids = {0, 5, bad};
+    std::vector<float> out(9, 1);
+    for (const absl::Status& status :
+         {table->Gather(ids, out.data()), AscendingRows(ids, kRows).status()}) {
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
       EXPECT_THAT(status.message(), HasSubstr("id 2"));
       EXPECT_EQ(out, std::vector<float>(9, 1));
     }
   }
-  std::vector<float> out(12);
-  EXPECT_EQ(tables[1]->Gather(std::vector<int64_t>{0, 1, 2, 3}, out.data()).code(),
-            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(FeatureTableTest, TheOrderOfRowsIsThatOfAStableSort) {
+  for (const int64_t rows :
+       {int64_t{1}, int64_t{2}, int64_t{2048}, int64_t{2049}, int64_t{1} << 22, int64_t{3} << 40}) {
+    Random random(7);
+    std::vector<int64_t> ids = {rows - 1, 0};
+    for (int i = 0; i < 3000; ++i) ids.push_back(static_cast<int64_t>(random.Below(rows)));
+    const RowOrder order = AscendingRows(ids, rows).value();
+    std::vector<int32_t> places(ids.size());
+    std::iota(places.begin(), places.end(), 0);
+    std::stable_sort(places.begin(), places.end(),
+                     [&](int32_t a, int32_t b) { return ids[a] < ids[b]; });
+    if (rows > 1) {
+      EXPECT_EQ(order.places, places) << rows;
+    }
+    std::sort(ids.begin(), ids.end());
+    EXPECT_EQ(order.ids, ids);
+    EXPECT_TRUE(AscendingRows(ids, rows)->places.empty());
+  }
+  EXPECT_TRUE(AscendingRows({}, 5)->ids.empty());
+}
+
+// In the page cache: what it takes besides is a page or two, for any number of ranks.
+TEST_F(FeatureTableTest, SharedRowsAreTheFilesOwn) {
+  const auto folder = std::make_shared<const GraphFolder>(Folder(353));
+  ThreadTeam team(2);
+  const auto rows = HostRows::Share(folder, &team).value(),
+             again = HostRows::Share(folder, nullptr).value();
+  EXPECT_TRUE(rows->shared());
+  EXPECT_EQ(rows->data(), folder->features().data());
+  EXPECT_EQ(again->data(), rows->data());
+  std::vector<float> out(353);
+  ASSERT_TRUE(MakeHostTable(rows, nullptr)->Gather(std::vector<int64_t>{96}, out.data()).ok());
+  EXPECT_EQ(std::memcmp(out.data(), &folder->features()[96 * 353], 353 * 4), 0);
 }
 
 TEST_F(FeatureTableTest, RegistersAndUnregisters) {
   const GraphFolder folder = Folder(3);
   const auto host = HostRows::Copy(folder, nullptr).value();
   for (int i = 0; i < 3; ++i) {
-    const auto table = MakeZeroCopyTable(host, &kernels_, 10).value();
-    EXPECT_EQ(kernels_.registered(), 3);
+    const auto table = KernelTable::ZeroCopy(host, &kernels_).value();
+    EXPECT_EQ(kernels_.registered(), 1);
     // The same rows twice.
-    const auto again = MakeZeroCopyTable(host, &kernels_, 10);
+    const auto again = KernelTable::ZeroCopy(host, &kernels_);
     EXPECT_EQ(again.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(again.status().message(), HasSubstr("already mapped"));
   }
   EXPECT_EQ(kernels_.registered(), 0);
   // A limit of locked memory below the table.
   const EmulatedGatherKernels little(300);
-  EXPECT_EQ(MakeZeroCopyTable(host, &little, 10).status().code(),
+  EXPECT_EQ(KernelTable::ZeroCopy(host, &little).status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(little.registered(), 0);
   // The fallback.

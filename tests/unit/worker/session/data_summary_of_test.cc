@@ -38,6 +38,8 @@ TEST(DataSummaryOfTest, HasOneWarningOfEachKindWithinLimits) {
               AllOf(StartsWith("xxx"), EndsWith("(and 1 more of this kind, in its log)")));
   for (int i = 0; i < 40; ++i) warnings.push_back(Warning(absl::StrCat("K", i), "k"));
   EXPECT_EQ(DataSummaryOf({}, warnings).warnings_size(), 16);
+  EXPECT_EQ(DataSummaryOf({}, {}, "host, 9 GB/s").features(), "host, 9 GB/s");
+  EXPECT_LE(DataSummaryOf({}, {}, std::string(9000, 'x')).features().size(), 256);
 }
 
 }  // namespace
