@@ -39,6 +39,9 @@ BENCHMARKS = {
     "offload": ["{build}/benchmark/offload_benchmark"],
     "data": ["{build}/benchmark/data_benchmark"],
     "graph": ["{build}/benchmark/graph_benchmark"],
+    "graph_epoch": ["{build}/benchmark/graph_epoch_benchmark"],
+    "device_gather": ["{build}/benchmark/device_gather_benchmark"],  # No rows where there is no CUDA device.
+    "device_graph_epoch": ["{build}/benchmark/graph_epoch_benchmark", "--device", "cuda", "--steps", "40"],  # Nor there.
     "tokenize": [sys.executable, "-B", "tests/benchmark/data/tokenize.py", "--data-benchmark", "{build}/benchmark/data_benchmark"],
     "presets": [sys.executable, "-B", "tests/benchmark/engine/presets.py", "{build}/bin"],
     "ranks": [sys.executable, "-B", "tests/benchmark/engine/ranks.py", "{build}/bin"],

@@ -8,7 +8,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = ["bin/longhaul", "bin/longhaul-coordinator", "bin/longhaul-worker", "bin/longhaul-rank"]
-BENCHMARKS = ["benchmark/cuda_codec_benchmark", "benchmark/mfu_benchmark", "benchmark/device_offload_benchmark"]
+BENCHMARKS = ["benchmark/cuda_codec_benchmark", "benchmark/mfu_benchmark", "benchmark/device_offload_benchmark",
+              "benchmark/device_gather_benchmark", "benchmark/graph_epoch_benchmark --device cuda --steps 40"]
 # Of the C library's family, whose versions belong together with the host's loader.
 OF_THE_HOST = ("libc.so", "libm.so", "libdl.so", "librt.so", "libpthread.so", "libresolv.so", "ld-linux")
 MB_MAX = 60
@@ -38,13 +39,13 @@ def copy_stripped(source, target):
 
 
 def fill(build, folder):
-    files = [build / name for name in PROGRAMS + BENCHMARKS]
+    files = [build / name.split()[0] for name in PROGRAMS + BENCHMARKS]
     steps = []
     for name, (program, *arguments) in gpu_tests(build).items():
         relative = pathlib.Path(program).relative_to(build)
         files.append(build / relative)
         steps.append({"name": name, "command": [str(relative), *arguments]})
-    steps += [{"name": pathlib.Path(name).name, "command": [name]} for name in BENCHMARKS]
+    steps += [{"name": pathlib.Path(name.split()[0]).name, "command": name.split()} for name in BENCHMARKS]
     modules = sorted((build / "lib").glob("*.so"))
     for file in {*files, *modules}:
         copy_stripped(file, folder / file.relative_to(build))

@@ -34,7 +34,8 @@ class BundleTest(unittest.TestCase):
         self.assertEqual(set(verdicts.values()), {"SKIPPED"}, verdicts)
         self.assertIn("codec_cuda_test", verdicts)
         self.assertIn("mfu_benchmark", verdicts)
-        self.assertIn("device_offload_benchmark", verdicts)
+        for name in ("device_offload_benchmark", "gather_cuda_test", "device_gather_benchmark", "graph_epoch_benchmark"):
+            self.assertIn(name, verdicts)
 
     def test_the_image_for_gpus_builds_every_module(self):
         dockerfile = (ROOT / "deploy/images/worker-cuda.Dockerfile").read_text().split()

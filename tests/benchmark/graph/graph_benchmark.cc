@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "common/base/random.h"
 #include "tests/benchmark/graph/index_select.h"
 #include "tests/benchmark/graph/plain_sampler.h"
+#include "tests/benchmark/graph/reddit_shape.h"
 #include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
 #include "worker/graph/gather_rows.h"
@@ -115,37 +115,8 @@ void MeasureGather(const Sizes& sizes) {
   }
 }
 
-// Uneven degrees, and sources of which some are much more frequent. In memory only: sources do not
-// ascend, which sampling does not need.
-struct RedditShape {
-  std::vector<int64_t> indptr = {0};
-  std::vector<int32_t> sources;
-
-  explicit RedditShape(const Sizes& sizes) {
-    Random random(2);
-    for (int64_t v = 0; v < sizes.nodes; ++v) {
-      // Mean 1, median 0.5.
-      const double share =
-          std::exp(-0.693 + 1.177 * std::sqrt(-2 * std::log(1 - random.Uniform())) *
-                                std::cos(6.283185 * random.Uniform()));
-      const auto degree = static_cast<int64_t>(share * static_cast<double>(sizes.degree));
-      indptr.push_back(indptr.back() + std::min(degree, sizes.nodes));
-    }
-    sources.resize(indptr.back());
-    for (int32_t& source : sources) {
-      const double u = static_cast<double>(random.Below(1 << 30)) / (1 << 30);
-      source = static_cast<int32_t>(u * std::sqrt(u) * static_cast<double>(sizes.nodes));
-    }
-  }
-  GraphEdges edges() const {
-    return {.nodes = static_cast<int64_t>(indptr.size()) - 1,
-            .indptr = indptr,
-            .sources = sources.data()};
-  }
-};
-
 void MeasureSampling(const Sizes& sizes) {
-  const RedditShape graph(sizes);
+  const RedditShape graph(sizes.nodes, sizes.degree);
   const SeedPlan plan =
       SeedPlan::Create({.seeds = sizes.nodes, .batch = sizes.seeds, .seed = 1}).value();
   std::vector<std::vector<int64_t>> seeds;
