@@ -53,7 +53,7 @@ HWY_INLINE void MultiplyAcross(const FloatMatrix& a, const float* panels, int64_
                                const AttentionShape& s, int64_t begin, int64_t limit, float* c,
                                int64_t c_stride) {
   for (int64_t t = begin; t < limit; t += kPanelColumns) {
-    MultiplyPanel(a, rows, s.width, {panels + t * s.width, kPanelColumns},
+    MultiplyPanel(a, rows, s.width, {panels + t * s.width, kPanelColumns, s.width},
                   std::min(kPanelColumns, limit - t), c + t, c_stride, /*add=*/false);
   }
 }
@@ -63,8 +63,8 @@ HWY_INLINE void MultiplyDown(const FloatMatrix& a, const float* panels, int64_t 
                              int64_t c_stride, bool add) {
   for (int64_t i = 0; i < s.width; i += kPanelColumns) {
     const int64_t columns = std::min(kPanelColumns, s.width - i), width = WidthOf(columns);
-    MultiplyPanel(a, rows, depth, {panels + i * s.positions + first * width, width}, columns, c + i,
-                  c_stride, add);
+    MultiplyPanel(a, rows, depth, {panels + i * s.positions, width, s.positions, first}, columns,
+                  c + i, c_stride, add);
   }
 }
 
@@ -96,7 +96,7 @@ float ScaleOf(const AttentionShape& s) {
 }
 
 void Attend(const AttentionShape& s, const AttentionInputs& in, float* out, int64_t out_stride,
-            float* log_sum, float* scratch) {
+            float* log_sum, float* scratch, const AttentionPart& part) {
   const int64_t padded = Padded(s.positions);
   float* const keys = scratch;
   float* const values = keys + padded * s.width;
@@ -107,6 +107,7 @@ void Attend(const AttentionShape& s, const AttentionInputs& in, float* out, int6
   for (int64_t head = 0; head < s.query_heads; ++head, log_sum += s.positions) {
     const float* const q = in.q + head * s.width;
     for (int64_t first = 0; first < s.positions; first += kQueryRows) {
+      if (!part.Has(first / kQueryBlock)) continue;
       const int64_t rows = std::min(kQueryRows, s.positions - first), limit = first + rows;
       const int64_t begin = PanelBegin(in, first);
       MultiplyAcross({q + first * in.stride, in.stride, 1}, keys, rows, s, begin, limit, scores,
@@ -149,11 +150,12 @@ struct HeadBackward {
   // [kQueryBlock, padded]
   float *probabilities, *dscores;
 
-  // The probabilities p of some queries, and with dp = dout v^T the gradient of their scores before
-  // scaling: ds = p (dp - dout . out).
-  HWY_INLINE void MakeScores(int64_t first, int64_t rows, float* p, float* ds) const {
-    const int64_t padded = Padded(s.positions), limit = first + rows;
-    const int64_t begin = PanelBegin(in, first);
+  // The probabilities p of some queries for keys [begin, limit), and with dp = dout v^T the
+  // gradient of their scores before scaling: ds = p (dp - dout . out). `begin` is that of a panel.
+  // Computes up to Rounded(limit).
+  HWY_INLINE void MakeScores(int64_t first, int64_t rows, int64_t begin, int64_t limit, float* p,
+                             float* ds) const {
+    const int64_t padded = Padded(s.positions), end = Rounded(limit);
     const float scale = ScaleOf(s);
     MultiplyAcross({q + first * in.stride, in.stride, 1}, keys_across, rows, s, begin, limit, p,
                    padded);
@@ -166,11 +168,11 @@ struct HeadBackward {
       const float dot = SumOf(s.width, [&](auto d, int64_t i) HWY_ATTR {
         return hn::Mul(hn::LoadU(d, a + i), hn::LoadU(d, b + i));
       });
-      Fill(p, begin, in.StartOf(t), kMasked);
-      Fill(p, t + 1, Rounded(limit), kMasked);
-      Fill(ds, t + 1, Rounded(limit), 0);
-      Exponentials(p, begin, Rounded(limit), scale, log_sum[t]);
-      for (int64_t i = begin; i < Rounded(limit); i += kLanes) {
+      Fill(p, begin, std::min(in.StartOf(t), end), kMasked);
+      Fill(p, std::max(t + 1, begin), end, kMasked);
+      Fill(ds, std::max(t + 1, begin), end, 0);
+      Exponentials(p, begin, end, scale, log_sum[t]);
+      for (int64_t i = begin; i < end; i += kLanes) {
         const auto difference = hn::Sub(hn::LoadU(kFloat, ds + i), hn::Set(kFloat, dot));
         hn::StoreU(hn::Mul(hn::Mul(hn::LoadU(kFloat, p + i), difference), hn::Set(kFloat, scale)),
                    kFloat, ds + i);
@@ -178,40 +180,77 @@ struct HeadBackward {
     }
   }
 
-  HWY_INLINE void Run() const {
+  // dk and dv of keys [key, limit) from the scores of queries [block, end).
+  HWY_INLINE void AddKeys(int64_t block, int64_t end, int64_t key, int64_t limit) const {
     const int64_t padded = Padded(s.positions);
+    // Keys after a query, and keys of earlier documents, do not count for it. Probabilities were
+    // computed from the beginning of a panel on, since a product covers whole panels.
+    int64_t seen_until = block;
+    for (; key < limit; key += kQueryRows) {
+      const int64_t keys = std::min(kQueryRows, limit - key), first = std::max(block, key);
+      while (seen_until < end && in.StartOf(seen_until) < key + keys) ++seen_until;
+      const int64_t queries = seen_until - first;
+      const int64_t at = (first - block) * padded + key;
+      MultiplyDown({probabilities + at, 1, padded}, douts_down, keys, s, first, queries,
+                   g.dv + key * g.stride, g.stride, true);
+      MultiplyDown({dscores + at, 1, padded}, queries_down, keys, s, first, queries,
+                   g.dk + key * g.stride, g.stride, true);
+    }
+  }
+
+  HWY_INLINE void PackQueries() const {
     PackDown(q, in.stride, s, queries_down);
     PackDown(dout, out_stride, s, douts_down);
+  }
+
+  // dq of the part's query blocks, and with kKeys, of all of them, dk and dv.
+  template <bool kKeys>
+  HWY_INLINE void RunQueries(const AttentionPart& part) const {
+    const int64_t padded = Padded(s.positions);
+    if (kKeys) PackQueries();
     for (int64_t block = 0; block < s.positions; block += kQueryBlock) {
+      if (!part.Has(block / kQueryBlock)) continue;
       const int64_t end = std::min(s.positions, block + kQueryBlock);
       for (int64_t first = block; first < end; first += kQueryRows) {
         const int64_t rows = std::min(kQueryRows, end - first), row = (first - block) * padded;
         const int64_t begin = PanelBegin(in, first);
-        MakeScores(first, rows, probabilities + row, dscores + row);
+        MakeScores(first, rows, begin, first + rows, probabilities + row, dscores + row);
         MultiplyDown({dscores + row + begin, padded, 1}, keys_down, rows, s, begin,
                      first + rows - begin, g.dq + first * g.stride, g.stride, false);
       }
-      // Keys after a query, and keys of earlier documents, do not count for it. Probabilities were
-      // computed from the beginning of a panel on, since a product covers whole panels.
-      int64_t seen_until = block;
-      int64_t key = in.StartOf(block) / kQueryRows * kQueryRows;
-      for (; key < end; key += kQueryRows) {
-        const int64_t keys = std::min(kQueryRows, end - key), first = std::max(block, key);
-        while (seen_until < end && in.StartOf(seen_until) < key + keys) ++seen_until;
-        const int64_t queries = seen_until - first;
-        const int64_t at = (first - block) * padded + key;
-        MultiplyDown({probabilities + at, 1, padded}, douts_down, keys, s, first, queries,
-                     g.dv + key * g.stride, g.stride, true);
-        MultiplyDown({dscores + at, 1, padded}, queries_down, keys, s, first, queries,
-                     g.dk + key * g.stride, g.stride, true);
+      if (kKeys) AddKeys(block, end, in.StartOf(block) / kQueryRows * kQueryRows, end);
+    }
+  }
+
+  // dk and dv of the part's panels of keys. The sums have the order of RunQueries.
+  HWY_INLINE void RunKeys(const AttentionPart& part) const {
+    const int64_t padded = Padded(s.positions);
+    PackQueries();
+    for (int64_t block = 0; block < s.positions; block += kQueryBlock) {
+      const int64_t end = std::min(s.positions, block + kQueryBlock);
+      const int64_t start = in.StartOf(block) / kQueryRows * kQueryRows;
+      for (int64_t panel = PanelBegin(in, block); panel < end; panel += kPanelColumns) {
+        if (!part.Has(panel / kPanelColumns)) continue;
+        const int64_t key = std::max(panel, start), limit = std::min(panel + kPanelColumns, end);
+        for (int64_t first = block; first < end; first += kQueryRows) {
+          const int64_t rows = std::min(kQueryRows, end - first), row = (first - block) * padded;
+          const int64_t seen = std::min(limit, first + rows);
+          if (seen > panel)
+            MakeScores(first, rows, panel, seen, probabilities + row, dscores + row);
+        }
+        AddKeys(block, end, key, limit);
       }
     }
   }
 };
 
-void AttendBackward(const AttentionShape& s, const AttentionInputs& in, const float* out,
-                    const float* dout, int64_t out_stride, const float* log_sum,
-                    const AttentionGradients& gradients, float* scratch) {
+enum class BackwardWork { kAll, kQueries, kKeys };
+
+template <BackwardWork kWork>
+HWY_INLINE void RunBackward(const AttentionShape& s, const AttentionInputs& in, const float* out,
+                            const float* dout, int64_t out_stride, const float* log_sum,
+                            const AttentionGradients& gradients, float* scratch,
+                            const AttentionPart& part) {
   const int64_t across = Padded(s.positions) * s.width, down = s.positions * Rounded(s.width);
   HeadBackward head{.s = s,
                     .in = in,
@@ -230,19 +269,44 @@ void AttendBackward(const AttentionShape& s, const AttentionInputs& in, const fl
                     .dscores = scratch + 2 * across + 3 * down + kQueryBlock * Padded(s.positions)};
   PackAcross(in.k, in.stride, s, head.keys_across);
   PackAcross(in.v, in.stride, s, head.values_across);
-  PackDown(in.k, in.stride, s, head.keys_down);
-  for (int64_t t = 0; t < s.positions; ++t) {
-    Fill(gradients.dk + t * gradients.stride, 0, s.width, 0);
-    Fill(gradients.dv + t * gradients.stride, 0, s.width, 0);
+  if (kWork != BackwardWork::kKeys) PackDown(in.k, in.stride, s, head.keys_down);
+  if (kWork != BackwardWork::kQueries) {
+    for (int64_t t = 0; t < s.positions; ++t) {
+      if (kWork == BackwardWork::kKeys && !part.Has(t / kPanelColumns)) continue;
+      Fill(gradients.dk + t * gradients.stride, 0, s.width, 0);
+      Fill(gradients.dv + t * gradients.stride, 0, s.width, 0);
+    }
   }
   for (int64_t i = 0; i < s.query_heads; ++i) {
-    head.Run();
+    if (kWork == BackwardWork::kKeys) {
+      head.RunKeys(part);
+    } else {
+      head.RunQueries<kWork == BackwardWork::kAll>(part);
+    }
     head.q += s.width;
     head.out += s.width;
     head.dout += s.width;
     head.g.dq += s.width;
     head.log_sum += s.positions;
   }
+}
+
+void AttendBackward(const AttentionShape& s, const AttentionInputs& in, const float* out,
+                    const float* dout, int64_t out_stride, const float* log_sum,
+                    const AttentionGradients& gradients, float* scratch) {
+  RunBackward<BackwardWork::kAll>(s, in, out, dout, out_stride, log_sum, gradients, scratch, {});
+}
+void QueriesBackward(const AttentionShape& s, const AttentionInputs& in, const float* out,
+                     const float* dout, int64_t out_stride, const float* log_sum,
+                     const AttentionGradients& gradients, float* scratch,
+                     const AttentionPart& part) {
+  RunBackward<BackwardWork::kQueries>(s, in, out, dout, out_stride, log_sum, gradients, scratch,
+                                      part);
+}
+void KeysBackward(const AttentionShape& s, const AttentionInputs& in, const float* out,
+                  const float* dout, int64_t out_stride, const float* log_sum,
+                  const AttentionGradients& gradients, float* scratch, const AttentionPart& part) {
+  RunBackward<BackwardWork::kKeys>(s, in, out, dout, out_stride, log_sum, gradients, scratch, part);
 }
 
 }  // namespace longhaul::kernels::HWY_NAMESPACE
@@ -253,6 +317,8 @@ namespace longhaul::kernels {
 
 HWY_EXPORT(Attend);
 HWY_EXPORT(AttendBackward);
+HWY_EXPORT(QueriesBackward);
+HWY_EXPORT(KeysBackward);
 
 int64_t AttentionScratch(const AttentionShape& s) {
   const int64_t padded = (s.positions + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
@@ -260,8 +326,9 @@ int64_t AttentionScratch(const AttentionShape& s) {
 }
 
 void AttentionForward(const AttentionShape& shape, const AttentionInputs& inputs, float* out,
-                      int64_t out_stride, float* log_sum, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(Attend)(shape, inputs, out, out_stride, log_sum, scratch);
+                      int64_t out_stride, float* log_sum, float* scratch,
+                      const AttentionPart& part) {
+  HWY_DYNAMIC_DISPATCH(Attend)(shape, inputs, out, out_stride, log_sum, scratch, part);
 }
 
 void AttentionBackward(const AttentionShape& shape, const AttentionInputs& inputs, const float* out,
@@ -269,6 +336,22 @@ void AttentionBackward(const AttentionShape& shape, const AttentionInputs& input
                        const AttentionGradients& gradients, float* scratch) {
   HWY_DYNAMIC_DISPATCH(AttendBackward)
   (shape, inputs, out, dout, out_stride, log_sum, gradients, scratch);
+}
+
+void AttentionBackwardQueries(const AttentionShape& shape, const AttentionInputs& inputs,
+                              const float* out, const float* dout, int64_t out_stride,
+                              const float* log_sum, const AttentionGradients& gradients,
+                              float* scratch, const AttentionPart& part) {
+  HWY_DYNAMIC_DISPATCH(QueriesBackward)
+  (shape, inputs, out, dout, out_stride, log_sum, gradients, scratch, part);
+}
+
+void AttentionBackwardKeys(const AttentionShape& shape, const AttentionInputs& inputs,
+                           const float* out, const float* dout, int64_t out_stride,
+                           const float* log_sum, const AttentionGradients& gradients,
+                           float* scratch, const AttentionPart& part) {
+  HWY_DYNAMIC_DISPATCH(KeysBackward)
+  (shape, inputs, out, dout, out_stride, log_sum, gradients, scratch, part);
 }
 
 }  // namespace longhaul::kernels

@@ -10,6 +10,10 @@
 // Then work grows with the squares of their lengths, and the values of one document do not change a
 // bit of another's results.
 //
+// Several threads may share the work: each computes a part, with scratch of its own, and the
+// results have the bits of the whole. The two halves of backward that can be cut compute the scores
+// twice, which is two fifths more work.
+//
 // Pure functions on the caller's thread and memory; thread-safe. Outputs, gradients and scratch
 // must not overlap the inputs. Tests hold the results to within 1e-5 max(1, |x|) of a
 // double-precision reference, for inputs in [-1, 1).
@@ -29,6 +33,13 @@ struct AttentionShape {
 // from them.
 inline constexpr int64_t kQueryBlock = 64;
 
+// Every `parts`-th block of queries, or panel of keys: all parts have about the same work, though
+// later queries see more keys.
+struct AttentionPart {
+  int64_t part = 0, parts = 1;
+  bool Has(int64_t block) const { return block % parts == part; }
+};
+
 // The size of `scratch` for a call, in elements.
 int64_t AttentionScratch(const AttentionShape& shape);
 
@@ -46,7 +57,8 @@ struct AttentionInputs {
 // Writes the result of head h at position t to out[t * out_stride + h * width ...], and the
 // logarithm of its sum of exponentials to log_sum[h * positions + t].
 void AttentionForward(const AttentionShape& shape, const AttentionInputs& inputs, float* out,
-                      int64_t out_stride, float* log_sum, float* scratch);
+                      int64_t out_stride, float* log_sum, float* scratch,
+                      const AttentionPart& part = {});
 
 struct AttentionGradients {
   // All three are overwritten.
@@ -58,5 +70,14 @@ struct AttentionGradients {
 void AttentionBackward(const AttentionShape& shape, const AttentionInputs& inputs, const float* out,
                        const float* dout, int64_t out_stride, const float* log_sum,
                        const AttentionGradients& gradients, float* scratch);
+// The same in two halves: dq of the part's blocks of queries; dk and dv of its panels of keys.
+void AttentionBackwardQueries(const AttentionShape& shape, const AttentionInputs& inputs,
+                              const float* out, const float* dout, int64_t out_stride,
+                              const float* log_sum, const AttentionGradients& gradients,
+                              float* scratch, const AttentionPart& part);
+void AttentionBackwardKeys(const AttentionShape& shape, const AttentionInputs& inputs,
+                           const float* out, const float* dout, int64_t out_stride,
+                           const float* log_sum, const AttentionGradients& gradients,
+                           float* scratch, const AttentionPart& part);
 
 }  // namespace longhaul::kernels

@@ -15,21 +15,34 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
-// Rows of a tile: as many as fit into the registers together with the columns of a panel.
-constexpr int kTileRows = kLanes == 16 ? 8 : HWY_TARGET == HWY_NEON || kLanes == 8 ? 2 : 1;
+// A tile: as many rows and columns as fit into the registers. With few registers it is narrow: then
+// fewer elements of a panel are loaded for each multiplication.
+constexpr int kTileRows = kLanes == 16 ? 8 : HWY_TARGET == HWY_NEON || kLanes == 8 ? 6 : 2;
+constexpr int64_t kTileColumns = kLanes == 16 ? 48 : 16;
 // The width of a panel is a multiple of this.
 constexpr int64_t kStep = 16;
 
-// A part of B in memory: rows of `width` elements.
+// A panel in memory, of `width` columns and all of the depth. Where tiles are as wide as a panel,
+// it is a matrix of rows of `width` elements. Where they are narrow, the columns of each kStep lie
+// together, so that what a tile reads is contiguous.
+constexpr bool kNarrow = kTileColumns == kStep;
 struct Panel {
+  const float* data = nullptr;
+  int64_t width = 0, depth = 0;
+  // Where the multiplication begins along the depth.
+  int64_t first = 0;
+};
+
+// What tiles read of it: rows of `width` elements.
+struct PanelRows {
   const float* data = nullptr;
   int64_t width = 0;
 };
 
 // Computes R rows and V vectors of columns of C. Does not write columns from `columns` on.
 template <int R, int V>
-HWY_INLINE void Tile(const FloatMatrix& a, int64_t depth, const Panel& right_side, int64_t columns,
-                     float* HWY_RESTRICT c, int64_t c_stride, bool add) {
+HWY_INLINE void Tile(const FloatMatrix& a, int64_t depth, const PanelRows& right_side,
+                     int64_t columns, float* HWY_RESTRICT c, int64_t c_stride, bool add) {
   FloatVector sums[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
@@ -72,7 +85,7 @@ HWY_INLINE void Tile(const FloatMatrix& a, int64_t depth, const Panel& right_sid
 
 // Computes all rows for a panel of V vectors.
 template <int V>
-HWY_INLINE void Rows(FloatMatrix a, int64_t rows, int64_t depth, const Panel& panel,
+HWY_INLINE void Rows(FloatMatrix a, int64_t rows, int64_t depth, const PanelRows& panel,
                      int64_t columns, float* c, int64_t c_stride, bool add) {
   const auto advance = [&](int count) {
     a.data += count * a.row_stride;
@@ -82,21 +95,38 @@ HWY_INLINE void Rows(FloatMatrix a, int64_t rows, int64_t depth, const Panel& pa
   for (; rows >= kTileRows; advance(kTileRows))
     Tile<kTileRows, V>(a, depth, panel, columns, c, c_stride, add);
   if constexpr (kTileRows > 4) {
-    for (; rows >= 4; advance(4)) Tile<4, V>(a, depth, panel, columns, c, c_stride, add);
+    if (rows >= 4) {
+      Tile<4, V>(a, depth, panel, columns, c, c_stride, add);
+      advance(4);
+    }
   }
-  for (; rows >= 1; advance(1)) Tile<1, V>(a, depth, panel, columns, c, c_stride, add);
+  if constexpr (kTileRows > 2) {
+    if (rows >= 2) {
+      Tile<2, V>(a, depth, panel, columns, c, c_stride, add);
+      advance(2);
+    }
+  }
+  if (rows >= 1) Tile<1, V>(a, depth, panel, columns, c, c_stride, add);
 }
 
 // Computes `columns` of C, at most kPanelColumns, from one panel.
 HWY_INLINE void MultiplyPanel(const FloatMatrix& a, int64_t rows, int64_t depth, const Panel& panel,
                               int64_t columns, float* c, int64_t c_stride, bool add) {
   constexpr int kVectors = kStep / kLanes;
+  if constexpr (kNarrow) {
+    for (int64_t j = 0; j < columns; j += kStep) {
+      Rows<kVectors>(a, rows, depth, {panel.data + j * panel.depth + panel.first * kStep, kStep},
+                     columns - j, c + j, c_stride, add);
+    }
+    return;
+  }
+  const PanelRows right{panel.data + panel.first * panel.width, panel.width};
   if (columns > 2 * kStep) {
-    Rows<3 * kVectors>(a, rows, depth, panel, columns, c, c_stride, add);
+    Rows<3 * kVectors>(a, rows, depth, right, columns, c, c_stride, add);
   } else if (columns > kStep) {
-    Rows<2 * kVectors>(a, rows, depth, panel, columns, c, c_stride, add);
+    Rows<2 * kVectors>(a, rows, depth, right, columns, c, c_stride, add);
   } else {
-    Rows<kVectors>(a, rows, depth, panel, columns, c, c_stride, add);
+    Rows<kVectors>(a, rows, depth, right, columns, c, c_stride, add);
   }
 }
 
@@ -137,27 +167,28 @@ HWY_INLINE void PackTransposed(const FloatMatrix& b, int64_t depth, int64_t widt
   }
 }
 
-// Packs a panel of `width` columns. B has `columns` of them; the others become zeros.
+// Packs a panel of `width` columns. B has `columns` of them; the others become zeros. kWide: rows
+// of `width` elements whatever the tiles are.
+template <bool kWide = !kNarrow>
 HWY_INLINE void PackPanel(const FloatMatrix& b, int64_t depth, int64_t columns, int64_t width,
                           float* panel) {
+  const int64_t row = kWide ? width : kStep;
   for (int64_t j = 0; j < width; j += kStep) {
     const int64_t present = columns - j;
     const FloatMatrix part{b.data + j * b.column_stride, b.row_stride, b.column_stride};
-    float* const to = panel + j;
+    float* const to = kWide ? panel + j : panel + j * depth;
     if (present >= kStep && b.column_stride == 1) {
       for (int64_t k = 0; k < depth; ++k) {
         for (int64_t i = 0; i < kStep; i += kLanes) {
-          hn::StoreU(hn::LoadU(kFloat, part.data + k * b.row_stride + i), kFloat,
-                     to + k * width + i);
+          hn::StoreU(hn::LoadU(kFloat, part.data + k * b.row_stride + i), kFloat, to + k * row + i);
         }
       }
     } else if (present >= kStep && b.row_stride == 1) {
-      PackTransposed(part, depth, width, to);
+      PackTransposed(part, depth, row, to);
     } else {
       for (int64_t k = 0; k < depth; ++k) {
         for (int64_t i = 0; i < kStep; ++i) {
-          to[k * width + i] =
-              i < present ? part.data[k * b.row_stride + i * b.column_stride] : 0.0f;
+          to[k * row + i] = i < present ? part.data[k * b.row_stride + i * b.column_stride] : 0.0f;
         }
       }
     }

@@ -68,8 +68,9 @@ HWY_INLINE void PackPairs(const MatrixRef<T>& b, int64_t depth, int64_t columns,
   if constexpr (sizeof(T) == 2) {
     // Neighbours along the depth are neighbours in memory, so pairs are copied as words.
     if (b.row_stride == 1 && depth % 2 == 0 && b.column_stride % 2 == 0) {
-      return PackPanel({reinterpret_cast<const float*>(b.data), 1, b.column_stride / 2}, pairs,
-                       columns, width, reinterpret_cast<float*>(panel));
+      return PackPanel</*kWide=*/true>(
+          {reinterpret_cast<const float*>(b.data), 1, b.column_stride / 2}, pairs, columns, width,
+          reinterpret_cast<float*>(panel));
     }
   }
   for (int64_t pair = 0; pair < pairs; ++pair, panel += width) {

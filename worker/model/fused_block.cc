@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "worker/kernels/attention.h"
 #include "worker/kernels/rms_norm.h"
 #include "worker/kernels/rotary.h"
 #include "worker/kernels/swiglu.h"
@@ -16,6 +15,23 @@ kernels::AttentionShape GroupOf(const BlockShape& s) {
 }
 
 int64_t NormsWidth(const BlockShape& s) { return 2 * s.dim + 2 * s.head_width; }
+
+// Into how many parts the attention of a key head is cut, so that all threads have work where there
+// are fewer heads than threads. `extra`: the work of a part, of its share of the whole.
+int64_t AttentionParts(const BlockShape& s, int threads, double extra) {
+  const int64_t heads = s.sequences * s.kv_heads;
+  const int64_t blocks = (s.positions + kernels::kQueryBlock - 1) / kernels::kQueryBlock;
+  // The time of the thread with the most parts, of that of a head.
+  const auto time = [&](int64_t parts) {
+    const int64_t most = (heads * parts + threads - 1) / threads;
+    return static_cast<double>(most) / static_cast<double>(parts) * (parts == 1 ? 1 : extra);
+  };
+  int64_t best = 1;
+  for (int64_t parts = 2; parts <= std::min<int64_t>(blocks, threads); ++parts) {
+    if (time(parts) < time(best)) best = parts;
+  }
+  return best;
+}
 
 // The scratch of a thread for a block of rows: their normed input, their gated rows, and the
 // largest converted left side.
@@ -83,8 +99,11 @@ void FusedBlock::Forward(const float* x, float* y) const {
                      {From::kWeightTransposed, w_.down, scratch_.weights[3]}});
   ForTasks(s_.row_blocks(),
            [&](int64_t block, int thread) { Project(x, RowsOf(block), Thread(thread)); });
-  ForTasks(s_.sequences * s_.kv_heads,
-           [&](int64_t task, int thread) { Attend(task, Thread(thread)); });
+  // Each part packs the keys and values.
+  const int64_t parts = AttentionParts(s_, at::get_num_threads(), 1.1);
+  ForTasks(s_.sequences * s_.kv_heads * parts, [&](int64_t task, int thread) {
+    Attend(task / parts, {task % parts, parts}, Thread(thread));
+  });
   ForTasks(s_.row_blocks(),
            [&](int64_t block, int thread) { Finish(x, y, RowsOf(block), Thread(thread)); });
 }
@@ -113,7 +132,7 @@ void FusedBlock::Project(const float* x, Rows rows, float* scratch) const {
   }
 }
 
-void FusedBlock::Attend(int64_t task, float* scratch) const {
+void FusedBlock::Attend(int64_t task, const kernels::AttentionPart& part, float* scratch) const {
   const kernels::AttentionShape group = GroupOf(s_);
   const int64_t row = task / s_.kv_heads * s_.positions, kv_head = task % s_.kv_heads;
   const int64_t query = kv_head * group.query_heads, width = s_.head_width;
@@ -125,7 +144,7 @@ void FusedBlock::Attend(int64_t task, float* scratch) const {
                              .stride = s_.qkv(),
                              .starts = StartsOf(row)},
                             a_.attended + row * s_.attended() + query * width, s_.attended(),
-                            a_.log_sums + row * s_.heads + query * s_.positions, scratch);
+                            a_.log_sums + row * s_.heads + query * s_.positions, scratch, part);
 }
 
 void FusedBlock::Finish(const float* x, float* y, Rows rows, float* scratch) const {
@@ -158,8 +177,19 @@ void FusedBlock::Backward(const float* x, const float* dy, float* dx,
                      {From::kWeight, w_.down, scratch_.weights[3]}});
   ForTasks(s_.row_blocks(),
            [&](int64_t block, int thread) { MlpBackward(dy, block, Thread(thread)); });
-  ForTasks(s_.sequences * s_.kv_heads,
-           [&](int64_t task, int thread) { AttendBackward(task, Thread(thread)); });
+  const int64_t heads = s_.sequences * s_.kv_heads;
+  // Both halves compute the scores: seven products instead of five.
+  const int64_t parts = AttentionParts(s_, at::get_num_threads(), 1.5);
+  if (parts == 1) {
+    ForTasks(heads, [&](int64_t head, int thread) {
+      AttendBackward(head, AttentionHalf::kBoth, {}, Thread(thread));
+    });
+  } else {
+    ForTasks(heads * parts * 2, [&](int64_t task, int thread) {
+      const auto half = task % 2 == 0 ? AttentionHalf::kQueries : AttentionHalf::kKeys;
+      AttendBackward(task / 2 / parts, half, {task / 2 % parts, parts}, Thread(thread));
+    });
+  }
   ForTasks(s_.row_blocks(),
            [&](int64_t block, int thread) { ProjectBackward(x, dx, block, Thread(thread)); });
   WeightGradients(dy, gradients);
@@ -192,7 +222,8 @@ void FusedBlock::MlpBackward(const float* dy, int64_t block, float* scratch) con
                      scratch_.dattended + rows.first * s_.attended(), converted);
 }
 
-void FusedBlock::AttendBackward(int64_t task, float* scratch) const {
+void FusedBlock::AttendBackward(int64_t task, AttentionHalf half,
+                                const kernels::AttentionPart& part, float* scratch) const {
   const kernels::AttentionShape group = GroupOf(s_);
   const int64_t row = task / s_.kv_heads * s_.positions, kv_head = task % s_.kv_heads;
   const int64_t query = kv_head * group.query_heads, width = s_.head_width;
@@ -201,12 +232,22 @@ void FusedBlock::AttendBackward(int64_t task, float* scratch) const {
                 out = row * s_.attended() + query * width;
   const float* const qkv = a_.qkv + row * s_.qkv();
   float* const dqkv = scratch_.dqkv + row * s_.qkv();
-  kernels::AttentionBackward(
-      group,
-      {.q = qkv + q, .k = qkv + k, .v = qkv + v, .stride = s_.qkv(), .starts = StartsOf(row)},
-      a_.attended + out, scratch_.dattended + out, s_.attended(),
-      a_.log_sums + row * s_.heads + query * s_.positions,
-      {.dq = dqkv + q, .dk = dqkv + k, .dv = dqkv + v, .stride = s_.qkv()}, scratch);
+  const kernels::AttentionInputs in{
+      .q = qkv + q, .k = qkv + k, .v = qkv + v, .stride = s_.qkv(), .starts = StartsOf(row)};
+  const float* const log_sums = a_.log_sums + row * s_.heads + query * s_.positions;
+  const kernels::AttentionGradients g{
+      .dq = dqkv + q, .dk = dqkv + k, .dv = dqkv + v, .stride = s_.qkv()};
+  const float *const y = a_.attended + out, *const dy = scratch_.dattended + out;
+  switch (half) {
+    case AttentionHalf::kBoth:
+      return kernels::AttentionBackward(group, in, y, dy, s_.attended(), log_sums, g, scratch);
+    case AttentionHalf::kQueries:
+      return kernels::AttentionBackwardQueries(group, in, y, dy, s_.attended(), log_sums, g,
+                                               scratch, part);
+    case AttentionHalf::kKeys:
+      return kernels::AttentionBackwardKeys(group, in, y, dy, s_.attended(), log_sums, g, scratch,
+                                            part);
+  }
 }
 
 // Backward through rotation and norm of q and k: from what attention read to what was projected.

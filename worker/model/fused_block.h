@@ -2,13 +2,15 @@
 // TransformerLm's block, in float32 or with bf16 weights, on the caller's memory. Dimensions as in
 // layers.h; also R = B T rows, Q = (H + 2 K) W, F the width of the MLP. H W may differ from D.
 //
-// A task is kRowBlock rows, or for attention one sequence and key head; each task runs on one
-// thread. Sums over rows (gradients of norms) are made per row block, then over the blocks in their
-// order. So the bits do not depend on the number of threads.
+// A task is kRowBlock rows, or for attention one sequence and key head, or a part of it where there
+// are fewer of these than threads; each task runs on one thread. Sums over rows (gradients of
+// norms) are made per row block, then over the blocks in their order. So the bits do not depend on
+// the number of threads.
 #pragma once
 
 #include <cstdint>
 
+#include "worker/kernels/attention.h"
 #include "worker/model/activation_memory.h"
 #include "worker/model/fused_pass.h"
 #include "worker/model/products.h"
@@ -114,10 +116,13 @@ class FusedBlock {
   }
   float* Thread(int thread) const { return scratch_.threads + thread * scratch_.per_thread; }
   void Project(const float* x, Rows rows, float* scratch) const;
-  void Attend(int64_t task, float* scratch) const;
+  enum class AttentionHalf { kBoth, kQueries, kKeys };
+  // `task`: a sequence and key head.
+  void Attend(int64_t task, const kernels::AttentionPart& part, float* scratch) const;
   void Finish(const float* x, float* y, Rows rows, float* scratch) const;
   void MlpBackward(const float* dy, int64_t block, float* scratch) const;
-  void AttendBackward(int64_t task, float* scratch) const;
+  void AttendBackward(int64_t task, AttentionHalf half, const kernels::AttentionPart& part,
+                      float* scratch) const;
   void ProjectBackward(const float* x, float* dx, int64_t block, float* scratch) const;
   void TurnBack(Rows rows, float* norms) const;
   void WeightGradients(const float* dy, const BlockGradients& gradients) const;

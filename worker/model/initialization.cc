@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/random.h"
+#include "worker/model/parallel.h"
 
 namespace longhaul {
 namespace {
@@ -17,15 +18,34 @@ uint64_t KeyOf(uint64_t seed, int unit, int tensor) {
   return Philox64(seed, kParameterStream, uint64_t(unit) << 32 | uint64_t(tensor));
 }
 
-// The `index`-th standard normal number of a key (Box and Muller, 1958). Each counter value gives
-// two numbers.
-double Normal(uint64_t key, int64_t index) {
-  const auto words = Philox(key, 0, static_cast<uint64_t>(index / 2));
+// Elements of a tensor that a thread makes at a time. Even, so that no pair is made twice.
+constexpr int64_t kRun = 8192;
+
+struct NormalPair {
+  double first, second;
+};
+
+// The standard normal numbers 2 `pair` and 2 `pair` + 1 of a key (Box and Muller, 1958).
+NormalPair Normals(uint64_t key, int64_t pair) {
+  const auto words = Philox(key, 0, static_cast<uint64_t>(pair));
   const double u = (static_cast<double>(uint64_t{words[1]} << 32 | words[0]) + 0.5) * 0x1p-64;
   const double angle =
       2 * std::numbers::pi * static_cast<double>(uint64_t{words[3]} << 32 | words[2]) * 0x1p-64;
   const double radius = std::sqrt(-2 * std::log(u));
-  return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
+// Elements [first, end) of a tensor.
+void MakeRun(uint64_t key, const InitialValues& values, int64_t first, int64_t end, float* out) {
+  const auto value = [&](double normal) {
+    return static_cast<float>(values.mean + values.deviation * normal);
+  };
+  for (int64_t pair = first / 2; 2 * pair < end; ++pair) {
+    const NormalPair normals = Normals(key, pair);
+    const int64_t at = 2 * pair - first;
+    if (at >= 0) out[at] = value(normals.first);
+    if (at + 1 < end - first) out[at + 1] = value(normals.second);
+  }
 }
 
 }  // namespace
@@ -39,12 +59,20 @@ void InitializeParameters(const Model& model, uint64_t seed, int unit, int64_t f
     const TensorLayout& tensor = layout.tensors[t];
     const InitialValues values = model.Initial({unit, t});
     const uint64_t key = KeyOf(seed, unit, t);
-    const int64_t stop = std::min(end, tensor.offset + tensor.elements);
-    for (int64_t i = std::max(first, tensor.offset); i < stop; ++i) {
-      const double noise =
-          values.deviation == 0 ? 0 : values.deviation * Normal(key, i - tensor.offset);
-      out[i - first] = static_cast<float>(values.mean + noise);
+    // Of the tensor.
+    const int64_t begin = std::max(first - tensor.offset, int64_t{0});
+    const int64_t stop = std::min(end - tensor.offset, tensor.elements);
+    if (begin >= stop) continue;
+    float* const to = out.data() + tensor.offset + begin - first;
+    if (values.deviation == 0) {
+      std::fill_n(to, stop - begin, static_cast<float>(values.mean));
+      continue;
     }
+    const int64_t runs = begin / kRun;
+    ForTasks((stop + kRun - 1) / kRun - runs, [&](int64_t task, int) {
+      const int64_t from = std::max(begin, (runs + task) * kRun);
+      MakeRun(key, values, from, std::min(stop, (runs + task + 1) * kRun), to + from - begin);
+    });
   }
 }
 

@@ -1,5 +1,5 @@
 // Initial parameters: a pure function of (seed, unit, tensor, index). So any rank can compute any
-// part of them. Thread-safe.
+// part of them, on any number of threads. Thread-safe; computes on all threads of at::parallel_for.
 #pragma once
 
 #include <cstdint>

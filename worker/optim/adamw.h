@@ -6,7 +6,7 @@
 
 #include "common/base/thread_team.h"
 #include "worker/optim/adamw_options.h"
-#include "worker/optim/huge_pages.h"
+#include "common/base/huge_pages.h"
 #include "worker/optim/optimizer.h"
 
 namespace longhaul {

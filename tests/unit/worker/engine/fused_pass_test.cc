@@ -331,7 +331,7 @@ TEST(FusedPassTest, TheNumberOfThreadsChangesNoBit) {
       const LanguageBatch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
       for (const LanguageBatch& tokens : {batch, WithDocuments(batch, compute)}) {
         const PassOutcome one = Differentiate(decoder, tokens, {.fused = decoder.fused.get()});
-        for (const int threads : {2, 3}) {
+        for (const int threads : {2, 3, 8}) {
           at::set_num_threads(threads);
           const PassOutcome more = Differentiate(decoder, tokens, {.fused = decoder.fused.get()});
           EXPECT_EQ(one.loss, more.loss);

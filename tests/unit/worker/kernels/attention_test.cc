@@ -53,17 +53,31 @@ Reference Define(const AttentionShape& s, const Values& qkv, int64_t stride, con
 }
 
 // Forward and backward of q, k, v that lie side by side. What they do not write keeps odd values.
+// `parts`: computed in so many, the last one first.
 struct Attended {
-  Attended(const AttentionShape& s, const Values& qkv, const Values& dout, const int64_t* starts)
+  Attended(const AttentionShape& s, const Values& qkv, const Values& dout, const int64_t* starts,
+           int64_t parts = 1)
       : out(dout.size(), 3), log_sum(s.query_heads * s.positions), gradients(qkv.size(), 4) {
     const int64_t key = s.query_heads * s.width, value = key + s.width, stride = value + s.width;
     const AttentionInputs in{qkv.data(), qkv.data() + key, qkv.data() + value, stride, starts};
     Values scratch(AttentionScratch(s), 5);
     for (int64_t i = 0; i < scratch.size(); ++i) scratch.data()[i] = NAN;
-    AttentionForward(s, in, out.data(), key, log_sum.data(), scratch.data());
     float* const dq = gradients.data();
-    AttentionBackward(s, in, out.data(), dout.data(), key, log_sum.data(),
-                      {dq, dq + key, dq + value, stride}, scratch.data());
+    const AttentionGradients g{dq, dq + key, dq + value, stride};
+    if (parts == 1) {
+      AttentionForward(s, in, out.data(), key, log_sum.data(), scratch.data());
+      AttentionBackward(s, in, out.data(), dout.data(), key, log_sum.data(), g, scratch.data());
+      return;
+    }
+    for (int64_t part = parts; part-- > 0;)
+      AttentionForward(s, in, out.data(), key, log_sum.data(), scratch.data(), {part, parts});
+    for (int64_t part = parts; part-- > 0;) {
+      for (const auto backward : {AttentionBackwardKeys, AttentionBackwardQueries}) {
+        for (int64_t i = 0; i < scratch.size(); ++i) scratch.data()[i] = NAN;
+        backward(s, in, out.data(), dout.data(), key, log_sum.data(), g, scratch.data(),
+                 {part, parts});
+      }
+    }
   }
   Values out, log_sum, gradients;
 };
@@ -108,6 +122,30 @@ TEST(AttentionTest, EqualsTheDefinitionOfSeveralDocuments) {
       for (const std::vector<int64_t>& lengths :
            {std::vector<int64_t>{1}, {1, 16}, {3, 1, 5}, {16}, {48}, {47, 2}, {15, 33, 1, 70}})
         ExpectTheDefinition(positions, lengths);
+    }
+  });
+}
+
+// What threads share the work by.
+TEST(AttentionTest, PartsGiveTheBitsOfTheWhole) {
+  OnEachTarget([] {
+    for (const int64_t positions : {1, 63, 200, 331}) {
+      for (const std::vector<int64_t>& lengths :
+           {std::vector<int64_t>{1000}, {15, 33, 1, 70}, {130, 47}}) {
+        const AttentionShape s{positions, 24, 3};
+        const Values qkv(positions * 120), dout(positions * 72, 2);
+        const std::vector<int64_t> starts = Documents(positions, lengths);
+        const Attended whole(s, qkv, dout, starts.data());
+        for (const int64_t parts : {2, 3, 9}) {
+          const Attended cut(s, qkv, dout, starts.data(), parts);
+          SCOPED_TRACE(testing::Message() << positions << " positions, " << parts << " parts");
+          for (int64_t i = 0; i < whole.out.size(); ++i) ASSERT_EQ(whole.out[i], cut.out[i]) << i;
+          for (int64_t i = 0; i < whole.log_sum.size(); ++i)
+            ASSERT_EQ(whole.log_sum[i], cut.log_sum[i]) << i;
+          for (int64_t i = 0; i < whole.gradients.size(); ++i)
+            ASSERT_EQ(whole.gradients[i], cut.gradients[i]) << i;
+        }
+      }
     }
   });
 }

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <vector>
 
+#include "ATen/Parallel.h"
+#include "common/base/random.h"
 #include "worker/model/transformer_lm.h"
 
 namespace longhaul {
@@ -36,6 +39,43 @@ TEST(InitializationTest, AnyPartGivesTheSameValues) {
     InitializeParameters(*model, 7, 1, first, absl::MakeSpan(part));
     EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + first)) << "from " << first;
   }
+}
+
+// Element `index` by itself, as the formula defines it.
+float Alone(uint64_t key, int64_t index, double deviation) {
+  const auto words = Philox(key, 0, static_cast<uint64_t>(index / 2));
+  const double u = (static_cast<double>(uint64_t{words[1]} << 32 | words[0]) + 0.5) * 0x1p-64;
+  const double angle =
+      2 * std::numbers::pi * static_cast<double>(uint64_t{words[3]} << 32 | words[2]) * 0x1p-64;
+  const double turned = index % 2 == 0 ? std::cos(angle) : std::sin(angle);
+  return static_cast<float>(deviation * (std::sqrt(-2 * std::log(u)) * turned));
+}
+
+TEST(InitializationTest, ThreadsAndPairsChangeNoBit) {
+  const int threads = at::get_num_threads();
+  const auto model = TransformerLm::Create({.layers = 1,
+                                            .dim = 96,
+                                            .heads = 4,
+                                            .kv_heads = 4,
+                                            .ff_dim = 64,
+                                            .context = 8,
+                                            .vocab = 501},
+                                           at::kCPU)
+                         .value();
+  const uint64_t key = Philox64(7, 0x696e6974, 0);
+  for (const int count : {1, 3, 8}) {
+    at::set_num_threads(count);
+    const std::vector<float> table = Values(*model, 7, 0);
+    ASSERT_EQ(table.size(), 501u * 96u);
+    for (size_t i = 0; i < table.size(); ++i)
+      ASSERT_EQ(table[i], Alone(key, static_cast<int64_t>(i), 0.02)) << i;
+    for (const int64_t first : {1, 8191, 8192, 20'001}) {
+      std::vector<float> part(17'001);
+      InitializeParameters(*model, 7, 0, first, absl::MakeSpan(part));
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), table.begin() + first)) << first;
+    }
+  }
+  at::set_num_threads(threads);
 }
 
 TEST(InitializationTest, DependsOnSeedAndUnit) {
