@@ -7,9 +7,9 @@
 #include "absl/time/time.h"
 #include "common/base/thread_team.h"
 #include "common/io/filesystem.h"
+#include "common/plan/update_model.h"
 #include "worker/movement/movement.h"
 #include "worker/offload/device_adamw.h"
-#include "common/plan/update_model.h"
 
 namespace longhaul {
 
@@ -26,10 +26,6 @@ struct MeasureOptions {
 // least two runs. `team` may be null. Errors: those of Movement.
 absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceAdamW& device,
                                                ThreadTeam* team, const MeasureOptions& options);
-
-// Identifies the machine for which measured rates are valid: by its processor and by `of`. `root`:
-// the path of the system's root, for tests.
-std::string MachineFingerprint(absl::string_view of, const std::string& root = "");
 
 // NOT_FOUND: the file has no rates for this fingerprint. Others: those of the file system.
 absl::StatusOr<UpdateRates> LoadUpdateRates(FileSystem& fs, const std::string& path,

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "worker/optim/huge_pages.h"
+#include "common/base/huge_pages.h"
 #include "worker/optim/optimizer.h"
 
 namespace longhaul {
