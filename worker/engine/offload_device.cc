@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/device/cuda_module.h"
 #include "common/io/available_memory.h"
+#include "common/io/machine_fingerprint.h"
 #include "common/io/posix_filesystem.h"
 #include "worker/engine/subgroup_tensors.h"
 #include "worker/engine/torch_muon.h"

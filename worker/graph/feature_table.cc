@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/bytes_text.h"
 #include "common/base/status_macros.h"
-#include "worker/graph/gather_rows.h"
+#include "worker/kernels/gather_rows.h"
 
 namespace longhaul {
 namespace {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -15,7 +14,6 @@
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
-#include "common/io/system_file.h"
 #include "worker/movement/arena.h"
 
 namespace longhaul {
@@ -161,17 +159,6 @@ absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceA
   absl::StatusOr<UpdateRates> rates = MeasureWith(*scratch, movement, device, team, options);
   if (!rates.ok()) movement.Keep(scratch);
   return rates;
-}
-
-std::string MachineFingerprint(absl::string_view of, const std::string& root) {
-  const std::string info = ReadSystemFile(root + "/proc/cpuinfo");
-  std::string model = "unknown processor";
-  int processors = 0;
-  for (absl::string_view line : absl::StrSplit(info, '\n')) {
-    if (absl::StartsWith(line, "processor")) ++processors;
-    if (absl::StartsWith(line, "model name")) model = std::string(line.substr(line.find(':') + 1));
-  }
-  return absl::StrCat(absl::StripAsciiWhitespace(model), " x ", processors, ", ", of);
 }
 
 absl::StatusOr<UpdateRates> LoadUpdateRates(FileSystem& fs, const std::string& path,

@@ -27,10 +27,6 @@ struct MeasureOptions {
 absl::StatusOr<UpdateRates> MeasureUpdateRates(Movement& movement, const DeviceAdamW& device,
                                                ThreadTeam* team, const MeasureOptions& options);
 
-// Identifies the machine for which measured rates are valid: by its processor and by `of`. `root`:
-// the path of the system's root, for tests.
-std::string MachineFingerprint(absl::string_view of, const std::string& root = "");
-
 // NOT_FOUND: the file has no rates for this fingerprint. Others: those of the file system.
 absl::StatusOr<UpdateRates> LoadUpdateRates(FileSystem& fs, const std::string& path,
                                             absl::string_view fingerprint);

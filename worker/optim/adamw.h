@@ -4,9 +4,9 @@
 
 #include <vector>
 
+#include "common/base/huge_pages.h"
 #include "common/base/thread_team.h"
 #include "worker/optim/adamw_options.h"
-#include "common/base/huge_pages.h"
 #include "worker/optim/optimizer.h"
 
 namespace longhaul {

@@ -15,9 +15,9 @@
 #include "tests/benchmark/graph/reddit_shape.h"
 #include "tests/benchmark/harness/flags.h"
 #include "tests/benchmark/harness/row.h"
-#include "worker/graph/gather_rows.h"
 #include "worker/graph/neighbor_sampler.h"
 #include "worker/graph/seed_plan.h"
+#include "worker/kernels/gather_rows.h"
 
 namespace longhaul::benchmark {
 namespace {

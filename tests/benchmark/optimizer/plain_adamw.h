@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "worker/optim/adamw_kernel.h"
+#include "worker/kernels/adamw_kernel.h"
 
 namespace longhaul::benchmark {
 

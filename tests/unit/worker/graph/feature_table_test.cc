@@ -19,7 +19,7 @@
 #include "tests/testing/emulated_gather_kernels.h"
 #include "tests/testing/graph_files.h"
 #include "tests/testing/temp_dir.h"
-#include "worker/graph/gather_rows.h"
+#include "worker/kernels/gather_rows.h"
 
 namespace longhaul {
 namespace {

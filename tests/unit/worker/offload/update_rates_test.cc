@@ -10,6 +10,7 @@
 #include "absl/synchronization/notification.h"
 #include "common/base/status_macros.h"
 #include "common/io/file_util.h"
+#include "common/io/machine_fingerprint.h"
 #include "tests/testing/memory_filesystem.h"
 #include "tests/testing/temp_dir.h"
 #include "worker/movement/emulated_movement.h"

@@ -1,4 +1,4 @@
-#include "worker/graph/gather_rows.h"
+#include "worker/kernels/gather_rows.h"
 
 #include <algorithm>
 #include <cstring>

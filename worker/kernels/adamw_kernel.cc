@@ -1,14 +1,14 @@
 // The kernel uses no fused multiply-add. So every instruction set gives the same bits, and ranks on
 // different machines stay equal.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "worker/optim/adamw_kernel.cc"
+#define HWY_TARGET_INCLUDE "worker/kernels/adamw_kernel.cc"
 // clang-format off: before all other includes.
 #include "hwy/foreach_target.h"
 // clang-format on
 
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
-#include "worker/optim/adamw_kernel.h"
+#include "worker/kernels/adamw_kernel.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::HWY_NAMESPACE {
