@@ -37,7 +37,7 @@
 #include "worker/engine/device.h"
 #include "worker/engine/torch_status.h"
 #include "worker/graph/feature_table.h"
-#include "worker/graph/gather_rows.h"
+#include "worker/kernels/gather_rows.h"
 #include "worker/model/device_stream.h"
 
 namespace longhaul::benchmark {

@@ -46,6 +46,7 @@ class StagedGraphBatches : public BatchMaker {
     return maker_->MakeTest(index, count);
   }
   int64_t TestWeight() const override { return maker_->TestWeight(); }
+  absl::Status Check() const override { return maker_->Check(); }
 
  private:
   struct Returned;

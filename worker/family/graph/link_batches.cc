@@ -37,8 +37,10 @@ absl::StatusOr<std::unique_ptr<LinkBatches>> LinkBatches::Create(
   LH_ASSIGN_OR_RETURN(NeighborSampler held_out,
                       NeighborSampler::Create(folder->edges(), {.fanout = all}));
   std::unique_ptr<LinkBatches> batches(new LinkBatches(options, links, folder, plan));
-  batches->training_ = std::make_unique<Reader>(options, *folder, rows, std::move(training));
-  batches->held_out_ = std::make_unique<Reader>(options, *folder, rows, std::move(held_out));
+  batches->training_ =
+      std::make_unique<Reader>(options, *folder, rows, std::move(training), options.gathers);
+  batches->held_out_ = std::make_unique<Reader>(options, *folder, std::move(rows),
+                                                std::move(held_out), /*gathers=*/true);
   return batches;
 }
 

@@ -61,6 +61,8 @@ class LinkBatches : public GraphBatches {
                         absl::Span<const NodePair> excluded, ExampleBatch& batch) const;
 
   const LinkOptions links_;
+  // Of evaluations, which may run while a batch of training is made.
+  std::unique_ptr<Reader> held_out_;
   // A negative of training is linked by no edge and no training pair, one of evaluations by no pair
   // of any split either.
   const LinkedPairs trained_, known_;
