@@ -33,6 +33,7 @@ BENCHMARKS = {
     "models": [sys.executable, "-B", "tests/benchmark/models/models.py", "{build}/bin"],
     "offload": ["{build}/benchmark/offload_benchmark"],
     "data": ["{build}/benchmark/data_benchmark"],
+    "levels": ["{build}/benchmark/levels_benchmark"],
     "graph": ["{build}/benchmark/graph_benchmark"],
     "tokenize": [sys.executable, "-B", "tests/benchmark/data/tokenize.py", "--data-benchmark", "{build}/benchmark/data_benchmark"],
     "presets": [sys.executable, "-B", "tests/benchmark/engine/presets.py", "{build}/bin"],
