@@ -1,18 +1,18 @@
 #include "common/plan/clock_model.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/plan/relative_fit.h"
 
 namespace longhaul::plan {
 namespace {
 
-constexpr int kTerms = 5;
-using Row = std::array<double, kTerms>;
+constexpr int kTerms = kFitTerms;
+using Row = FitRow;
 
 bool IsPositive(double value) { return std::isfinite(value) && value > 0; }
 
@@ -42,70 +42,6 @@ Row Derivatives(const ClockModel& model, const Clocks& clocks) {
   return result;
 }
 
-// Solves the normal equations of the terms in `chosen` by elimination. Empty: they depend on each
-// other.
-std::optional<Row> Solve(const std::vector<Row>& rows, unsigned chosen) {
-  std::vector<int> terms;
-  for (int t = 0; t < kTerms; ++t)
-    if (chosen >> t & 1) terms.push_back(t);
-  const int n = static_cast<int>(terms.size());
-  std::vector<std::vector<double>> a(n, std::vector<double>(n + 1));
-  for (const Row& row : rows) {
-    for (int i = 0; i < n; ++i) {
-      for (int j = 0; j < n; ++j) a[i][j] += row[terms[i]] * row[terms[j]];
-      a[i][n] += row[terms[i]];
-    }
-  }
-  std::vector<double> scale(n);
-  for (int i = 0; i < n; ++i) scale[i] = a[i][i];
-  for (int i = 0; i < n; ++i) {
-    int pivot = i;
-    for (int k = i + 1; k < n; ++k)
-      if (std::abs(a[k][i]) > std::abs(a[pivot][i])) pivot = k;
-    std::swap(a[i], a[pivot]);
-    if (std::abs(a[i][i]) <= 1e-12 * scale[i]) return std::nullopt;
-    for (int k = 0; k < n; ++k) {
-      if (k == i) continue;
-      const double factor = a[k][i] / a[i][i];
-      for (int j = i; j <= n; ++j) a[k][j] -= factor * a[i][j];
-    }
-  }
-  Row result = {};
-  for (int i = 0; i < n; ++i) result[terms[i]] = a[i][n] / a[i][i];
-  return result;
-}
-
-double SquaredError(const std::vector<Row>& rows, const Row& terms) {
-  double sum = 0;
-  for (const Row& row : rows) {
-    const double error = std::inner_product(row.begin(), row.end(), terms.begin(), -1.0);
-    sum += error * error;
-  }
-  return sum;
-}
-
-// The terms, none negative, with which each row comes closest to 1.
-Row FitRows(const std::vector<Row>& rows) {
-  // With five terms all choices of those that are not zero are tried. More terms come later, so
-  // that an equal fit with fewer stays.
-  std::vector<unsigned> choices((1u << kTerms) - 1);
-  std::iota(choices.begin(), choices.end(), 1u);
-  std::stable_sort(choices.begin(), choices.end(),
-                   [](unsigned a, unsigned b) { return std::popcount(a) < std::popcount(b); });
-  Row best = {};
-  double least = SquaredError(rows, best);
-  for (const unsigned choice : choices) {
-    const std::optional<Row> solved = Solve(rows, choice);
-    if (!solved.has_value()) continue;
-    if (std::any_of(solved->begin(), solved->end(), [](double term) { return term < 0; })) continue;
-    const double error = SquaredError(rows, *solved);
-    if (error >= least * (1 - 1e-9)) continue;
-    least = error;
-    best = *solved;
-  }
-  return best;
-}
-
 double RelativeError(absl::Span<const ClockSample> samples, const ClockModel& model) {
   double sum = 0;
   for (const ClockSample& sample : samples) {
@@ -130,7 +66,7 @@ ClockModel FitOverlap(absl::Span<const ClockSample> samples, ClockModel model) {
       Row& row = rows.emplace_back(Derivatives(model, sample.clocks));
       for (double& value : row) value /= sample.seconds;
     }
-    const Row aim = FitRows(rows);
+    const Row aim = FitToOne(rows);
     bool better = false;
     double part = 1;
     for (int half = 0; half < kHalves && !better; ++half, part /= 2) {
@@ -214,7 +150,7 @@ absl::StatusOr<ClockModel> FitClocks(absl::Span<const ClockSample> samples, Core
     rows.push_back(Factors(c));
     for (double& value : rows.back()) value /= sample.seconds;
   }
-  ClockModel model{FitRows(rows), core};
+  ClockModel model{FitToOne(rows), core};
   if (core == CoreKind::kInOrder) return model;
   return FitOverlap(samples, model);
 }

@@ -1,6 +1,7 @@
 #include "common/plan/exchange_forecast.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -13,11 +14,27 @@ namespace {
 // enough, the queue before it grows for many periods until no overlap hides it.
 constexpr int64_t kWarmUpPeriods = 64, kMeasuredPeriods = 8;
 
+// Evaluations that come again after so many rounds. The periods that are measured are a multiple of
+// a power of two, so those between are counted as shorter ones that come more often.
+struct Evaluations {
+  Evaluations(int64_t every, int64_t rounds_of_job) {
+    constexpr uint64_t kRoundsMax = 16;
+    if (every <= 0 || every > rounds_of_job) return;
+    rounds =
+        static_cast<int64_t>(std::min(kRoundsMax, std::bit_floor(static_cast<uint64_t>(every))));
+    part = static_cast<double>(rounds) / static_cast<double>(every);
+  }
+  bool In(int64_t round) const { return rounds > 0 && round % rounds == 0; }
+
+  int64_t rounds = 0;
+  double part = 0;
+};
+
 struct Event {
   int64_t step = 0;
   // Merges come before the pushes of their step; with tau = 0 after them, since they are of the
   // same rounds.
-  enum class Kind { kMerge, kPush, kMergeAtOnce } kind = Kind::kPush;
+  enum class Kind { kMerge, kPush, kMergeAtOnce, kEvaluate } kind = Kind::kPush;
   int fragment = 0;
   int64_t round = 0;
 };
@@ -25,7 +42,11 @@ struct Event {
 class Simulation {
  public:
   Simulation(const ExchangeSetting& setting, const std::vector<PoolRates>& pools)
-      : setting_(setting), pools_(pools), count_(pools.size()) {
+      : setting_(setting),
+        pools_(pools),
+        count_(pools.size()),
+        outer_(setting.outer_evaluation_rounds, setting.fragments.front().schedule.rounds),
+        own_(setting.pool_evaluation_rounds, setting.fragments.front().schedule.rounds) {
     now_.resize(count_);
     uplink_free_.resize(count_);
     downlink_free_.resize(count_);
@@ -40,13 +61,16 @@ class Simulation {
     for (const ExchangedFragment& f : setting_.fragments)
       first = std::max(first, f.schedule.first_push_step + f.schedule.tau);
     const int64_t warm = std::min(setting_.steps, first + kWarmUpPeriods * period);
-    const int64_t end = std::min(setting_.steps, warm + kMeasuredPeriods * period);
+    const int64_t measured_periods = std::max({kMeasuredPeriods, outer_.rounds, own_.rounds});
+    const int64_t end = std::min(setting_.steps, warm + measured_periods * period);
     // A short job is measured whole.
     measured_from_ = end > warm ? warm : 0;
     for (const Event& event : EventsUntil(end)) {
       ComputeUntil(event.step);
       if (event.kind == Event::Kind::kPush) {
         Push(event);
+      } else if (event.kind == Event::Kind::kEvaluate) {
+        Evaluate(event.round);
       } else {
         Merge(event);
       }
@@ -84,10 +108,34 @@ class Simulation {
           events.push_back({schedule.MergeStep(round), merge, f, round});
       }
     }
+    AddEvaluations(end, events);
     std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
       return std::tie(a.step, a.kind) < std::tie(b.step, b.kind);
     });
     return events;
+  }
+
+  // When all fragments have merged a round. At the last step training does not wait.
+  void AddEvaluations(int64_t end, std::vector<Event>& events) const {
+    if (outer_.rounds == 0 && own_.rounds == 0) return;
+    for (int64_t round = 1;; ++round) {
+      int64_t merged = 0;
+      for (const ExchangedFragment& f : setting_.fragments)
+        merged = std::max(merged, f.schedule.MergeStep(round));
+      if (merged > end || merged >= setting_.steps) return;
+      if (outer_.In(round) || own_.In(round))
+        events.push_back({merged, Event::Kind::kEvaluate, 0, round});
+    }
+  }
+  void Evaluate(int64_t round) {
+    for (size_t i = 0; i < count_; ++i) {
+      double part = own_.In(round) ? own_.part : 0;
+      const bool turn = outer_.In(round) && round / outer_.rounds % count_ == i;
+      if (turn) part += outer_.part;
+      const double seconds = part * pools_[i].evaluation_seconds;
+      now_[i] += seconds;
+      shares_[i].evaluation += seconds;
+    }
   }
 
   void StartMeasuring() {
@@ -211,6 +259,7 @@ class Simulation {
     sum.others += times * shares.others;
     sum.coordinator += times * shares.coordinator;
     sum.downlink += times * shares.downlink;
+    sum.evaluation += times * shares.evaluation;
   }
 
   // All fragments, one after another in both directions.
@@ -245,6 +294,7 @@ class Simulation {
   const ExchangeSetting& setting_;
   const std::vector<PoolRates>& pools_;
   const size_t count_;
+  const Evaluations outer_, own_;
   int64_t step_ = 0, measured_from_ = 0;
   double begun_ = 0, coordinator_free_ = 0;
   // By pool.

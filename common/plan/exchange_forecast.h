@@ -6,6 +6,7 @@
 // fragment, codes it, and sends it, while it computes on; its uplink sends one fragment at a time.
 // The coordinator applies a round when the contributions that it waits for are there. Then each
 // pool pulls the downlink, one fragment at a time. At the merge step a pool waits until it has it.
+// After the merges of a cycle it may evaluate, while transfers continue.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,8 @@ struct PoolRates {
   // Elements per second that a pool codes and decodes beside training, and copies and merges while
   // training stands still. Infinite: they cost nothing.
   double code = 0, decode = 0, copy = 0;
+  // Of one evaluation, for which training stands still.
+  double evaluation_seconds = 0;
 };
 
 struct ExchangedFragment {
@@ -50,6 +53,9 @@ struct ExchangeSetting {
   // Elements per second of the outer step for one contribution, and the seconds that a round takes
   // in addition.
   double apply = 0, apply_seconds = 0;
+  // Rounds of all fragments between two evaluations of the outer parameters, for which pools take
+  // turns, and between those that every pool makes of its own. 0: none.
+  int64_t outer_evaluation_rounds = 0, pool_evaluation_rounds = 0;
 };
 
 // What a pool does with its time.
@@ -60,8 +66,10 @@ struct TimeShares {
   // Waits, by what the pool waited for: its own contribution to be coded and sent, those of others,
   // the coordinator, its downlink.
   double uplink = 0, others = 0, coordinator = 0, downlink = 0;
+  double evaluation = 0;
 
   double wait() const { return uplink + others + coordinator + downlink; }
+  // Without evaluations.
   double all() const { return compute + copying + wait(); }
   // As the product reports it: compute / (compute + exposed wait + copying).
   double utilization() const { return all() > 0 ? compute / all() : 1; }

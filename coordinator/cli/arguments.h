@@ -72,6 +72,9 @@ struct SimulateArguments {
   bool aligned = false;
   // cores
   std::string calibrate, counters, predict, core;
+  bool host = false;
+  // 0: one for each core.
+  int threads = 0;
   // job
   std::vector<int> pools;
   int64_t rounds = 200;

@@ -116,6 +116,8 @@ constexpr Row kRows[] = {
      "The best stride, from two measured times"},
     {"simulate gather-requests", "longhaul simulate gather-requests --dim 129 --aligned",
      "Without --aligned it is nearly twice as much"},
+    {"simulate cores", "longhaul simulate cores --host",
+     "What Longhaul's kernels are bound by on this machine"},
     {"simulate cores",
      "longhaul simulate cores --counters deploy/examples/cores/counters.csv "
      "--predict deploy/examples/cores/clocks.csv",

@@ -100,15 +100,14 @@ std::string ChartText(const Chart& chart) {
 
 // "downlink 12 s, others 3 s" of a cycle; the longest first.
 std::string Waits(const v1::CycleSeconds& cycle) {
-  std::vector<std::pair<double, std::string>> parts = {{cycle.uplink(), "uplink"},
-                                                       {cycle.downlink(), "downlink"},
-                                                       {cycle.others(), "other pools"},
-                                                       {cycle.coordinator(), "coordinator"},
-                                                       {cycle.copying(), "copying"}};
+  std::vector<std::pair<double, std::string>> parts = {
+      {cycle.uplink(), "uplink"},      {cycle.downlink(), "downlink"},
+      {cycle.others(), "other pools"}, {cycle.coordinator(), "coordinator"},
+      {cycle.copying(), "copying"},    {cycle.evaluation(), "evaluations"}};
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   const double all = cycle.compute() + cycle.uplink() + cycle.downlink() + cycle.others() +
-                     cycle.coordinator() + cycle.copying();
+                     cycle.coordinator() + cycle.copying() + cycle.evaluation();
   std::string text;
   for (const auto& [seconds, name] : parts) {
     if (seconds < 0.001 * all) continue;
@@ -179,6 +178,10 @@ std::string ForecastText(const std::string& name, const v1::JobForecast& forecas
       CountText(static_cast<double>(forecast.steps())), CountText(forecast.tokens()),
       PercentText(forecast.utilization()), PercentText(forecast.pace_utilization()),
       DurationText(absl::Seconds(forecast.seconds())), SecondsText(forecast.cycle_seconds()));
+  if (forecast.evaluation_seconds() > 0) {
+    absl::StrAppend(&text, "Evaluations take ", SecondsText(forecast.evaluation_seconds()),
+                    " of a pool's time.\n");
+  }
   const auto fits = [](bool known, bool does) {
     return !known ? "" : does ? " (fits)" : " (DOES NOT FIT)";
   };

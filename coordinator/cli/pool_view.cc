@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/bytes_text.h"
 #include "common/base/counted.h"
 #include "common/wire/proto_values.h"
@@ -21,6 +22,26 @@ std::string JobOf(const v1::Pool& pool) {
 
 bool CountsTokens(const v1::Pool& pool) {
   return pool.unit_name().empty() || pool.unit_name() == "tokens";
+}
+
+// "up to 60.1 GFLOP/s of a rank, memory 12 GB/s, between ranks 1.5 GB/s, AdamW 900M parameters/s".
+std::string FiguresLine(const v1::HostFigures& figures) {
+  double gemm = 0, updates = 0;
+  for (const v1::GemmFigure& figure : figures.gemm()) gemm = std::max(gemm, figure.gigaflops());
+  for (const v1::KernelFigure& kernel : figures.kernels()) {
+    // The last working set is the largest.
+    if (kernel.name() == "adamw" && !kernel.rates().empty())
+      updates = kernel.rates().rbegin()->elements_per_second();
+  }
+  std::string text = absl::StrFormat("up to %.3g GFLOP/s of a rank", gemm);
+  if (figures.memory_gb_per_second() > 0)
+    absl::StrAppend(&text, absl::StrFormat(", memory %.3g GB/s", figures.memory_gb_per_second()));
+  if (figures.exchange_gb_per_second() > 0) {
+    absl::StrAppend(&text,
+                    absl::StrFormat(", between ranks %.3g GB/s", figures.exchange_gb_per_second()));
+  }
+  if (updates > 0) absl::StrAppend(&text, ", AdamW ", CountText(updates), " parameters/s");
+  return text;
 }
 
 }  // namespace
@@ -65,6 +86,9 @@ std::string PoolsTable(const v1::ListPoolsResponse& pools, TableWidth width) {
                       : "not here",
           "\n");
     }
+    if (pool.has_figures())
+      absl::StrAppend(&text, Printable(pool.name()), " measured: ", FiguresLine(pool.figures()),
+                      "\n");
     absl::StrAppend(&text, SetAsideText(pool.set_aside(), pool.set_aside_left_out()));
   }
   return text;

@@ -24,6 +24,7 @@
 #include "common/plan/utilization.h"
 #include "coordinator/cli/arguments.h"
 #include "coordinator/cli/csv_rows.h"
+#include "coordinator/cli/simulate_host.h"
 #include "coordinator/cli/simulate_job.h"
 #include "coordinator/cli/simulate_partition.h"
 #include "coordinator/cli/table.h"
@@ -152,17 +153,33 @@ void AddCores(CLI::App& group, SimulateArguments& a) {
                        "l3_miss,ms; counts in millions")
           ->type_name("FILE");
   calibrate->excludes(counters);
+  CLI::Option* host = command->add_flag(
+      "--host", a.host,
+      "Measure Longhaul's own kernels on this machine over growing working sets, for some seconds, "
+      "and say what each is bound by");
+  host->excludes(calibrate)->excludes(counters);
   command
-      ->add_option("--core", a.core,
-                   "in-order: it waits for each access, and its times add up (default with "
-                   "--calibrate); out-of-order: it hides a part of them (default with --counters)")
-      ->type_name("KIND")
-      ->check(OneOf({kInOrderName, kOutOfOrderName}));
-  command
-      ->add_option("--predict", a.predict,
-                   "Clocks to predict: CSV with the columns workload,core_ghz,l1_ghz,l2_ghz,l3_ghz "
-                   "(default: the clocks of the other file)")
-      ->type_name("FILE");
+      ->add_option("--threads", a.threads,
+                   "With --host: threads that work at once (default: one for each core)")
+      ->type_name("N")
+      ->check(WholeNumber(1, 4096))
+      ->needs(host);
+  CLI::Option* core =
+      command
+          ->add_option(
+              "--core", a.core,
+              "in-order: it waits for each access, and its times add up (default with "
+              "--calibrate); out-of-order: it hides a part of them (default with --counters)")
+          ->type_name("KIND")
+          ->check(OneOf({kInOrderName, kOutOfOrderName}));
+  CLI::Option* predict =
+      command
+          ->add_option(
+              "--predict", a.predict,
+              "Clocks to predict: CSV with the columns workload,core_ghz,l1_ghz,l2_ghz,l3_ghz "
+              "(default: the clocks of the other file)")
+          ->type_name("FILE");
+  host->excludes(core)->excludes(predict);
 }
 
 // The model that the method stands for. What is given explicitly counts.
@@ -381,8 +398,9 @@ Json PredictionOf(const std::string& name, const Workload& workload, const plan:
 }
 
 Outcome SimulateCores(const SimulateArguments& a) {
+  if (a.host) return SimulateHost(a.threads);
   if (a.calibrate.empty() && a.counters.empty())
-    return UsageError("give --calibrate or --counters", "`longhaul simulate cores --help`");
+    return UsageError("give --calibrate, --counters or --host", "`longhaul simulate cores --help`");
   const bool times = a.counters.empty();
   const bool in_order = a.core.empty() ? times : a.core == kInOrderName;
   const plan::CoreKind core = in_order ? plan::CoreKind::kInOrder : plan::CoreKind::kOutOfOrder;

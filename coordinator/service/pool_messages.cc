@@ -12,6 +12,7 @@
 #include "common/base/random_hex.h"
 #include "common/base/status_macros.h"
 #include "common/config/capabilities.h"
+#include "common/plan/job/measured_rates.h"
 #include "common/rpc/status_details.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/service/messages.h"
@@ -110,6 +111,9 @@ absl::Status CheckJoin(const PoolCaller& caller, const v1::JoinRequest& request)
     return BadRequestError({{"replaces", absl::StrCat("is not ", kIncarnationForm)}});
   LH_RETURN_IF_ERROR(CheckText("host", request.host()));
   LH_RETURN_IF_ERROR(CheckText("version", request.version()));
+  if (const std::vector<SpecViolation> faults = plan::FaultsOf(request.figures(), "figures");
+      request.has_figures() && !faults.empty())
+    return BadRequestError(ToFieldViolations(faults));
   return request.nodes() > 1 ? CheckNode(request) : absl::OkStatus();
 }
 

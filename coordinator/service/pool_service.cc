@@ -102,6 +102,8 @@ bool PoolService::Remember(const v1::JoinRequest& request) {
   pool.set_host(request.host());
   pool.set_version(request.version());
   *pool.mutable_capabilities() = request.capabilities();
+  pool.clear_figures();
+  if (request.has_figures()) *pool.mutable_figures() = request.figures();
   return true;
 }
 

@@ -146,6 +146,11 @@ def schemas():
                  **{name: real for name in ("seconds", "commits_per_hour", "contributed", "utilization", "utilization_least", "utilization_most",
                                             "forecast_utilization", "forecast_seconds", "tokens", "committed_tokens", "goodput_tokens_per_second",
                                             "goodput", "bytes_up", "bytes_down", "simulated_in_seconds")})
+    level = {"enum": ["core", "l2", "l3", "memory"]}
+    swept = record(kernel=TEXT, element=TEXT, bound=level, working_set_bytes=real, elements_per_second=real, gb_per_second=real,
+                   shares=record(core=real, l2=real, l3=real, memory=real), speedup_clock_x2=real, speedup_memory_x2=real,
+                   clock_stops_paying_x={"anyOf": [real, {"type": "null"}]}, median_error=real,
+                   sizes=rows(record(working_set_bytes=real, seconds_per_element=real, predicted=real, bound=level)))
     return {
         "job": one_job,                 # submit, get, watch, wait, cancel
         "jobs": rows(part_of("job", "")),          # list
@@ -179,10 +184,12 @@ def schemas():
         "simulate_offload": record(strides=rows(record(stride=count, seconds=real)), best_stride=count),
         "simulate_job": record(**run["properties"], growth=rows(run)),
         "simulate_gather_requests": record(dim=count, aligned=boolean, requests=real),
-        "simulate_cores": rows(record(workload=TEXT, core_ghz=real, l1_ghz=real, l2_ghz=real, l3_ghz=real, seconds=real, speedup=real,
-                                      limit={"enum": ["core", "l1", "l2", "l3", "memory"]},
-                                      core_stops_paying_ghz={"anyOf": [real, {"type": "null"}]},
-                                      core_stopped_by={"enum": ["l1", "l2", "l3", "memory", None]})),
+        "simulate_cores": {"anyOf": [
+            rows(record(workload=TEXT, core_ghz=real, l1_ghz=real, l2_ghz=real, l3_ghz=real, seconds=real, speedup=real,
+                        limit={"enum": ["core", "l1", "l2", "l3", "memory"]},
+                        core_stops_paying_ghz={"anyOf": [real, {"type": "null"}]},
+                        core_stopped_by={"enum": ["l1", "l2", "l3", "memory", None]})),
+            record(threads=count, memory_gb_per_second=real, cache_bytes=rows(real), kernels=rows(swept))]},  # --host
         "certs": record(ca=TEXT, certificate=TEXT, key=TEXT, valid_until=DATE),
         "certs_kit": record(kit=TEXT, certificate=TEXT, key=TEXT, valid_until=DATE),
         "certs_revoke": record(crl=TEXT, certificate=TEXT, key=TEXT),

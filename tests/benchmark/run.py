@@ -38,6 +38,7 @@ BENCHMARKS = {
     "models": [sys.executable, "-B", "tests/benchmark/models/models.py", "{build}/bin"],
     "offload": ["{build}/benchmark/offload_benchmark"],
     "data": ["{build}/benchmark/data_benchmark"],
+    "levels": ["{build}/benchmark/levels_benchmark"],
     "graph": ["{build}/benchmark/graph_benchmark"],
     "graph_epoch": ["{build}/benchmark/graph_epoch_benchmark"],
     "device_gather": ["{build}/benchmark/device_gather_benchmark"],  # No rows where there is no CUDA device.

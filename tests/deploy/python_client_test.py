@@ -19,6 +19,32 @@ sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 from cluster import BIN, TEXT, Cluster, ClusterTest, main, wait_until  # noqa: E402
 from connect_proxy import ConnectProxy, own_address  # noqa: E402
 
+PLANS = """
+import asyncio, json, pickle, sys
+import longhaul
+
+spec = {"name": "planned", "model": {"transformer": {"layers": 2, "dim": 32, "heads": 2, "ff_dim": 64, "context": 32}},
+        "data": {"text": {"path": "/usr/share/common-licenses"}}, "train": {"steps": 100, "batch": 4}, "sync": {"h": 10}, "pools": {"min": 1}}
+sites = {"pools": [{"copies": 3, "tokens_per_second": 1000}]}
+
+async def later():
+    async with longhaul.AsyncClient(sys.argv[1], timeout=10) as client:
+        return await client.plan(spec, sites)
+
+def fields(sites):
+    try:
+        client.plan(spec, sites)
+    except longhaul.LonghaulError as error:
+        return [field.field for field in error.fields]
+
+client = longhaul.Client(sys.argv[1], timeout=10)
+connected = client.plan(spec)
+plans = [pickle.loads(pickle.dumps(client.plan(spec, sites))), asyncio.run(later())]
+print(json.dumps({"connected": [pool.name for pool in connected.pools], "seconds": connected.seconds, "assumed": list(connected.assumptions),
+                  "described": [[plan.sites.pools[0].name, plan.pools[0].copies, plan.pools[0].tokens_per_second] for plan in plans],
+                  "shown": repr(connected), "typo": fields({"pools": [{"up_mbps": 1}]}), "refused": fields({"pools": [{"copies": 5000}]}),
+                  "listed": [job.name for job in client.list()]}))
+"""
 SCRIPT = """
 import json, sys
 import longhaul
@@ -509,6 +535,19 @@ print(json.dumps(found))
         self.assertEqual(self.cluster.cli("download", "tiny", "--out", f"{out}-cli").returncode, 0)
         for path in pathlib.Path(f"{out}-cli").iterdir():
             self.assertEqual(path.read_bytes(), (pathlib.Path(f"{out}-True") / path.name).read_bytes(), path.name)
+
+    def test_a_job_is_planned(self):
+        self.cluster.start_worker("site-a")
+        for python in (self.python, self.oldest):
+            found = json.loads(self.run_script("-W", "error", "-c", PLANS, self.cluster.address, python=python))
+            self.assertEqual(found["connected"], ["site-a"])
+            self.assertEqual(found["described"], [["pool-1", 3, 1000.0]] * 2)
+            self.assertGreater(found["seconds"], 0)
+            self.assertTrue(found["assumed"])
+            self.assertIn("Forecast", found["shown"])
+            self.assertIn("pools[0].up_mbps", found["typo"])
+            self.assertIn("sites.pools[0].copies", found["refused"])
+            self.assertEqual(found["listed"], [], "nothing was submitted")
 
     def test_type_checkers_know_the_lines_of_the_page(self):
         page = (ROOT / "deploy/python/README.md").read_text().split("```python\n", 1)[1].split("```", 1)[0]

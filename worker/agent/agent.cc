@@ -41,6 +41,7 @@ v1::JoinRequest MakeJoinRequest(const AgentOptions& options, const NodeRanks& ra
   request.set_host(options.host);
   for (const std::string& capability : options.capabilities) request.add_capabilities(capability);
   request.add_capabilities(kStopsWhenAsked);
+  if (options.figures.has_value()) *request.mutable_figures() = *options.figures;
   if (options.nodes == 1) return request;
   request.set_nodes(options.nodes);
   if (options.node.has_value()) request.set_node(*options.node);

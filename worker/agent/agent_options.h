@@ -11,6 +11,7 @@
 #include "common/io/slow_operations.h"
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
+#include "longhaul/v1/plan.pb.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/pool_supervisor.h"
 #include "worker/cores/rank_cores.h"
@@ -99,6 +100,8 @@ struct AgentOptions {
   absl::Duration return_within = absl::Minutes(10);
   // See JoinRequest.
   std::vector<std::string> capabilities;
+  // See FindMachineFigures. Empty: there are none.
+  std::optional<v1::HostFigures> figures;
 };
 
 }  // namespace longhaul

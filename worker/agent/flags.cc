@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -13,11 +14,12 @@
 #include "common/command_line/config_file.h"
 #include "common/command_line/help_page.h"
 #include "common/command_line/value_checks.h"
+#include "worker/agent/machine_figures.h"
 
 namespace longhaul {
 namespace {
 
-constexpr char kProgram[] = "longhaul-worker";
+constexpr char kProgram[] = "longhaul-worker", kMeasure[] = "--measure";
 constexpr absl::Duration kTimeMax = absl::Hours(8760);
 
 // Values of the command line as text or plain numbers, before they are checked.
@@ -28,16 +30,17 @@ struct Words {
         drain_seconds(absl::ToDoubleSeconds(defaults.drain)),
         progress_timeout(absl::ToDoubleSeconds(defaults.progress.at_least)) {}
 
-  std::string device = "cpu", log_format = "auto";
+  std::string device = "cpu", log_format = "auto", output = "table";
   std::string return_within, state_every, exit_when_idle;
   double drain_seconds, progress_timeout;
+  double measure_seconds = absl::ToDoubleSeconds(kMeasureMax);
 };
 
 void AddPoolFlags(ConfigFile& config, WorkerFlags& flags, Words& words) {
   AgentOptions& agent = flags.agent;
   config.Setting("coordinator", "HOST:PORT", agent.coordinator, "address of the coordinator");
   config.Setting("pool", "NAME", agent.pool, absl::StrCat("name of the pool: ", kNameForm))
-      ->required();
+      ->required(!flags.measures);
   config
       .Setting("ranks", "N", agent.ranks,
                absl::StrCat("rank processes of this node; a pool has at most ", kRanksMax))
@@ -172,6 +175,23 @@ void AddProgramFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
       ->check(OneOf({"auto", "text", "json"}));
 }
 
+void AddMeasureFlags(CLI::App& app, ConfigFile& config, WorkerFlags& flags, Words& words) {
+  config
+      .Setting("measure-seconds", "N", words.measure_seconds,
+               "seconds for measuring this machine when the worker starts, for forecasts; the figures "
+               "are kept in --state-dir, else in --work-dir, until machine, ranks, threads or "
+               "version change. 0: they are not measured, and forecasts use nominal ones")
+      ->check(Number(0, absl::ToDoubleSeconds(kMeasureMax)));
+  app.add_flag(
+      kMeasure, flags.measures,
+      "Measure what a rank of this machine does with Longhaul's own kernels (at most 5 s), "
+      "show it, and exit. With --ranks, --threads and --bind-cores; needs no coordinator");
+  app.add_option("-o,--output", words.output, "with --measure: table or json")
+      ->type_name("FORM")
+      ->capture_default_str()
+      ->check(OneOf({"table", "json"}));
+}
+
 void ChooseWorkFolder(WorkerFlags& flags) {
   const std::string& data_dir = flags.agent.data_dir;
   std::error_code error;
@@ -187,6 +207,8 @@ void Convert(const Words& words, WorkerFlags& flags) {
   flags.log_level = *ParseLogLevel(agent.log_level);
   flags.log_format = *ParseLogFormat(words.log_format);
   agent.drain = absl::Seconds(words.drain_seconds);
+  flags.measure = absl::Seconds(words.measure_seconds);
+  flags.measures_as_json = words.output == "json";
   agent.progress.at_least = absl::Seconds(words.progress_timeout);
   agent.return_within = CheckedTime(words.return_within);
   agent.state_every = CheckedTime(words.state_every);
@@ -203,6 +225,8 @@ void Convert(const Words& words, WorkerFlags& flags) {
 
 std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_code) {
   WorkerFlags flags;
+  // Then it joins no coordinator.
+  flags.measures = std::find(argv + 1, argv + argc, absl::string_view(kMeasure)) != argv + argc;
   AgentOptions& agent = flags.agent;
   agent.coordinator = "localhost:7070";
   Words words(agent);
@@ -219,6 +243,7 @@ std::optional<WorkerFlags> ParseWorkerFlags(int argc, char** argv, int* exit_cod
   AddPageFlags(config, agent);
   AddTimeFlags(config, agent, words);
   AddProgramFlags(config, agent, words);
+  AddMeasureFlags(app, config, flags, words);
   if (const std::optional<int> exit = config.Parse(argc, argv, flags.misspelt)) {
     *exit_code = *exit;
     return std::nullopt;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/logging/logging.h"
 #include "worker/agent/agent_options.h"
 #include "worker/agent/site.h"
@@ -20,6 +21,10 @@ struct WorkerFlags {
   // Of agent.log. The ranks' is agent.log_level.
   LogLevel log_level = LogLevel::kInfo;
   SiteChoice site;
+  // For measuring this machine at the start (FindMachineFigures).
+  absl::Duration measure;
+  // Measure this machine, say so, and end; for programs.
+  bool measures = false, measures_as_json = false;
   // Of the environment (MisspeltVariables).
   std::vector<std::string> misspelt;
 };

@@ -28,6 +28,7 @@
 #include "worker/agent/agent.h"
 #include "worker/agent/flags.h"
 #include "worker/agent/log_ring.h"
+#include "worker/agent/machine_figures.h"
 #include "worker/agent/site.h"
 
 namespace longhaul {
@@ -134,6 +135,7 @@ int RunWorker(WorkerFlags flags) {
     options.log.Error(able.message());
     return StartExitCode(able);
   }
+  FindMachineFigures(flags.measure, options);
   const auto agent = Agent::Start(options);
   if (!agent.ok()) {
     options.log.Error(agent.status().message());
@@ -149,6 +151,22 @@ int RunWorker(WorkerFlags flags) {
   return kExitRefused;
 }
 
+// Likewise. Nothing is kept.
+int ShowMeasured(WorkerFlags flags) {
+  AgentOptions options = std::move(flags.agent);
+  // What is wrong is said once, below.
+  options.log = Logger({.program = "longhaul-worker", .level = LogLevel::kError});
+  const auto fail = [&](const absl::Status& status) {
+    options.log.Error(status.message());
+    return StartExitCode(status);
+  };
+  if (const absl::Status able = PrepareCores(flags.site, options); !able.ok()) return fail(able);
+  const absl::StatusOr<v1::HostFigures> figures = MeasureMachine(options, kMeasureMax);
+  if (!figures.ok()) return fail(figures.status());
+  std::cout << (flags.measures_as_json ? FiguresJson(*figures) : FiguresText(*figures));
+  return ExitAfterOutput(0, std::cout, std::cerr);
+}
+
 }  // namespace
 }  // namespace longhaul
 
@@ -159,5 +177,6 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   std::optional<longhaul::WorkerFlags> flags = longhaul::ParseWorkerFlags(argc, argv, &exit_code);
   if (!flags.has_value()) return longhaul::ExitAfterOutput(exit_code, std::cout, std::cerr);
+  if (flags->measures) longhaul::EndProgram(longhaul::ShowMeasured(*std::move(flags)));
   longhaul::EndProgram(longhaul::RunWorker(*std::move(flags)));
 }

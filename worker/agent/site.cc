@@ -26,6 +26,7 @@
 #include "common/rpc/channel.h"
 #include "common/rpc/proxy.h"
 #include "worker/agent/in_pool_address.h"
+#include "worker/agent/machine_figures.h"
 #include "worker/agent/node_identity.h"
 #include "worker/cores/busy_cores.h"
 #include "worker/cores/host_cores.h"
@@ -80,6 +81,18 @@ absl::Status CheckOwn(const std::string& folder) {
                    " is not a private folder of this user: remove it, or give another one"));
 }
 
+absl::Status CheckRankProgram(const AgentOptions& options) {
+  std::error_code error;
+  const bool is_file = std::filesystem::is_regular_file(options.rank_program, error);
+  if (!is_file || access(options.rank_program.c_str(), X_OK) != 0) {
+    const int reason = is_file ? errno : error.value();
+    return absl::NotFoundError(
+        absl::StrCat("--rank-program: ", options.rank_program, " is not an executable program",
+                     reason == 0 ? "" : ": ", reason == 0 ? "" : std::strerror(reason)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options) {
   if (!IsName(options.pool)) {
     return absl::InvalidArgumentError(
@@ -116,13 +129,7 @@ absl::Status CheckOptions(const SiteChoice& choice, const AgentOptions& options)
     const std::string folder = std::filesystem::path(options.trace).parent_path().string();
     LH_RETURN_IF_ERROR(CheckWritable("--trace", folder.empty() ? "." : folder));
   }
-  const bool is_file = std::filesystem::is_regular_file(options.rank_program, error);
-  if (!is_file || access(options.rank_program.c_str(), X_OK) != 0) {
-    const int reason = is_file ? errno : error.value();
-    return absl::NotFoundError(
-        absl::StrCat("--rank-program: ", options.rank_program, " is not an executable program",
-                     reason == 0 ? "" : ": ", reason == 0 ? "" : std::strerror(reason)));
-  }
+  LH_RETURN_IF_ERROR(CheckRankProgram(options));
   if (options.device != v1::CUDA) return absl::OkStatus();
   LH_ASSIGN_OR_RETURN(const int devices, OfFlag("--device cuda", CudaDeviceCount()));
   if (devices >= options.ranks) return absl::OkStatus();
@@ -205,6 +212,8 @@ CoreBinding BindingOf(const std::string& name, v1::Device device) {
 
 // Leaves out the cores that other processes use now.
 void LeaveBusyCores(HostCores& host, const Logger& log) {
+  // What another worker measures would count as busy.
+  const MeasuringTurn turn;
   const absl::StatusOr<int> busy = MeasureBusyCores(host, [] { absl::SleepFor(kBusyWindow); });
   if (!busy.ok())
     return log.Info(absl::StrCat("all cores count as idle: ", busy.status().message()));
@@ -237,6 +246,12 @@ void TellRemovedVariables(const Logger& log) {
 }
 
 }  // namespace
+
+absl::Status PrepareCores(const SiteChoice& choice, AgentOptions& options) {
+  LH_RETURN_IF_ERROR(CheckRankProgram(options));
+  ChooseCores(choice, options);
+  return absl::OkStatus();
+}
 
 absl::Status PrepareSite(const SiteChoice& choice, AgentOptions& options) {
   options.host = HostName();

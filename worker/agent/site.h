@@ -35,4 +35,8 @@ struct SiteChoice {
 // Others: those of IdentifyNode, AddressTowards, InterfaceOf and NameInCertificate.
 absl::Status PrepareSite(const SiteChoice& choice, AgentOptions& options);
 
+// Of it, what measuring the machine needs: the program of the ranks, and their cores. Errors as
+// there.
+absl::Status PrepareCores(const SiteChoice& choice, AgentOptions& options);
+
 }  // namespace longhaul

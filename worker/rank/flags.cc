@@ -1,19 +1,30 @@
 #include "worker/rank/flags.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "common/command_line/help_page.h"
 #include "common/command_line/usage_fault.h"
 
 namespace longhaul {
+namespace {
+
+constexpr char kMeasure[] = "--measure";
+
+}  // namespace
 
 std::optional<RankFlags> ParseRankFlags(int argc, char** argv, int* exit_code) {
   RankFlags flags;
   CLI::App app{"One rank of a pool; started by longhaul-worker.", "longhaul-rank"};
   SetHelpPage(app);
-  app.add_option("--coordinator", flags.coordinator)->required();
-  app.add_option("--pool", flags.pool)->required();
-  app.add_option("--incarnation", flags.incarnation)->required();
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  const bool trains = std::find(args.begin(), args.end(), kMeasure) == args.end();
+  app.add_option("--coordinator", flags.coordinator)->required(trains);
+  app.add_option("--pool", flags.pool)->required(trains);
+  app.add_option("--incarnation", flags.incarnation)->required(trains);
+  app.add_option(kMeasure, flags.measure);
+  app.add_option("--node-ranks", flags.node_ranks);
+  app.add_option("--measure-until", flags.measure_until);
   app.add_option("--agent", flags.agent);
   app.add_option("--rank", flags.rank);
   app.add_option("--local-rank", flags.local_rank);
@@ -41,7 +52,6 @@ std::optional<RankFlags> ParseRankFlags(int argc, char** argv, int* exit_code) {
   app.add_option("--progress-factor", flags.progress_factor);
   app.add_option("--log-level", flags.log_level);
   app.add_option("--log-format", flags.log_format);
-  const std::vector<std::string> args(argv + 1, argv + argc);
   const std::optional<int> exit = ParseOrTell(
       app, args, [](const UsageFault& fault) { std::cerr << fault.Text() << std::endl; });
   if (!exit.has_value()) return flags;

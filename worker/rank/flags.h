@@ -37,6 +37,13 @@ struct RankFlags {
   double push_bytes_per_second = 0;
   uint64_t generation = 0;
   TlsFiles tls_files;
+  // File to which the figures of this machine are written (worker/measure), in place of training.
+  // Empty: it trains.
+  std::string measure;
+  // Ranks of the node, with `measure`; and the end of the time for it, in seconds of the monotonic
+  // clock.
+  int node_ranks = 1;
+  double measure_until = 0;
   // The process that started this one. 0: not known.
   pid_t agent = 0;
   double drain_seconds = 30, progress_timeout = 60, progress_factor = 20;

@@ -1,6 +1,6 @@
 // longhaul-rank: trains one rank of a pool. Started by longhaul-worker alone, which writes the
 // assignment (proto JSON) to its standard input and reads its reports from descriptor
-// kReportDescriptor.
+// kReportDescriptor. With --measure it measures this machine instead.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -20,6 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "common/base/check.h"
+#include "common/base/exit_code.h"
 #include "common/base/file_limit.h"
 #include "common/base/mutex_checks.h"
 #include "common/base/status_macros.h"
@@ -32,6 +34,8 @@
 #include "common/config/model_kinds.h"
 #include "common/device/cuda_module.h"
 #include "common/io/digest.h"
+#include "common/io/file_util.h"
+#include "common/io/posix_filesystem.h"
 #include "common/logging/logging.h"
 #include "common/logging/standard_error.h"
 #include "common/rpc/allocator.h"
@@ -42,16 +46,19 @@
 #include "common/wire/data_summary.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/util/json_util.h"
 #include "longhaul/v1/pool.pb.h"
 #include "worker/agent/rank_process.h"
 #include "worker/cores/processor_list.h"
 #include "worker/kernels/gemm_bf16.h"
+#include "worker/measure/host_figures.h"
 #include "worker/rank/assignment.h"
 #include "worker/rank/capabilities.h"
 #include "worker/rank/device_names.h"
 #include "worker/rank/fault.h"
 #include "worker/rank/flags.h"
 #include "worker/rank/kept_tokenizer.h"
+#include "worker/rank/measured_exchange.h"
 #include "worker/rank/pool_communicator.h"
 #include "worker/rank/rank_end.h"
 #include "worker/rank/rank_monitor.h"
@@ -350,6 +357,31 @@ int Train(const RankFlags& flags, const v1::Assignment& assignment, DrainOnSigna
   return EndWith(outcome, spec, log, reporter);
 }
 
+// Writes what this machine does (worker/measure) to the file that the agent reads.
+int MeasureMachine(const RankFlags& flags, const Logger& log) {
+  const auto fail = [&](const absl::Status& status) {
+    log.Error(status.message());
+    return kExitFailed;
+  };
+  // Also before threads exist.
+  if (const absl::Status bound = BindToProcessors(flags.cpus); !bound.ok())
+    log.Warning(absl::StrCat("not bound to its cores: ", bound.message()));
+  absl::Status able = CheckThreads(RankThreadsNeeded(flags.threads * flags.node_ranks));
+  if (!able.ok()) return fail(able);
+  const absl::StatusOr<v1::HostFigures> figures =
+      MeasureHost({.version = LONGHAUL_VERSION,
+                   .until = absl::Seconds(flags.measure_until),
+                   .threads = flags.threads,
+                   .ranks = flags.node_ranks,
+                   .exchange = MeasureExchange});
+  if (!figures.ok()) return fail(figures.status());
+  std::string json;
+  LH_CHECK(google::protobuf::util::MessageToJsonString(*figures, &json).ok(),
+           "figures have a JSON form");
+  const absl::Status written = WriteFileAtomically(*MakePosixFileSystem(), flags.measure, json);
+  return written.ok() ? 0 : fail(written);
+}
+
 int RunRank(const RankFlags& flags, const sigset_t& signals, const Logger& of_rank) {
   // Before threads and memory exist: threads inherit the binding, and pages lie on the node that
   // touches them first.
@@ -404,11 +436,12 @@ int main(int argc, char** argv) {
   if (flags->agent != 0 && getppid() != flags->agent) return 1;
   const auto level = longhaul::ParseLogLevel(flags->log_level);
   const auto format = longhaul::ParseLogFormat(flags->log_format);
-  const int code =
-      longhaul::RunRank(*flags, signals,
-                        longhaul::Logger({.program = "longhaul-rank",
-                                          .level = level.value_or(longhaul::LogLevel::kInfo),
-                                          .format = format.value_or(longhaul::LogFormat::kAuto)})
-                            .With({.pool = flags->pool, .rank = flags->rank}));
+  const longhaul::Logger log =
+      longhaul::Logger({.program = "longhaul-rank",
+                        .level = level.value_or(longhaul::LogLevel::kInfo),
+                        .format = format.value_or(longhaul::LogFormat::kAuto)})
+          .With({.pool = flags->pool, .rank = flags->rank});
+  const int code = flags->measure.empty() ? longhaul::RunRank(*flags, signals, log)
+                                          : longhaul::MeasureMachine(*flags, log);
   longhaul::EndProgram(code);
 }

@@ -41,7 +41,9 @@ constexpr StepTerm kStepTerms[] = {
     {kCopyingTerm, "copying, coding and merging",
      "it shares cores or memory with the training more than assumed"},
     {kWaitTerm, "waiting for commits",
-     "links, the coordinator or other pools were slower than assumed"}};
+     "links, the coordinator or other pools were slower than assumed"},
+    {kEvaluationTerm, "evaluating",
+     "an evaluation took longer than a third of the steps with as many batches"}};
 
 // The term of a step that is off by most, if that is much of a step.
 void FindWrong(v1::ForecastCheck& check) {
@@ -49,7 +51,9 @@ void FindWrong(v1::ForecastCheck& check) {
   const StepTerm* wrong = nullptr;
   for (const StepTerm& kind : kStepTerms) {
     const v1::ForecastTerm* const term = TermOf(check, kind.name);
-    if (term == nullptr || !term->has_measured()) return;
+    // An earlier version did not forecast all of them.
+    if (term == nullptr) continue;
+    if (!term->has_measured()) return;
     step += term->measured();
     const double off = std::abs(term->measured() - term->forecast());
     if (off <= most) continue;
@@ -76,7 +80,7 @@ const v1::ForecastTerm* TermOf(const v1::ForecastCheck& check, absl::string_view
 
 v1::ForecastCheck CheckOf(const ResolvedJob& job, const v1::JobForecast& forecast) {
   v1::ForecastCheck check;
-  double pools = 0, compute = 0, copying = 0, wait = 0, speed = 0;
+  double pools = 0, compute = 0, copying = 0, wait = 0, evaluation = 0, speed = 0;
   const double h = job.spec.sync().h();
   for (const v1::PoolForecast& pool : forecast.pools()) {
     const v1::CycleSeconds& cycle = pool.cycle();
@@ -88,6 +92,7 @@ v1::ForecastCheck CheckOf(const ResolvedJob& job, const v1::JobForecast& forecas
     copying += pool.copies() * cycle.copying() / steps;
     wait += pool.copies() *
             (cycle.uplink() + cycle.others() + cycle.coordinator() + cycle.downlink()) / steps;
+    evaluation += pool.copies() * cycle.evaluation() / steps;
     speed += pool.copies() * pool.tokens_per_second();
   }
   check.set_pools(static_cast<int>(pools));
@@ -95,6 +100,7 @@ v1::ForecastCheck CheckOf(const ResolvedJob& job, const v1::JobForecast& forecas
   Add(kComputeTerm, compute / pools, check);
   Add(kCopyingTerm, copying / pools, check);
   Add(kWaitTerm, wait / pools, check);
+  Add(kEvaluationTerm, evaluation / pools, check);
   Add(kUtilizationTerm, forecast.utilization(), check);
   Add(kSpeedTerm, speed, check);
   Add(kJobTerm, forecast.seconds(), check);
@@ -107,8 +113,8 @@ void AddMeasured(const ResolvedJob& job,
                  v1::ForecastCheck& check) {
   const double tokens_of_step = TokensOfStep(job);
   if (tokens_of_step <= 0) return;
-  double count = 0, steps = 0, compute = 0, copying = 0, wait = 0, utilization = 0, speed = 0,
-         most = 0, seconds = 0;
+  double count = 0, steps = 0, compute = 0, copying = 0, wait = 0, evaluation = 0, utilization = 0,
+         speed = 0, most = 0, seconds = 0;
   for (const v1::PoolProgress& pool : pools) {
     const double own = static_cast<double>(pool.tokens()) / tokens_of_step;
     const double all = pool.compute_seconds() + pool.sync_seconds() + pool.exposed_wait_seconds();
@@ -118,17 +124,19 @@ void AddMeasured(const ResolvedJob& job,
     compute += pool.compute_seconds() / own;
     copying += pool.sync_seconds() / own;
     wait += pool.exposed_wait_seconds() / own;
+    evaluation += pool.eval_seconds() / own;
     utilization += pool.compute_seconds() / all;
     speed += static_cast<double>(pool.tokens()) / pool.compute_seconds();
     // The job goes at the pace of those that leave out no steps and were there from its start.
     if (own <= most) continue;
     most = own;
-    seconds = all / own;
+    seconds = (all + pool.eval_seconds()) / own;
   }
   if (count == 0 || steps / count < job.spec.sync().h()) return;
   SetMeasured(kComputeTerm, compute / count, check);
   SetMeasured(kCopyingTerm, copying / count, check);
   SetMeasured(kWaitTerm, wait / count, check);
+  SetMeasured(kEvaluationTerm, evaluation / count, check);
   SetMeasured(kUtilizationTerm, utilization / count, check);
   SetMeasured(kSpeedTerm, speed, check);
   SetMeasured(kJobTerm, seconds * static_cast<double>(job.spec.train().steps()), check);

@@ -22,7 +22,8 @@ const v1::ForecastTerm* TermOf(const v1::ForecastCheck& check, absl::string_view
 
 // Names of terms (ForecastTerm).
 inline constexpr char kComputeTerm[] = "compute_seconds", kCopyingTerm[] = "copying_seconds",
-                      kWaitTerm[] = "wait_seconds", kUtilizationTerm[] = "utilization",
-                      kSpeedTerm[] = "tokens_per_second", kJobTerm[] = "job_seconds";
+                      kWaitTerm[] = "wait_seconds", kEvaluationTerm[] = "evaluation_seconds",
+                      kUtilizationTerm[] = "utilization", kSpeedTerm[] = "tokens_per_second",
+                      kJobTerm[] = "job_seconds";
 
 }  // namespace longhaul::plan

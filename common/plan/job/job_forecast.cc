@@ -48,17 +48,19 @@ std::vector<StepCosts> CostsOf(const ResolvedJob& job, const v1::Sites& sites) {
 }
 
 // By pool, copies one after another.
-std::vector<PoolRates> RatesOf(const v1::Sites& sites, const std::vector<StepCosts>& costs) {
+std::vector<PoolRates> RatesOf(const ResolvedJob& job, const v1::Sites& sites,
+                               const std::vector<StepCosts>& costs) {
   std::vector<PoolRates> pools;
   for (int i = 0; i < sites.pools_size(); ++i) {
     const v1::SiteLink& link = sites.pools(i).link();
-    const CodingRates coding = NominalCoding(sites.pools(i));
+    const CodingRates coding = CodingOf(job, sites.pools(i));
     const PoolRates rates{.step_seconds = costs[i].step,
                           .link = {BytesPerSecond(link.up_mbps()), BytesPerSecond(link.down_mbps()),
                                    link.rtt_ms() / 1e3},
                           .code = coding.code,
                           .decode = coding.decode,
-                          .copy = coding.copy};
+                          .copy = coding.copy,
+                          .evaluation_seconds = costs[i].evaluation};
     pools.insert(pools.end(), sites.pools(i).copies(), rates);
   }
   return pools;
@@ -82,7 +84,9 @@ void SetFits(const PoolMemory& memory, v1::PoolForecast& pool) {
 
 // The seconds of a cycle, of times that were measured over others.
 void SetCycle(const TimeShares& shares, double cycle_seconds, v1::CycleSeconds& cycle) {
-  const double scale = shares.all() > 0 ? cycle_seconds / shares.all() : 0;
+  const double all = shares.all() + shares.evaluation;
+  const double scale = all > 0 ? cycle_seconds / all : 0;
+  cycle.set_evaluation(scale * shares.evaluation);
   cycle.set_compute(scale * shares.compute);
   cycle.set_copying(scale * shares.copying);
   cycle.set_uplink(scale * shares.uplink);
@@ -93,13 +97,21 @@ void SetCycle(const TimeShares& shares, double cycle_seconds, v1::CycleSeconds& 
 
 void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForecast& forecast) {
   std::set<std::string> assumed;
+  bool coding = false;
   for (const v1::PoolSite& site : sites.pools()) {
+    const v1::HostFigures& figures = site.figures();
+    coding = coding || figures.codecs().empty() || figures.memory_gb_per_second() <= 0;
     if (site.link().assumed()) {
       assumed.insert(
           absl::StrFormat("%s: a link of %g Mbit/s", site.name(), site.link().up_mbps()));
     }
     if (site.tokens_per_second() > 0) continue;
-    if (!site.speed_measured()) {
+    if (site.teraflops_of_figures()) {
+      assumed.insert(absl::StrFormat(
+          "%s: %.3g TFLOP/s of each rank, by the matrix products that its worker measured; "
+          "tokens_per_second of a short run is more exact",
+          site.name(), site.teraflops()));
+    } else if (!site.speed_measured()) {
       assumed.insert(absl::StrFormat(
           "%s: %.3g TFLOP/s of each rank%s; give tokens_per_second of a "
           "short run in place of it",
@@ -115,7 +127,8 @@ void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForec
   if (sites.coordinator().memory_gib() == 0)
     assumed.insert("coordinator.memory_gib is not known, so whether it fits is not");
   for (const std::string& text : assumed) forecast.add_assumptions(text);
-  forecast.add_assumptions("rates of coding, merging and the outer step are nominal");
+  forecast.add_assumptions(coding ? "rates of coding, merging and the outer step are nominal"
+                                  : "the rate of the outer step is nominal");
 }
 
 }  // namespace
@@ -129,7 +142,9 @@ ExchangeSetting ExchangeSettingOf(const ResolvedJob& job, const v1::Sites& sites
                           .hub_up = kInfinite,
                           .hub_down = kInfinite,
                           .apply = kAppliedPerSecond,
-                          .apply_seconds = kRoundSeconds};
+                          .apply_seconds = kRoundSeconds,
+                          .outer_evaluation_rounds = job.spec.evaluation().every_cycles(),
+                          .pool_evaluation_rounds = job.spec.evaluation().pools_every_cycles()};
   for (size_t f = 0; f < job.fragments.size(); ++f) {
     const int64_t elements = job.fragments[f].elements;
     setting.fragments.push_back({elements, static_cast<double>(up->FragmentBytes(elements)),
@@ -144,14 +159,14 @@ ExchangeSetting ExchangeSettingOf(const ResolvedJob& job, const v1::Sites& sites
 }
 
 std::vector<PoolRates> PoolRatesOf(const ResolvedJob& job, const v1::Sites& sites) {
-  return RatesOf(sites, CostsOf(job, sites));
+  return RatesOf(job, sites, CostsOf(job, sites));
 }
 
 v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
   const v1::TrainSpec& train = job.spec.train();
   const ExchangeSetting setting = ExchangeSettingOf(job, sites);
   const std::vector<StepCosts> costs_of = CostsOf(job, sites);
-  const ExchangeForecast exchange = ForecastExchange(setting, RatesOf(sites, costs_of));
+  const ExchangeForecast exchange = ForecastExchange(setting, RatesOf(job, sites, costs_of));
   v1::JobForecast forecast;
   forecast.set_parameters(job.model.elements());
   forecast.set_steps(train.steps());
@@ -167,7 +182,7 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
                                 static_cast<double>(job.spec.model().transformer().context());
   size_t index = 0;
   int64_t count = 0;
-  double utilization = 0, tokens = 0, prices = 0;
+  double utilization = 0, evaluation = 0, tokens = 0, prices = 0;
   bool priced = true;
   for (const v1::PoolSite& site : sites.pools()) {
     const TimeShares& shares = exchange.pools[index];
@@ -188,6 +203,7 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
     pool.set_bytes_down_per_hour(cycles_per_hour * down);
     SetFits(MemoryOfPool(job, site), pool);
     utilization += site.copies() * shares.utilization();
+    evaluation += site.copies() * shares.evaluation;
     tokens += site.copies() * tokens_of_step * static_cast<double>(train.steps()) *
               (1 - exchange.left_out[index]);
     prices += site.copies() * site.price_per_hour();
@@ -196,6 +212,7 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
     index += site.copies();
   }
   forecast.set_utilization(utilization / static_cast<double>(count));
+  forecast.set_evaluation_seconds(evaluation / static_cast<double>(count));
   forecast.set_pace_utilization(PaceOf(exchange));
   forecast.set_tokens(tokens);
   forecast.set_bytes_up_per_hour(static_cast<double>(count) * cycles_per_hour * up);
@@ -223,7 +240,7 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
 
 Pace PaceOf(const ResolvedJob& job, const v1::Sites& sites) {
   const ExchangeForecast exchange =
-      ForecastExchange(ExchangeSettingOf(job, sites), RatesOf(sites, CostsOf(job, sites)));
+      ForecastExchange(ExchangeSettingOf(job, sites), RatesOf(job, sites, CostsOf(job, sites)));
   return {PaceOf(exchange), exchange.seconds};
 }
 

@@ -62,6 +62,7 @@ v1::Sites SitesOfPools(const ResolvedJob& job, const v1::ListPoolsResponse& pool
     const auto teraflops = TeraflopsOf(job, pool.name(), jobs);
     site.set_speed_measured(teraflops.has_value());
     if (teraflops.has_value()) site.set_teraflops(*teraflops);
+    if (pool.has_figures()) *site.mutable_figures() = pool.figures();
   }
   return sites;
 }

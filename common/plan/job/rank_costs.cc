@@ -9,6 +9,7 @@
 #include "common/config/transformer_spec.h"
 #include "common/layout/unit_pieces.h"
 #include "common/plan/job/machines.h"
+#include "common/plan/job/measured_rates.h"
 #include "common/plan/partition_costs.h"
 #include "common/plan/update_model.h"
 
@@ -103,17 +104,28 @@ double OffloadedUpdate(const v1::OffloadSpec& offload, double parameters,
   const auto subgroups = static_cast<size_t>(std::max(1.0, std::ceil(parameters / of_subgroup)));
   const std::vector<int64_t> elements(
       subgroups, static_cast<int64_t>(parameters / static_cast<double>(subgroups)));
-  const UpdateLoad load{.rates = {.host_elements = kHostUpdatesPerSecond,
-                                  .device_elements = device_bytes_per_second / kDeviceUpdateBytes,
-                                  .up_bytes = kDeviceLinkBytesPerSecond,
-                                  .down_bytes = kDeviceLinkBytesPerSecond,
-                                  .dram_bytes = kHostBytesPerSecond * site.ranks()},
-                        .traffic = {.shadow_up = 2},
-                        .ranks = site.ranks()};
+  const v1::HostFigures& figures = site.figures();
+  const double memory = figures.memory_gb_per_second() * 1e9;
+  const UpdateLoad load{
+      .rates = {.host_elements =
+                    MeasuredUpdates(figures, parameters).value_or(kHostUpdatesPerSecond),
+                .device_elements = device_bytes_per_second / kDeviceUpdateBytes,
+                .up_bytes = kDeviceLinkBytesPerSecond,
+                .down_bytes = kDeviceLinkBytesPerSecond,
+                .dram_bytes = memory > 0 ? memory : kHostBytesPerSecond * site.ranks()},
+      .traffic = {.shadow_up = 2},
+      .ranks = site.ranks()};
   const double share = offload.device_share();
   const int stride = offload.has_stride() ? offload.stride() : ChooseStride(load, elements, share);
   return PredictSeconds(load, elements,
                         MakeUpdateSchedule(elements, {.stride = stride, .device_share = share}));
+}
+
+// Forward is a third of a step's arithmetic; with RECOMPUTE it is done twice.
+double EvaluationSeconds(const v1::JobSpec& spec, double compute) {
+  if (spec.evaluation().beside_training()) return 0;
+  const double forward = spec.train().activations() == v1::RECOMPUTE ? 0.25 : 1.0 / 3;
+  return forward * spec.evaluation().batches() * compute;
 }
 
 v1::RankMemory Times(double count, const v1::RankMemory& of) {
@@ -159,6 +171,7 @@ StepCosts StepCostsOf(const ResolvedJob& job, const v1::PoolSite& site) {
   StepCosts costs;
   if (site.tokens_per_second() > 0) {
     costs.compute = costs.step = tokens / site.tokens_per_second();
+    costs.evaluation = EvaluationSeconds(job.spec, costs.compute);
     return costs;
   }
   const int ranks = RanksOf(site);
@@ -176,9 +189,11 @@ StepCosts StepCostsOf(const ResolvedJob& job, const v1::PoolSite& site) {
                        ? OffloadedUpdate(job.spec.offload(), updated, device_bytes, site)
                        : updated * kDeviceUpdateBytes / device_bytes;
   } else {
-    costs.update = updated / kHostUpdatesPerSecond;
+    costs.update =
+        updated / MeasuredUpdates(site.figures(), updated).value_or(kHostUpdatesPerSecond);
   }
   costs.step = std::max(costs.compute, costs.exchange) + costs.update;
+  costs.evaluation = EvaluationSeconds(job.spec, costs.compute);
   return costs;
 }
 
@@ -249,9 +264,13 @@ PoolMemory MemoryOfPool(const ResolvedJob& job, const v1::PoolSite& site) {
   return {device, host};
 }
 
-CodingRates NominalCoding(const v1::PoolSite& site) {
+CodingRates CodingOf(const ResolvedJob& job, const v1::PoolSite& site) {
   const double ranks = RanksOf(site);
-  return {ranks * kCodedPerSecond, ranks * kCodedPerSecond, ranks * kCopiedPerSecond};
+  const v1::HostFigures& figures = site.figures();
+  const v1::SyncSpec& sync = job.spec.sync();
+  return {ranks * MeasuredEncoding(figures, sync.up().codec()).value_or(kCodedPerSecond),
+          ranks * MeasuredDecoding(figures, sync.down().codec()).value_or(kCodedPerSecond),
+          ranks * MeasuredCopying(figures).value_or(kCopiedPerSecond)};
 }
 
 }  // namespace longhaul::plan

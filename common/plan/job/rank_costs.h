@@ -17,6 +17,8 @@ struct StepCosts {
   double compute = 0, exchange = 0, update = 0;
   // The exchange runs beside compute; what is longer counts.
   double step = 0;
+  // Of one evaluation, while training stands still.
+  double evaluation = 0;
 };
 StepCosts StepCostsOf(const ResolvedJob& job, const v1::PoolSite& site);
 
@@ -32,7 +34,7 @@ PoolMemory MemoryOfPool(const ResolvedJob& job, const v1::PoolSite& site);
 struct CodingRates {
   double code = 0, decode = 0, copy = 0;
 };
-// Of a whole pool.
-CodingRates NominalCoding(const v1::PoolSite& site);
+// Of a whole pool: as its workers measured it, or nominal.
+CodingRates CodingOf(const ResolvedJob& job, const v1::PoolSite& site);
 
 }  // namespace longhaul::plan

@@ -1,5 +1,6 @@
 // ParseSites and CompleteSites of job_forecast.h.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "common/partition/topology.h"
 #include "common/plan/job/job_forecast.h"
 #include "common/plan/job/machines.h"
+#include "common/plan/job/measured_rates.h"
 
 namespace longhaul::plan {
 namespace {
@@ -89,6 +91,7 @@ class Completion {
         {"price_per_hour", site.price_per_hour()}};
     for (const auto& [name, value] : given) Given(absl::StrCat(field, ".", name), value);
     CompleteLink(field + ".link", *site.mutable_link());
+    if (!CheckFigures(field + ".figures", site)) return;
     CompleteMachine(field, site);
     if (site.copies() == 0) site.set_copies(1);
     if (site.nodes() == 0) site.set_nodes(1);
@@ -105,6 +108,14 @@ class Completion {
       violations_.Invalid(field + ".ranks", std::string(fits.message()),
                           "change the site, or partition in the job");
     }
+  }
+
+  bool CheckFigures(const std::string& field, const v1::PoolSite& site) {
+    if (!site.has_figures()) return true;
+    const std::vector<SpecViolation> faults = FaultsOf(site.figures(), field);
+    for (const SpecViolation& fault : faults)
+      violations_.Invalid(fault.field, fault.description, fault.hint);
+    return faults.empty();
   }
 
   void CompleteMachine(const std::string& field, v1::PoolSite& site) {
@@ -132,7 +143,14 @@ class Completion {
     if (is_cpu) {
       if (site.cores() == 0) site.set_cores(kCoresDefault);
       const int ranks = std::max(1, site.ranks());
-      site.set_teraflops(fill(site.teraflops(), kTeraflopsOfCore * site.cores() / ranks));
+      // Those of a complete site may follow from its figures.
+      if (site.teraflops() == 0) {
+        const std::optional<double> measured = MeasuredTeraflops(
+            site.figures(), static_cast<double>(job_.spec.model().transformer().dim()),
+            train.precision() == v1::BFLOAT16);
+        site.set_teraflops_of_figures(measured.has_value());
+        site.set_teraflops(measured.value_or(kTeraflopsOfCore * site.cores() / ranks));
+      }
     } else if (machine != nullptr) {
       const double peak =
           train.precision() == v1::BFLOAT16 ? machine->peak_bf16 : machine->peak_float32;
@@ -144,8 +162,16 @@ class Completion {
           field, "found no machine, teraflops or tokens_per_second",
           absl::StrCat("name a machine (", MachineNames(), ") or give one of the two"));
     }
+    if (site.figures().memory_bytes() > 0) {
+      site.set_host_gib(
+          fill(site.host_gib(), static_cast<double>(site.figures().memory_bytes()) / kGiB));
+    }
     // Without a machine the ranks of a node share PCIe, and nodes 10 Gbit/s.
     site.set_pair_gb_per_second(fill(site.pair_gb_per_second(), machine ? machine->pair : 12));
+    if (!cuda && site.figures().exchange_gb_per_second() > 0) {
+      const double measured = site.figures().exchange_gb_per_second();
+      site.set_node_gb_per_second(fill(site.node_gb_per_second(), measured));
+    }
     site.set_node_gb_per_second(fill(site.node_gb_per_second(), machine ? machine->node : 12));
     site.set_pool_gb_per_second(fill(site.pool_gb_per_second(), machine ? machine->pool : 1.25));
   }

@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from longhaul.aio import AsyncClient
     from longhaul.client import Client
     from longhaul.errors import Field, LonghaulError, SpecError
-    from longhaul.reports import Job, JobEvent, JobState, Pool
+    from longhaul.reports import Forecast, Job, JobEvent, JobState, Pool
     from longhaul.spec import job_spec
     from longhaul.tables import rows
 
 __version__: str
-__all__ = ["AsyncClient", "Client", "Field", "Job", "JobEvent", "JobState", "LonghaulError", "Pool", "SpecError", "__version__", "job_spec", "rows"]
+__all__ = ["AsyncClient", "Client", "Field", "Forecast", "Job", "JobEvent", "JobState", "LonghaulError", "Pool", "SpecError", "__version__", "job_spec", "rows"]
 
-_HOMES = {"AsyncClient": "aio", "Client": "client", "Field": "errors", "LonghaulError": "errors", "SpecError": "errors", "Job": "reports",
+_HOMES = {"AsyncClient": "aio", "Client": "client", "Field": "errors", "LonghaulError": "errors", "SpecError": "errors", "Forecast": "reports", "Job": "reports",
           "JobEvent": "reports", "JobState": "reports", "Pool": "reports", "job_spec": "spec", "rows": "tables"}
 _MODULES = frozenset({"access", "aio", "client", "download", "errors", "reports", "spec", "tables", "tokenize", "upload", "v1"})
 

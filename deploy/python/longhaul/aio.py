@@ -12,10 +12,10 @@ import grpc.aio
 from longhaul.access import Access
 from longhaul.client import RECONNECT_FOR, RESTING, Watching, server_of
 from longhaul.errors import error_of
-from longhaul.reports import Job, JobEvent, Pool
-from longhaul.spec import job_spec
+from longhaul.reports import Forecast, Job, JobEvent, Pool
+from longhaul.spec import job_sites, job_spec
 from longhaul.tables import curve_rows
-from longhaul.v1 import curves_pb2, curves_pb2_grpc, job_pb2, job_pb2_grpc, pool_pb2, pool_pb2_grpc
+from longhaul.v1 import curves_pb2, curves_pb2_grpc, job_pb2, job_pb2_grpc, plan_pb2, pool_pb2, pool_pb2_grpc
 
 
 class AsyncClient:
@@ -50,6 +50,11 @@ class AsyncClient:
     async def submit(self, spec: Mapping[str, Any] | job_pb2.JobSpec, *, token: str = "", validate_only: bool = False) -> Job:
         request = job_pb2.SubmitJobRequest(spec=job_spec(spec), idempotency_token=token, validate_only=validate_only)
         return Job((await self._call(self._jobs.SubmitJob, request)).job)
+
+    async def plan(self, spec: Mapping[str, Any] | job_pb2.JobSpec, sites: Mapping[str, Any] | plan_pb2.Sites | None = None) -> Forecast:
+        request = job_pb2.PlanJobRequest(spec=job_spec(spec), sites=None if sites is None else job_sites(sites))
+        planned = await self._call(self._jobs.PlanJob, request)
+        return Forecast(planned.forecast, planned.sites)
 
     async def get(self, job: str) -> Job:
         return Job((await self._call(self._jobs.GetJob, job_pb2.GetJobRequest(job=job))).job)

@@ -16,11 +16,11 @@ import grpc
 from longhaul.access import Access, is_here
 from longhaul.download import Downloading
 from longhaul.errors import LonghaulError, error_of
-from longhaul.reports import Job, JobEvent, JobState, Pool
-from longhaul.spec import job_spec, require_tokenizers
+from longhaul.reports import Forecast, Job, JobEvent, JobState, Pool
+from longhaul.spec import job_sites, job_spec, require_tokenizers
 from longhaul.tables import curve_rows, history_rows
 from longhaul.upload import Sending, read_folder
-from longhaul.v1 import checkpoint_pb2, curves_pb2, curves_pb2_grpc, job_pb2, job_pb2_grpc, logs_pb2, logs_pb2_grpc, pool_pb2, pool_pb2_grpc, server_pb2, server_pb2_grpc, upload_pb2_grpc
+from longhaul.v1 import checkpoint_pb2, curves_pb2, curves_pb2_grpc, job_pb2, job_pb2_grpc, logs_pb2, logs_pb2_grpc, plan_pb2, pool_pb2, pool_pb2_grpc, server_pb2, server_pb2_grpc, upload_pb2_grpc
 
 # Nothing changes any more until somebody does something.
 RESTING = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.QUARANTINED})
@@ -167,6 +167,14 @@ class Client:
                     raise
         Sending(self._uploads, self._access.metadata, folder, self.timeout, RECONNECT_FOR).run()
         return Job(self._call(self._jobs.SubmitJob, request).job)
+
+    def plan(self, spec: Mapping[str, Any] | job_pb2.JobSpec, sites: Mapping[str, Any] | plan_pb2.Sites | None = None) -> Forecast:
+        """What a job with this spec would take: time, utilization, bytes and memory of each pool, and what was assumed. Nothing is
+        submitted. `sites`: the pools, as the file of `longhaul plan --sites` has them; else those that are connected, as fast as
+        they measured and as in their newest job. LonghaulError with the reason NO_POOL: none of them could do it."""
+        request = job_pb2.PlanJobRequest(spec=job_spec(spec), sites=None if sites is None else job_sites(sites))
+        planned = self._call(self._jobs.PlanJob, request)
+        return Forecast(planned.forecast, planned.sites)
 
     def upload(self, folder: str | os.PathLike[str], reconnect_for: float = RECONNECT_FOR) -> str:
         """Sends a folder of this machine, a checkpoint's or a Hugging Face model's; what the coordinator has of it is not

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 
-from longhaul.v1 import event_pb2, job_pb2, pool_pb2
+from longhaul.v1 import event_pb2, job_pb2, plan_pb2, pool_pb2
 
 M = TypeVar("M", bound=Message)
 
@@ -102,6 +102,10 @@ if TYPE_CHECKING:
     class JobEvent(event_pb2.JobEvent):
         proto: event_pb2.JobEvent
 
+    class Forecast(plan_pb2.JobForecast):
+        proto: plan_pb2.JobForecast
+        sites: plan_pb2.Sites
+
 else:
 
     class Job(Report[job_pb2.Job]):
@@ -129,3 +133,16 @@ else:
         def __repr__(self):
             pool = f" {self.pool}" if self.pool else ""
             return f"<JobEvent {self.at.ToJsonString()} {self.severity} {self.kind}{pool}: {self.message}>"
+
+    class Forecast(Report[plan_pb2.JobForecast]):
+        """What a job would take. `sites`: those of the forecast, with what was assumed."""
+
+        def __init__(self, message, sites=None):
+            super().__init__(message)
+            object.__setattr__(self, "sites", plan_pb2.Sites() if sites is None else sites)
+
+        def __reduce__(self):
+            return type(self), (self.proto, self.sites)
+
+        def __repr__(self):
+            return f"<Forecast {self.seconds:.3g} s, utilization {self.utilization:.1%}, {len(self.assumptions)} assumptions>"

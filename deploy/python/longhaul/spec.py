@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Iterator, Mapping
+from typing import Any, Iterator, Mapping, TypeVar
 
 from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
 
 from longhaul.errors import Field, SpecError
-from longhaul.v1 import job_pb2
+from longhaul.v1 import job_pb2, plan_pb2
+
+M = TypeVar("M", bound=Message)
 
 
 def _nearest(name: str, names: list[str]) -> str:
@@ -44,16 +47,25 @@ def _checked(value: Any, kind: Descriptor, path: str, faults: list[Field]) -> An
 
 def job_spec(spec: Mapping[str, Any] | job_pb2.JobSpec) -> job_pb2.JobSpec:
     """SpecError names every unknown field and what was meant, or a value of another type."""
-    if isinstance(spec, job_pb2.JobSpec):
-        return spec
-    message, faults = job_pb2.JobSpec(), list[Field]()
-    checked = _checked(spec, message.DESCRIPTOR, "", faults)
+    return _message(spec, job_pb2.JobSpec(), "spec")
+
+
+def job_sites(sites: Mapping[str, Any] | plan_pb2.Sites) -> plan_pb2.Sites:
+    """The sites of a forecast, as the file of `longhaul plan --sites` has them. SpecError as for job_spec."""
+    return _message(sites, plan_pb2.Sites(), "sites")
+
+
+def _message(given: Any, message: M, name: str) -> M:
+    if isinstance(given, type(message)):
+        return given
+    faults = list[Field]()
+    checked = _checked(given, message.DESCRIPTOR, "", faults)
     if faults:
         raise SpecError(tuple(faults))
     try:
         json_format.ParseDict(checked, message)
     except json_format.ParseError as error:
-        raise SpecError((Field("spec", str(error)),)) from error
+        raise SpecError((Field(name, str(error)),)) from error
     return message
 
 

@@ -1,5 +1,6 @@
 """Two sites and a hub, each in a network namespace of its own; every link is shaped both ways with `tc tbf`. Needs root, iproute2 and a
-kernel that allows network namespaces.
+kernel that allows network namespaces. far_network() has a round trip as well, without netem, which not every kernel has: each site is behind
+a namespace of its own, and ../link/relay.cc carries the packets between the two.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import cluster as processes  # noqa: E402  (reads the folder of the programs fro
 HUB = "lh-hub"
 SITES = {"site-a": "10.99.1", "site-b": "10.99.2"}
 BURST, LATENCY = "32kb", "100ms"
+RELAY = processes.BIN.parent / "benchmark/relay" if processes.BIN else None
 
 
 def run(*command):
@@ -34,7 +36,7 @@ def make_network(mbit):
 
 
 def remove_network():
-    for namespace in (HUB, *(f"lh-{site}" for site in SITES)):
+    for namespace in (HUB, *(f"lh-{site}" for site in SITES), *(f"lh-{site}-way" for site in SITES)):
         subprocess.run(["ip", "netns", "del", namespace], capture_output=True, check=False)
 
 
@@ -64,6 +66,45 @@ def shape(mbit):
     for site in SITES:
         for namespace, link in ((HUB, f"to-{site}"), (f"lh-{site}", "uplink")):
             run("tc", "-n", namespace, "qdisc", "replace", "dev", link, "root", "tbf", "rate", f"{mbit}mbit", "burst", BURST, "latency", LATENCY)
+
+
+def make_far_network(mbit, rtt_ms, relays):
+    run("ip", "netns", "add", HUB)
+    run("ip", "-n", HUB, "link", "set", "lo", "up")
+    for site, net in SITES.items():
+        near, far = f"lh-{site}-way", f"lh-{site}"
+        for namespace in (near, far):
+            run("ip", "netns", "add", namespace)
+            run("ip", "-n", namespace, "link", "set", "lo", "up")
+        run("ip", "-n", HUB, "link", "add", f"to-{site}", "type", "veth", "peer", "name", "uplink", "netns", near)
+        for namespace, link, host in ((HUB, f"to-{site}", 1), (near, "uplink", 2)):
+            run("ip", "-n", namespace, "addr", "add", f"{net}.{host}/30", "dev", link)
+            run("ip", "-n", namespace, "link", "set", link, "up")
+        relays.append(subprocess.Popen([RELAY, "--near", near, "--far", far, "--mbit", str(mbit), "--rtt-ms", str(rtt_ms)], stdout=subprocess.PIPE,
+                                       text=True))
+        if relays[-1].stdout.readline().strip() != "ready":
+            raise subprocess.CalledProcessError(relays[-1].wait(), str(RELAY), stderr="it made no link")
+        for namespace, host in ((near, 5), (far, 6)):
+            run("ip", "-n", namespace, "addr", "add", f"{net}.{host}/30", "dev", "lh-link")
+        run("ip", "-n", far, "route", "add", "default", "via", f"{net}.5")
+        run("ip", "-n", HUB, "route", "add", f"{net}.4/30", "via", f"{net}.2")
+        run("ip", "netns", "exec", near, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+
+
+@contextlib.contextmanager
+def far_network(mbit, rtt_ms):
+    """As network(), with a round trip between each site and the hub."""
+    remove_network()
+    relays = []
+    try:
+        make_far_network(mbit, rtt_ms, relays)
+        yield
+    finally:
+        for relay in relays:
+            relay.terminate()
+            relay.wait()
+            relay.stdout.close()
+        remove_network()
 
 
 @contextlib.contextmanager

@@ -22,6 +22,9 @@ TEXT = "/usr/share/common-licenses"
 SMALL_QUICKSTART = ["--set", "model.transformer={layers: 2, dim: 32, heads: 2, ff_dim: 64, context: 32}", "--set", "evaluation.batches=2"]
 
 # longhaul-rank with pushes of at most what slow_link says in its environment.
+# Workers of tests do not measure the machine, which others use at the same time, unless a test asks for it.
+os.environ.setdefault("LONGHAUL_MEASURE_SECONDS", "0")
+
 RANK_BEHIND_A_SLOW_LINK = pathlib.Path(__file__).resolve().with_name("rank_behind_a_slow_link.sh")
 
 

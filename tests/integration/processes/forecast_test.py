@@ -5,7 +5,7 @@ import urllib.request
 
 from cluster import ClusterTest, main, wait_until
 
-TERMS = {"compute_seconds", "copying_seconds", "wait_seconds", "utilization", "tokens_per_second", "job_seconds"}
+TERMS = {"compute_seconds", "copying_seconds", "wait_seconds", "evaluation_seconds", "utilization", "tokens_per_second", "job_seconds"}
 
 
 class ForecastTest(ClusterTest):

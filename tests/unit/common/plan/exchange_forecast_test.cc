@@ -101,6 +101,45 @@ TEST(ExchangeForecastTest, MoreBandwidthIsNeverWorseAndTheSteadyStateFitsTheLink
   }
 }
 
+TEST(ExchangeForecastTest, EvaluationsStopTheTrainingOfThePoolThatMakesThem) {
+  // 4 s, at the end of each round of ten steps.
+  PoolRates pool = Pool(1, kInfinite);
+  pool.evaluation_seconds = 4;
+  ExchangeSetting setting = SettingOf({});
+  setting.pool_evaluation_rounds = 1;
+  ExchangeForecast forecast = ForecastExchange(setting, {pool, pool});
+  EXPECT_NEAR(forecast.period_seconds, 14, 1e-9);
+  // Not at the last step.
+  EXPECT_NEAR(forecast.seconds, 1000 + 4 * 99, 4 + 1e-6);
+  EXPECT_NEAR(forecast.pools[0].evaluation, 4 * 99, 4 + 1e-6);
+  EXPECT_EQ(forecast.pools[0].utilization(), 1) << "an evaluation is no wait";
+  // Every fifth round: as much in all.
+  setting.pool_evaluation_rounds = 5;
+  EXPECT_NEAR(ForecastExchange(setting, {pool}).seconds, 1000 + 4 * 20, 8);
+  setting.pool_evaluation_rounds = 101;
+  EXPECT_NEAR(ForecastExchange(setting, {pool}).seconds, 1000, 1e-6) << "more than the job has";
+  // Of the outer parameters: in turns. Without overlap the other waits.
+  setting.pool_evaluation_rounds = 0;
+  setting.outer_evaluation_rounds = 1;
+  forecast = ForecastExchange(setting, {pool, pool});
+  EXPECT_NEAR(forecast.period_seconds, 14, 1e-9);
+  EXPECT_NEAR(forecast.pools[0].evaluation, forecast.pools[1].evaluation, 8);
+  EXPECT_NEAR(forecast.pools[0].evaluation + forecast.pools[1].evaluation, 4 * 99, 8);
+  EXPECT_GT(forecast.pools[0].others, 0);
+}
+
+TEST(ExchangeForecastTest, AnEvaluationHidesATransfer) {
+  // 2 s up, 2 s down; the last of two fragments merges at step 10, the first is under way then.
+  PoolRates pool = Pool(1, 250);
+  ExchangeSetting setting = SettingOf({.fragments = 2, .tau = 3});
+  const double without = ForecastExchange(setting, {pool}).period_seconds;
+  pool.evaluation_seconds = 3;
+  setting.pool_evaluation_rounds = 1;
+  const double with = ForecastExchange(setting, {pool}).period_seconds;
+  EXPECT_GT(with, without);
+  EXPECT_LT(with, without + 3 + 1e-9);
+}
+
 TEST(ExchangeForecastTest, AJobShorterThanAPeriodComputesAllItsSteps) {
   ExchangeSetting setting = SettingOf({.h = 100, .steps = 7});
   EXPECT_NEAR(ForecastExchange(setting, {Pool(2, 100)}).seconds, 14, 1e-9);

@@ -179,6 +179,18 @@ TEST_F(SimulateTest, NamesLineAndColumnOfAFileThatIsWrong) {
   EXPECT_THAT(RefusalOf({"cores", "--calibrate", times, "--core", "slow"}), HasSubstr("--core"));
 }
 
+TEST_F(SimulateTest, MeasuringAMachineIsOneOfTheThree) {
+  const std::string times = Write("times.csv", kTimes);
+  EXPECT_THAT(RefusalOf({"cores"}), HasSubstr("--calibrate, --counters or --host"));
+  EXPECT_THAT(RefusalOf({"cores", "--host", "--calibrate", times}), HasSubstr("--calibrate"));
+  EXPECT_THAT(RefusalOf({"cores", "--host", "--counters", times}), HasSubstr("--counters"));
+  EXPECT_THAT(RefusalOf({"cores", "--host", "--predict", times}), HasSubstr("--predict"));
+  EXPECT_THAT(RefusalOf({"cores", "--host", "--core", "in-order"}), HasSubstr("--core"));
+  EXPECT_THAT(RefusalOf({"cores", "--calibrate", times, "--threads", "2"}), HasSubstr("--host"));
+  for (const char* wrong : {"0", "-1", "4097", "1.5", "all"})
+    EXPECT_THAT(RefusalOf({"cores", "--host", "--threads", wrong}), HasSubstr("--threads"));
+}
+
 constexpr char kJobToSimulate[] =
     "{name: simulated, model: {transformer: {layers: 4, dim: 256, heads: 4, ff_dim: 768, context: "
     "256}}, data: {text: {path: corpus}}, train: {steps: 50000, batch: 8}, sync: {h: 20}, "

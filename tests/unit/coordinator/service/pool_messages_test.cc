@@ -40,5 +40,21 @@ TEST(PoolMessagesTest, TextsOfAPoolDriveNoTerminal) {
   }
 }
 
+TEST(PoolMessagesTest, FiguresOfAPoolAreChecked) {
+  const grpc::CallbackServerContext call;
+  const PoolCaller caller(call, /*certificates=*/false);
+  v1::JoinRequest request = Join();
+  request.mutable_figures()->set_threads(2);
+  request.mutable_figures()->set_ranks(1);
+  request.mutable_figures()->add_gemm()->set_dim(96);
+  request.mutable_figures()->mutable_gemm(0)->set_gigaflops(50);
+  EXPECT_TRUE(CheckJoin(caller, request).ok()) << CheckJoin(caller, request);
+  request.mutable_figures()->mutable_gemm(0)->set_gigaflops(-1);
+  const absl::Status status = CheckJoin(caller, request);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  ASSERT_EQ(FieldViolationsOf(status).size(), 1u);
+  EXPECT_EQ(FieldViolationsOf(status)[0].field, "figures.gemm[0].gigaflops");
+}
+
 }  // namespace
 }  // namespace longhaul::coordinator

@@ -57,6 +57,30 @@ TEST(FlagsTest, TimesAreReadAndBounded) {
   EXPECT_TRUE(Refuses({"--return-within", "168h1s"}));
 }
 
+TEST(FlagsTest, TheTimeForMeasuringIsBounded) {
+  int exit_code = 0;
+  std::optional<WorkerFlags> flags = Parse({}, &exit_code);
+  ASSERT_TRUE(flags.has_value());
+  EXPECT_EQ(flags->measure, absl::Seconds(5));
+  EXPECT_FALSE(flags->measures);
+  flags = Parse({"--measure-seconds", "0"}, &exit_code);
+  ASSERT_TRUE(flags.has_value());
+  EXPECT_EQ(flags->measure, absl::ZeroDuration());
+  for (const char* wrong : {"-1", "5.1", "nan", "soon"})
+    EXPECT_TRUE(Refuses({"--measure-seconds", wrong})) << wrong;
+}
+
+TEST(FlagsTest, MeasuringNeedsNoPool) {
+  const char* words[] = {"longhaul-worker", "--measure", "-o", "json"};
+  int exit_code = 0;
+  const auto flags = ParseWorkerFlags(4, const_cast<char**>(words), &exit_code);
+  ASSERT_TRUE(flags.has_value());
+  EXPECT_TRUE(flags->measures && flags->measures_as_json);
+  EXPECT_TRUE(Refuses({"--measure", "-o", "yaml"}));
+  EXPECT_TRUE(Refuses({"--measure", "--ranks", "0"}));
+  EXPECT_TRUE(Refuses({"--measure", "--threads", "5000"}));
+}
+
 TEST(FlagsTest, UnknownWordsAreRefused) {
   EXPECT_TRUE(Refuses({"--device", "tpu"}));
   EXPECT_TRUE(Refuses({"--log-level", "loud"}));

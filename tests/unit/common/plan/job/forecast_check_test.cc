@@ -90,6 +90,7 @@ struct Measured {
       pool.set_compute_seconds(steps * At(kComputeTerm));
       pool.set_sync_seconds(steps * At(kCopyingTerm));
       pool.set_exposed_wait_seconds(steps * At(kWaitTerm));
+      pool.set_eval_seconds(steps * At(kEvaluationTerm));
     }
   }
   double At(const char* name) const { return TermOf(check, name)->forecast(); }
@@ -130,6 +131,20 @@ TEST(ForecastCheckTest, NamesTheTermThatWasWrong) {
   AddMeasured(slow.job, slow.pools, slow.check);
   EXPECT_EQ(slow.check.wrong(), kComputeTerm);
   EXPECT_THAT(slow.check.finding(), HasSubstr("tokens_per_second of this job"));
+
+  Measured evaluates;
+  for (v1::PoolProgress& pool : evaluates.pools) pool.set_eval_seconds(pool.compute_seconds());
+  AddMeasured(evaluates.job, evaluates.pools, evaluates.check);
+  EXPECT_EQ(evaluates.check.wrong(), kEvaluationTerm);
+  EXPECT_GT(TermOf(evaluates.check, kJobTerm)->measured(), evaluates.At(kJobTerm));
+
+  // An earlier version kept no evaluations.
+  Measured old;
+  for (v1::ForecastTerm& term : *old.check.mutable_terms())
+    if (term.name() == kEvaluationTerm) term.set_name("of_old");
+  for (v1::PoolProgress& pool : old.pools) pool.set_exposed_wait_seconds(pool.compute_seconds());
+  AddMeasured(old.job, old.pools, old.check);
+  EXPECT_EQ(old.check.wrong(), kWaitTerm);
 
   Measured fast;
   for (v1::PoolProgress& pool : fast.pools) pool.set_compute_seconds(pool.compute_seconds() / 2);

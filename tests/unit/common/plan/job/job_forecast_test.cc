@@ -131,6 +131,27 @@ TEST(JobForecastTest, MoreBandwidthIsNeverWorse) {
   }
 }
 
+TEST(JobForecastTest, EvaluationsTakeTime) {
+  const auto with = [](const std::vector<std::string>& overrides) {
+    std::vector<std::string> all = {"train.steps=2000"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    const ResolvedJob job = JobWith(all);
+    return ForecastJob(job, SitesOf(job));
+  };
+  const v1::JobForecast none = with({"evaluation.every_cycles=-1"});
+  EXPECT_EQ(none.evaluation_seconds(), 0);
+  const v1::JobForecast every = with(
+      {"evaluation.every_cycles=-1", "evaluation.batches=30", "evaluation.pools_every_cycles=2"});
+  // Forward alone: 10 steps' time, in each second of 39 cycles.
+  const double step = 16 * 1024 / 20000.0;
+  EXPECT_NEAR(every.evaluation_seconds(), 19.5 * 10 * step, 2 * 10 * step);
+  EXPECT_GT(every.seconds(), none.seconds());
+  EXPECT_GT(every.pools(0).cycle().evaluation(), 0);
+  const ResolvedJob beside = JobWith({"evaluation.beside_training=true", "train.device=cpu"});
+  const v1::Sites sites = SitesOf(beside, "pools: [{copies: 2, tokens_per_second: 20000}]");
+  EXPECT_EQ(ForecastJob(beside, sites).evaluation_seconds(), 0);
+}
+
 TEST(JobForecastTest, SplitStateTakesLessOfARank) {
   const auto of = [](const std::string& preset) {
     const ResolvedJob job = JobWith({"partition.preset=" + preset});
