@@ -85,7 +85,8 @@ class Measurement {
         1e9);
   }
   void Codecs() {
-    for (const CodecKind kind : kCodecKinds) {
+    for (const CodecRow& row : kCodecs) {
+      const CodecKind kind = row.kind;
       if (Over()) return;
       v1::CodecFigure& figure = *figures_.add_codecs();
       figure.set_codec(static_cast<v1::Codec>(kind));

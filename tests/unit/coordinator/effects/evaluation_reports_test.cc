@@ -110,7 +110,7 @@ TEST_F(EvaluationReportsTest, OfAGraphEveryPoolReportsEachVersionOnce) {
   spec.mutable_train()->set_steps(60);
   spec.mutable_train()->set_batch(10);
   spec.mutable_sync()->set_h(10);
-  spec.mutable_sync()->mutable_fragments()->set_count(2);
+  spec.mutable_sync()->mutable_fragments()->set_balanced(2);
   spec.mutable_inner()->mutable_adamw()->set_lr(0.01);
   absl::StatusOr<ResolvedJob> resolved = ResolveJobSpec(spec);
   ASSERT_TRUE(resolved.ok()) << resolved.status();

@@ -30,8 +30,8 @@ TEST(HostFiguresTest, MeasuresWhatForecastsNeed) {
     EXPECT_TRUE(plan::MeasuredTeraflops(*figures, dim, false).has_value());
     EXPECT_TRUE(plan::MeasuredTeraflops(*figures, dim, true).has_value());
   }
-  for (const CodecKind kind : kCodecKinds)
-    EXPECT_TRUE(plan::MeasuredEncoding(*figures, static_cast<v1::Codec>(kind)).has_value());
+  for (const CodecRow& codec : kCodecs)
+    EXPECT_TRUE(plan::MeasuredEncoding(*figures, static_cast<v1::Codec>(codec.kind)).has_value());
   EXPECT_TRUE(plan::MeasuredUpdates(*figures, 1e6).has_value());
   EXPECT_TRUE(plan::MeasuredCopying(*figures).has_value());
   ASSERT_EQ(figures->kernels_size(), 3);
