@@ -308,8 +308,10 @@ Outcome Compare(const Arguments& arguments, Client& client, const Environment& e
     std::vector<Column> columns = {{absl::AsciiStrToUpper(unit)}};
     for (size_t i = 0; i < jobs.size(); ++i) columns.push_back({std::string(1, LetterOf(i))});
     text += Paragraph(
-        absl::StrCat(held_out ? "Loss on held-out data" : "Loss while training", ", nats per ",
-                     SingularOf(unit), ", at equal ", unit, " of all pools:"),
+        absl::StrCat(held_out
+                         ? absl::StrCat("Loss on held-out ", unit == "tokens" ? "text" : "data")
+                         : "Loss while training",
+                     ", nats per ", SingularOf(unit), ", at equal ", unit, " of all pools:"),
         FittedTable(columns, rows, width));
   }
   std::string legend;

@@ -24,6 +24,7 @@ class CompareTest : public ::testing::Test {
       job.set_id(request.job());
       job.mutable_spec()->set_name(request.job());
       job.mutable_spec()->mutable_sync()->set_h(request.job() == "slow" ? 100 : 30);
+      if (request.job().find("graph") != std::string::npos) job.set_unit_name("nodes");
       return grpc::Status::OK;
     };
     fake_.curves = [](const v1::GetCurvesRequest& request, v1::GetCurvesResponse* response) {
@@ -54,6 +55,13 @@ class CompareTest : public ::testing::Test {
   FakeCoordinator fake_;
   CliRunner run_;
 };
+
+TEST_F(CompareTest, JobsOnGraphsCountNodes) {
+  const CliResult nodes = RunCli({"compare", "graph", "graph-two"});
+  EXPECT_THAT(nodes.out, AllOf(HasSubstr("NODES"), HasSubstr("nats per node, at equal nodes"),
+                               HasSubstr("held-out data"), Not(HasSubstr("token"))));
+  EXPECT_THAT(RunCli({"compare", "graph", "fast"}).out, HasSubstr("EXAMPLES"));
+}
 
 TEST_F(CompareTest, ShowsLossesAtEqualTokensAndWhatDiffersInTheSpecs) {
   const CliResult table = RunCli({"compare", "fast", "slow"});
