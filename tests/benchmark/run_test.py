@@ -59,6 +59,15 @@ class RunTest(unittest.TestCase):
             self.assertIn("fake: slow: ", said)
             self.assertNotIn("fake: speed: ", said)
 
+    def test_a_row_may_have_its_own_floor(self):
+        kernel = {**ROW, "ratio": 0.3, "note": "limit: memory; 3 ms a call"}
+        status, said = self.run_benchmark({**kernel, "floor": 0.25})
+        self.assertEqual(status, 0, said)
+        self.assertIn("limit: memory  target 1 MISSED", said)
+        status, said = self.run_benchmark({**kernel, "ratio": 0.6, "floor": 0.61})
+        self.assertEqual(status, 1, said)
+        self.assertIn("fake: speed: 0.600 is below 0.61; its target is 1", said)
+
     def test_what_has_no_target_cannot_miss_it(self):
         self.assertEqual(self.run_benchmark({**ROW, "ratio": 0.01, "target": None})[0], 0)
 

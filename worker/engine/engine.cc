@@ -80,6 +80,24 @@ std::unique_ptr<FusedPass> MakeFused(const Model& model, const Engine::Options& 
                                                   : model.MakeFusedPass(ComputeType(options.plan));
 }
 
+// With AUTO, where there is something to choose: the sum over the ranks, so that all choose the
+// same.
+absl::StatusOr<ProductTimes> TimeProducts(const Engine::Options& options, PoolExchange& exchange) {
+  if (options.plan.blocks != Blocks::kAuto || !options.device.is_cpu() ||
+      options.model->MakeFusedPass(ComputeType(options.plan)) == nullptr) {
+    return ProductTimes{};
+  }
+  const ProductTimes mine = MeasureProducts(options.model->layout(), ComputeType(options.plan));
+  if (mine.ours_ns == 0) return mine;
+  LH_ASSIGN_OR_RETURN(const auto times, exchange.Gather({mine.ours_ns, mine.torch_ns}));
+  ProductTimes sum;
+  for (const std::vector<int64_t>& of_rank : times) {
+    sum.ours_ns += of_rank[0];
+    sum.torch_ns += of_rank[1];
+  }
+  return sum;
+}
+
 HostWeights HostWeightsOf(const OffloadPlan& options, const OffloadDevice& device) {
   return {.movement = device.movement.get(),
           .masters = options.optimizer,
@@ -151,6 +169,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
         std::unique_ptr<PoolExchange> exchange,
         PoolExchange::Create(options.site.link, options.plan.partition, options.device));
     options.plan.partition = Fit(options, exchange->topology());
+    LH_ASSIGN_OR_RETURN(const ProductTimes products, TimeProducts(options, *exchange));
+    if (products.ours_are_slower()) options.plan.blocks = Blocks::kAutograd;
     if (options.plan.partition.quantizes() && !options.device.is_cpu() &&
         options.kernels == nullptr) {
       LH_ASSIGN_OR_RETURN(options.kernels, LoadCudaSegmentKernels());
@@ -194,6 +214,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Options options) {
                                                      : raw->AwaitOwnWork("recording a pass");
           });
     }
+    engine->product_times_ = products;
     LH_RETURN_IF_ERROR(engine->MakeOptimizer(options.plan));
     if (options.initial != nullptr) {
       LH_RETURN_IF_ERROR(engine->Initialize(*options.initial));

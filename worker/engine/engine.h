@@ -31,6 +31,7 @@
 #include "worker/engine/momentum_exchange.h"
 #include "worker/engine/offload_device.h"
 #include "worker/engine/pool_exchange.h"
+#include "worker/engine/product_times.h"
 #include "worker/engine/segmented_pass.h"
 #include "worker/engine/shard_plan.h"
 #include "worker/engine/stream_queue.h"
@@ -134,6 +135,8 @@ class Engine {
   // Says which elements this rank owns.
   const ShardPlan& plan() const { return plan_; }
   StateBytes state_bytes() const;
+  // With blocks AUTO on a CPU: what decided which path computes. Zeros: nothing was measured.
+  const ProductTimes& product_times() const { return product_times_; }
   // The schedule of the interleaved update. Null: nothing is offloaded.
   const UpdateSchedule* schedule() const {
     return interleaved_ == nullptr ? nullptr : &interleaved_->schedule();
@@ -265,6 +268,7 @@ class Engine {
   FlatGradients gradients_;
   GradientReduction reduction_;
   const at::ScalarType compute_;
+  ProductTimes product_times_;
   // Null: autograd.
   const std::unique_ptr<FusedPass> fused_;
   // Null: nothing is recorded.

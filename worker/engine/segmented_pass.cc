@@ -107,14 +107,18 @@ absl::StatusOr<MetricSums> ForwardBackward(const Model& model, const StagedBatch
                                            const UnitGradientReady& ready) {
   if (options.fused != nullptr)
     return FusedForwardBackward(model, batch, options, weights, gradients, ready);
+  // The last unit's backward follows its forward at once, so nothing is spared by a second forward.
+  const auto recomputes = [&](int unit) {
+    return options.recompute && unit + 1 < UnitCount(model);
+  };
   std::vector<Segment> segments;
   at::Tensor x;
   for (int unit = 0; unit < UnitCount(model); ++unit) {
     LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
     if (batch.examples > 0) {
       const Trace::Span span = TraceSpanOf(options.trace, "forward ", model, unit);
-      segments.push_back(options.recompute ? ForwardToRecompute(model, unit, x, batch, taken)
-                                           : ForwardUnit(model, unit, x, batch, std::move(taken)));
+      segments.push_back(recomputes(unit) ? ForwardToRecompute(model, unit, x, batch, taken)
+                                          : ForwardUnit(model, unit, x, batch, std::move(taken)));
       x = segments.back().output;
     }
     weights.Done();
@@ -130,7 +134,7 @@ absl::StatusOr<MetricSums> ForwardBackward(const Model& model, const StagedBatch
     if (batch.examples > 0) {
       const Trace::Span span = TraceSpanOf(options.trace, "backward ", model, unit);
       Segment& segment = segments.back();
-      if (options.recompute)
+      if (recomputes(unit))
         segment = ForwardUnit(model, unit, segment.input, batch, std::move(taken));
       gradient = BackwardUnit(model, unit, segment, gradient, gradients);
       segments.pop_back();

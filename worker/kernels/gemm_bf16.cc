@@ -155,7 +155,8 @@ void PackEach(const MatrixRef<T>& b, int64_t depth, int64_t columns, int64_t fir
 
 }  // namespace
 
-bool HasFastBf16() { return HasAvx512Bf16(); }
+// Not where Highway was told to do without AVX-512.
+bool HasFastBf16() { return HasAvx512Bf16() && (hwy::SupportedTargets() & HWY_AVX3) != 0; }
 
 void PackPanelsBf16(const MatrixRef<float>& b, int64_t depth, int64_t columns, int64_t first,
                     int64_t end, uint32_t* panels) {
@@ -187,8 +188,7 @@ void MultiplyBf16Portable(const MatrixRef<uint32_t>& a, const uint32_t* panels,
 
 void MultiplyBf16(const MatrixRef<uint32_t>& a, const uint32_t* panels, const Product& product,
                   float* c) {
-  static const bool fast = HasAvx512Bf16();
-  (fast ? MultiplyBf16Avx512 : MultiplyBf16Portable)(a, panels, product, c);
+  (HasFastBf16() ? MultiplyBf16Avx512 : MultiplyBf16Portable)(a, panels, product, c);
 }
 
 }  // namespace longhaul::kernels

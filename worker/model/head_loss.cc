@@ -60,8 +60,9 @@ class HeadLossFunction : public Function<HeadLossFunction> {
   static tensor_list backward(AutogradContext* context, const tensor_list& gradients) {
     const auto kept = context->get_saved_variables();
     const at::Tensor &of_x = kept[0], &of_head = kept[1];
-    return {(of_x * gradients[0]).to(of_x.scalar_type()),
-            (of_head * gradients[0]).to(of_x.scalar_type()),
+    // In place, since that of the head is as large as the head in float32. There is one backward.
+    return {of_x.mul(gradients[0]).to(of_x.scalar_type()),
+            of_head.mul_(gradients[0]).to(of_x.scalar_type()),
             {},
             {},
             {},

@@ -129,6 +129,13 @@ std::string TorchReplica::Describe() const {
   const bool on_cpu = plan_.device == DeviceKind::kCpu;
   std::string line = DescribeOptimizer(plan_.optimizer, layout(), on_cpu);
   if (plan_.cuda_graphs) absl::StrAppend(&line, "; CUDA graphs");
+  if (const ProductTimes& times = engine_->product_times(); times.ours_are_slower()) {
+    absl::StrAppendFormat(
+        &line,
+        "; computes blocks by libtorch (train.blocks AUTO): its matrix products take %.2g ms on "
+        "this CPU, Longhaul's %.2g ms",
+        1e-6 * static_cast<double>(times.torch_ns), 1e-6 * static_cast<double>(times.ours_ns));
+  }
   absl::StrAppend(&line, family_->description);
   if (const UpdateSchedule* schedule = engine_->schedule(); schedule != nullptr) {
     absl::StrAppend(&line, "; offloaded: ", schedule->Describe(), ", ",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Is a rank as fast as PyTorch? Whole training steps of a rank beside eager PyTorch with its fused AdamW.
 
-    python3 -B tests/benchmark/engine/eager.py BUILD [--pairs N] [--smoke] [--blocks autograd]
+    python3 -B tests/benchmark/engine/eager.py BUILD [--pairs N] [--smoke] [--blocks autograd] [--instructions avx2]
 
 Prints rows of JSON: for each width, number of threads and precision the tokens a second of both, median of runs that take turns
 (the same model, batch and threads; which comes first alternates), and beside them the largest resident memory of each in MB
@@ -14,9 +14,13 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "harness"))
+from instructions import LIBRARIES  # pylint: disable=wrong-import-position
+
 ROOT = HERE.parents[2]
 
 SHAPES = {
@@ -30,13 +34,14 @@ def has_amx():
     return "amx_bf16" in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
 
 
-def compare(build, python, text, options, pairs, blocks):
+def compare(build, python, text, options, pairs, blocks, instructions):
     flags = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     commands = {
-        "engine": [str(build / "benchmark/engine_benchmark"), text, *flags, "--blocks", blocks],
+        "engine": [str(build / "benchmark/engine_benchmark"), text, *flags, "--blocks", blocks,
+                   *(["--instructions", instructions] if instructions else [])],
         "eager": [python, "-B", str(HERE / "eager_reference.py"), text, *flags],
     }
-    environment = dict(os.environ, OMP_NUM_THREADS=str(options["threads"]), OMP_WAIT_POLICY="passive")
+    environment = dict(os.environ, OMP_NUM_THREADS=str(options["threads"]), OMP_WAIT_POLICY="passive", **LIBRARIES.get(instructions, {}))
     results = {name: [] for name in commands}
     for pair in range(pairs):
         for name in commands if pair % 2 == 0 else reversed(commands):
@@ -50,6 +55,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--blocks", choices=["fused", "autograd"], default="fused")
+    parser.add_argument("--instructions", choices=list(LIBRARIES), help="hold both to this set (default: the best that the CPU has)")
     parser.add_argument("--smoke", action="store_true", help="one short pair of the smaller model")
     arguments = parser.parse_args()
     venv = subprocess.run([ROOT / "deploy/setup.sh", "--print-venv"], check=True, capture_output=True, text=True).stdout.strip()
@@ -64,7 +70,7 @@ def main():
             if arguments.smoke:
                 options["steps"] = 3
             found = compare(arguments.build, f"{venv}/bin/python", text.name, options, 1 if arguments.smoke else arguments.pairs,
-                            arguments.blocks)
+                            arguments.blocks, arguments.instructions)
             engine, eager = found["engine"], found["eager"]
             row = {"name": f"d = {dim}, {precision}, {threads} threads", "ours": engine["tokens_per_second"],
                    "unit": "tokens/s", "reference": eager["tokens_per_second"],

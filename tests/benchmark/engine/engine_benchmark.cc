@@ -3,7 +3,7 @@
 // of a measured step. eager_reference.py does the same in PyTorch, eager.py compares.
 //   engine_benchmark TEXT [--steps N] [--threads N] [--layers N] [--dim N] [--heads N] [--ff N]
 //                    [--context N] [--batch N] [--blocks fused|autograd] [--precision fp32|bf16]
-//                    [--documents joined|separate]
+//                    [--documents joined|separate] [--instructions ssse3|avx2|avx512]
 // TEXT: a file, or a folder with a document in each file.
 #include <sys/resource.h>
 
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/benchmark/harness/instructions.h"
 #include "tests/testing/language_run.h"
 #include "worker/trainer/torch_replica.h"
 
@@ -60,6 +61,11 @@ int Run(const std::string& text, const Flags& flags) {
   const auto given = flags.find("--steps");
   const int steps = given == flags.end() ? 100 : std::atoi(given->second.c_str());
   const int warmup = std::min(10, steps);
+  const auto instructions = flags.find("--instructions");
+  if (instructions != flags.end() && !benchmark::UseInstructions(instructions->second)) {
+    std::fprintf(stderr, "this CPU does not have %s\n", instructions->second.c_str());
+    return 1;
+  }
   const LanguageRun options = OptionsOf(text, flags);
   const auto replica = CreateReplica(options);
   if (!replica.ok()) {

@@ -122,6 +122,39 @@ TEST_P(SegmentedPassTest, ComputesInBfloat16NearFloat32) {
   EXPECT_LT(error, 0.05 * 0.05 * size);
 }
 
+// Counts the calls of Forward of each unit.
+class CountedDecoder : public Model {
+ public:
+  explicit CountedDecoder(const TransformerLm& decoder)
+      : decoder_(decoder), calls(decoder.layout().units.size()) {}
+  const ModelLayout& layout() const override { return decoder_.layout(); }
+  InitialValues Initial(TensorRef tensor) const override { return decoder_.Initial(tensor); }
+  std::vector<TensorRef> Borrowed(int unit) const override { return decoder_.Borrowed(unit); }
+  at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
+                     const StagedBatch& batch) const override {
+    ++calls[unit];
+    return decoder_.Forward(unit, weights, x, batch);
+  }
+
+ private:
+  const TransformerLm& decoder_;
+
+ public:
+  mutable std::vector<int> calls;
+};
+
+TEST_P(SegmentedPassTest, TheLastUnitIsNotRecomputed) {
+  const GoldenDecoder golden(GetParam());
+  const CountedDecoder counted(*golden.model);
+  SingleRank rank(counted, at::kFloat);
+  Fill(golden, rank);
+  FlatGradients again = rank.MakeGradients(), kept = rank.MakeGradients();
+  ASSERT_TRUE(rank.ForwardBackward(golden.batch, {.recompute = true}, again).ok());
+  EXPECT_THAT(counted.calls, testing::ElementsAre(2, 2, 2, 1));
+  ASSERT_TRUE(rank.ForwardBackward(golden.batch, {}, kept).ok());
+  EXPECT_EQ(Flatten(rank.model, again), Flatten(rank.model, kept));
+}
+
 TEST_P(SegmentedPassTest, StopsWhereTheCallbackFails) {
   const GoldenDecoder golden(GetParam());
   SingleRank rank(*golden.model, at::kFloat);
