@@ -114,7 +114,14 @@ Json JsonOf(const Swept& swept, double bandwidth) {
 }  // namespace
 
 Outcome SimulateHost(int threads) {
-  if (threads == 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (threads == 0) threads = processors;
+  if (threads > processors) {
+    return UsageError(
+        absl::StrFormat("--threads: found %d, expected at most %d, the processors "
+                        "that this program may use",
+                        threads, processors));
+  }
   const char* const hint = "stop other programs, or give fewer --threads";
   if (const absl::Status able = CheckThreads(threads); !able.ok())
     return ErrorOf(able, ExitCode::kFailed, hint);

@@ -16,6 +16,7 @@
 #include "common/rpc/status_details.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/service/messages.h"
+#include "coordinator/service/submission.h"
 
 namespace longhaul::coordinator {
 namespace {

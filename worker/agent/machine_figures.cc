@@ -62,7 +62,8 @@ absl::StatusOr<v1::HostFigures> ReadFigures(const std::string& path) {
     return absl::FailedPreconditionError(absl::StrCat(path, " is not a file of figures"));
   const std::vector<SpecViolation> faults = plan::FaultsOf(figures, "figures");
   if (faults.empty()) return figures;
-  return absl::FailedPreconditionError(absl::StrCat(path, ": ", Describe(faults.front())));
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": ", faults.front().field, ": ", Describe(faults.front())));
 }
 
 // What became of the program.
@@ -99,7 +100,7 @@ absl::StatusOr<v1::HostFigures> MeasureTo(const std::string& path, const AgentOp
                                      absl::MutexLock lock(&ended->mutex);
                                      ended->words = std::string(line.substr(0, kWordsMax));
                                    }};
-  LH_ASSIGN_OR_RETURN(const std::unique_ptr<RankProcess> rank,
+  LH_ASSIGN_OR_RETURN(std::unique_ptr<RankProcess> rank,
                       RankProcess::Start(process, std::move(handler)));
   std::optional<int> code;
   {
@@ -116,6 +117,8 @@ absl::StatusOr<v1::HostFigures> MeasureTo(const std::string& path, const AgentOp
         absl::StrCat("measuring this machine did not end within ", absl::FormatDuration(limit)));
   }
   if (*code == 0) return ReadFigures(path);
+  // Its last words have come then.
+  rank.reset();
   absl::MutexLock lock(&ended->mutex);
   return absl::FailedPreconditionError(
       absl::StrCat(options.rank_program, " --measure failed with code ", *code,

@@ -74,6 +74,10 @@ class MeasureTest(unittest.TestCase):
         self.assertEqual(run("longhaul-rank", "--measure", "/nonexistent/file", "--measure-until", "0").returncode, 1)
 
     def test_kernels_of_this_machine_are_swept(self):
+        more = len(os.sched_getaffinity(0)) + 1
+        refused = run("longhaul", "simulate", "cores", "--host", "--threads", str(more))
+        self.assertEqual((refused.returncode, refused.stdout), (4, ""))
+        self.assertIn(f"--threads: found {more}, expected at most {more - 1}", refused.stderr)
         result = run("longhaul", "simulate", "cores", "--host", "--threads", "1", "-o", "json")
         self.assertEqual(result.returncode, 0, result.stderr)
         data = json.loads(result.stdout)["data"]

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <string>
+#include <thread>
 
 #include "absl/time/clock.h"
 #include "common/base/clock.h"
@@ -79,6 +81,16 @@ TEST(RateTest, IsThatOfAllThreads) {
   EXPECT_EQ(made, 3);
   EXPECT_GT(rate, 0);
   EXPECT_LE(rate, 3 * 1000 / 1e-3);
+  // Threads beyond the processors add nothing.
+  const auto spin = [] {
+    return KernelRun{1, [] {
+                       const absl::Time end = SteadyTime() + absl::Microseconds(100);
+                       while (SteadyTime() < end) {
+                       }
+                     }};
+  };
+  const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  EXPECT_LE(RateOf(spin, 8 * processors, absl::Milliseconds(20)), 1.01 * processors / 100e-6);
 }
 
 }  // namespace
