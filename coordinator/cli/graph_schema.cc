@@ -12,6 +12,7 @@
 #include "common/config/data_sources.h"
 #include "common/graph/graph_manifest.h"
 #include "common/io/file_util.h"
+#include "common/io/read_only_file.h"
 
 namespace longhaul::cli {
 namespace {

@@ -365,6 +365,20 @@ class GraphsTest(ClusterTest):
         self.assertIn("features by host", self.cluster.log("site-a"))
         self.assertRegex(self.cluster.job("graph")["pools"][0]["data"]["features"], r"^host, [\d.e+]+ GB/s$")
 
+    def test_a_site_with_three_training_nodes_and_ranks_without_any_train_to_the_end(self):
+        self.graphs()
+        train = self.cluster.folder / "b-source" / "train.csv"
+        train.write_text("".join(train.read_text().splitlines(keepends=True)[:3]))
+        files = [item for part in ("edges", "features", "labels", "train", "valid") for item in (f"--{part}", train.parent / f"{part}.csv")]
+        few = self.cluster.folder / "few"
+        result = self.cluster.cli("graph", "import", "edges", "--nodes", "400", *files, "--reverse-edges", "--out", few)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.begin(ranks=2, steps=40, b=few)
+        self.assertEqual(self.cluster.wait_job("graph", seconds=200)["state"], "COMPLETED")
+        # A batch of fewer nodes than a pool has ranks.
+        self.begin("single", ranks=2, steps=40, b=few, sets=["train.batch=1"])
+        self.assertEqual(self.cluster.wait_job("single", seconds=200)["state"], "COMPLETED")
+
     def test_what_does_not_go_is_refused_at_submit(self):
         self.graphs()
         names = self.cluster.folder / "names.txt"
