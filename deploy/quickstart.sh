@@ -214,7 +214,7 @@ What next:
     $build/bin/longhaul-coordinator \\
       --data-dir $stored
     then http://127.0.0.1:7071/
-  A pool on another site; with TLS beyond one machine (docs/deploy/two-machines.md):
+  A pool on another site; with TLS see docs/deploy/two-machines.md:
     $build/bin/longhaul-worker --coordinator HOST:7070 --pool NAME
   A job of your own:
     $build/bin/longhaul spec init > job.yaml

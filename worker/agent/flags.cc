@@ -177,10 +177,11 @@ void AddProgramFlags(ConfigFile& config, AgentOptions& agent, Words& words) {
 
 void AddMeasureFlags(CLI::App& app, ConfigFile& config, WorkerFlags& flags, Words& words) {
   config
-      .Setting("measure-seconds", "N", words.measure_seconds,
-               "seconds for measuring this machine when the worker starts, for forecasts; the figures "
-               "are kept in --state-dir, else in --work-dir, until machine, ranks, threads or "
-               "version change. 0: they are not measured, and forecasts use nominal ones")
+      .Setting(
+          "measure-seconds", "N", words.measure_seconds,
+          "seconds for measuring this machine when the worker starts, for forecasts; the figures "
+          "are kept in --state-dir, else in --work-dir, until machine, ranks, threads or "
+          "version change. 0: they are not measured, and forecasts use nominal ones")
       ->check(Number(0, absl::ToDoubleSeconds(kMeasureMax)));
   app.add_flag(
       kMeasure, flags.measures,

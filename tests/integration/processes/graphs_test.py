@@ -387,7 +387,6 @@ class GraphsTest(ClusterTest):
         for more, words in ((dict(b=named), ["data.pools[1].graph", "schema"]),
                             (dict(sets=["model.graph_sage.columns=5"]), ["model.graph_sage.columns", "found 5"]),
                             (dict(sets=["model.graph_sage.links={}"]), ["data.pools[0].graph", "has no validation pairs", "--valid-pairs"]),
-                            (dict(sets=["model.graph_sage={links: {}, classes: 4}"]), ["model.graph_sage.classes", "which have no classes"]),
                             (dict(access="zero_copy"), ["data.pools[0].graph.access", "needs train.device: cuda"]),
                             (dict(sets=["train.device=cuda", "train.cuda_graphs=true"]), ["train.cuda_graphs", "differ in size"]),
                             (dict(sets=["data={text: {path: x}}"]), ["model.graph_sage reads a graph"])):

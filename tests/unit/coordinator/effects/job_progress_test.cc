@@ -402,9 +402,9 @@ EvaluationRecord OfSite(const std::string& site, int64_t step, double loss, int6
           .loss = loss,
           .tokens = nodes,
           .metrics = {{"loss", loss},
-                      {"accuracy", 1 - loss / 10},
+                      {"accuracy", 1 - loss / 8},
                       {"test_examples", 10},
-                      {"test_accuracy", loss / 10}},
+                      {"test_accuracy", loss / 8}},
           .site = site};
 }
 
@@ -430,13 +430,13 @@ TEST(JobProgressTest, EvaluationsOfAllSitesAreOne) {
   };
   EXPECT_EQ(values(loss.metrics()),
             (std::map<std::string, double>{
-                {"loss", 5}, {"accuracy", 0.5}, {"test_examples", 20}, {"test_accuracy", 0.4}}));
+                {"loss", 5}, {"accuracy", 0.375}, {"test_examples", 20}, {"test_accuracy", 0.5}}));
   EXPECT_EQ(
       values(loss.worst_pool()),
-      (std::map<std::string, double>{{"loss", 6}, {"accuracy", 0.4}, {"test_accuracy", 0.2}}));
+      (std::map<std::string, double>{{"loss", 6}, {"accuracy", 0.25}, {"test_accuracy", 0.25}}));
   EXPECT_EQ(
       values(loss.mean_of_pools()),
-      (std::map<std::string, double>{{"loss", 4}, {"accuracy", 0.6}, {"test_accuracy", 0.4}}));
+      (std::map<std::string, double>{{"loss", 4}, {"accuracy", 0.5}, {"test_accuracy", 0.5}}));
   EXPECT_EQ(progress.SiteEvaluation("a")->loss, 2);
   EXPECT_EQ(progress.SiteEvaluation("c"), nullptr);
   EXPECT_EQ(progress.PoolEvaluation("a"), nullptr);
