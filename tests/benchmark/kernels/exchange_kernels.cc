@@ -11,7 +11,7 @@
 #include "coordinator/outer/nesterov.h"
 #include "tests/benchmark/kernels/kernels.h"
 #include "worker/collective/sign_kernels.h"
-#include "worker/graph/gather_rows.h"
+#include "worker/kernels/gather_rows.h"
 
 namespace longhaul::benchmark {
 namespace {
@@ -158,8 +158,8 @@ void AddGatherAndDigest(KernelTable& table, const Arrays& arrays) {
 
 void AddExchangeKernels(KernelTable& table) {
   const Arrays arrays(table.large_floats());
-  for (const CodecKind kind : kCodecKinds)
-    AddCodec(table, std::string(CodecName(kind)), {.kind = kind}, arrays);
+  for (const CodecRow& codec : kCodecs)
+    AddCodec(table, std::string(codec.name), {.kind = codec.kind}, arrays);
   for (const CodecKind kind : {CodecKind::kE3m0, CodecKind::kInt8, CodecKind::kInt4}) {
     const std::string name(CodecName(kind));
     AddCodec(table, name + "_stochastic", {.kind = kind, .stochastic = true}, arrays);
