@@ -22,6 +22,7 @@ PART = re.compile(r"(<!-- figures: tests/benchmark/figures.py makes them -->\n).
 FOLDERS = (
     ("overlap.py", ("worker/session", "common/rpc", "coordinator/effects", "coordinator/fragments")),
     ("forecast.py", ("common/plan", "worker/session")),
+    ("run.sh levels", ("common/plan", "worker/measure")),
     ("memory.py", ("common/plan", "worker/engine")),
     ("muon_against_adamw.py", ("worker/engine", "worker/optim")),
     ("partition_test", ("worker/engine", "common/partition")),
