@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "common/wire/message_json.h"
 #include "common/wire/proto_values.h"
-#include "coordinator/cli/message_json.h"
 #include "coordinator/cli/outcome.h"
 #include "coordinator/cli/text.h"
 

@@ -9,9 +9,9 @@
 #include "absl/strings/str_format.h"
 #include "common/base/bytes_text.h"
 #include "common/base/counted.h"
+#include "common/wire/message_json.h"
 #include "common/wire/proto_values.h"
 #include "coordinator/cli/forecast_view.h"
-#include "coordinator/cli/message_json.h"
 #include "coordinator/cli/text.h"
 #include "coordinator/cli/views.h"
 

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -6,8 +5,9 @@
 #include "absl/strings/str_format.h"
 #include "common/base/bytes_text.h"
 #include "common/base/counted.h"
+#include "common/plan/job/measured_rates.h"
+#include "common/wire/message_json.h"
 #include "common/wire/proto_values.h"
-#include "coordinator/cli/message_json.h"
 #include "coordinator/cli/text.h"
 #include "coordinator/cli/views.h"
 
@@ -26,14 +26,14 @@ bool CountsTokens(const v1::Pool& pool) {
 
 // "up to 60.1 GFLOP/s of a rank, memory 12 GB/s, between ranks 1.5 GB/s, AdamW 900M parameters/s".
 std::string FiguresLine(const v1::HostFigures& figures) {
-  double gemm = 0, updates = 0;
-  for (const v1::GemmFigure& figure : figures.gemm()) gemm = std::max(gemm, figure.gigaflops());
+  double updates = 0;
   for (const v1::KernelFigure& kernel : figures.kernels()) {
     // The last working set is the largest.
     if (kernel.name() == "adamw" && !kernel.rates().empty())
       updates = kernel.rates().rbegin()->elements_per_second();
   }
-  std::string text = absl::StrFormat("up to %.3g GFLOP/s of a rank", gemm);
+  std::string text =
+      absl::StrFormat("up to %.3g GFLOP/s of a rank", plan::FastestProducts(figures));
   if (figures.memory_gb_per_second() > 0)
     absl::StrAppend(&text, absl::StrFormat(", memory %.3g GB/s", figures.memory_gb_per_second()));
   if (figures.exchange_gb_per_second() > 0) {

@@ -4,7 +4,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
@@ -25,8 +24,8 @@
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "common/plan/job/measured_rates.h"
+#include "common/wire/message_json.h"
 #include "google/protobuf/util/json_util.h"
-#include "google/protobuf/util/time_util.h"
 #include "nlohmann/json.hpp"
 #include "worker/agent/rank_process.h"
 #include "worker/cores/processor_list.h"
@@ -34,8 +33,6 @@
 
 namespace longhaul {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr char kFile[] = "/machine_figures.json";
 constexpr int64_t kFileBytesMax = 64 << 10;
@@ -126,12 +123,11 @@ absl::StatusOr<v1::HostFigures> MeasureTo(const std::string& path, const AgentOp
 }
 
 void Tell(const v1::HostFigures& figures, const Logger& log) {
-  double gemm = 0;
-  for (const v1::GemmFigure& figure : figures.gemm()) gemm = std::max(gemm, figure.gigaflops());
   log.Info(
       absl::StrFormat("this machine, by the product's own kernels on %d threads: up to %.3g "
                       "GFLOP/s, memory %.3g GB/s, measured in %.1f s",
-                      figures.threads(), gemm, figures.memory_gb_per_second(), figures.seconds()));
+                      figures.threads(), plan::FastestProducts(figures),
+                      figures.memory_gb_per_second(), figures.seconds()));
 }
 
 }  // namespace
@@ -188,41 +184,9 @@ MeasuringTurn::~MeasuringTurn() {
 }
 
 std::string FiguresJson(const v1::HostFigures& figures) {
-  Json gemm = Json::array(), codecs = Json::array(), kernels = Json::array();
-  for (const v1::GemmFigure& figure : figures.gemm()) {
-    gemm.push_back({{"dim", figure.dim()},
-                    {"bfloat16", figure.bfloat16()},
-                    {"gigaflops", figure.gigaflops()}});
-  }
-  for (const v1::CodecFigure& figure : figures.codecs()) {
-    codecs.push_back({{"codec", v1::Codec_Name(figure.codec())},
-                      {"encoded_per_second", figure.encoded_per_second()},
-                      {"decoded_per_second", figure.decoded_per_second()}});
-  }
-  for (const v1::KernelFigure& figure : figures.kernels()) {
-    Json rates = Json::array();
-    for (const v1::KernelRate& rate : figure.rates()) {
-      rates.push_back({{"working_set_bytes", rate.working_set_bytes()},
-                       {"elements_per_second", rate.elements_per_second()}});
-    }
-    kernels.push_back({{"name", figure.name()}, {"rates", std::move(rates)}});
-  }
-  Json data = {{"measured_at", google::protobuf::util::TimeUtil::ToString(figures.measured_at())},
-               {"version", figures.version()},
-               {"machine", figures.machine()},
-               {"threads", figures.threads()},
-               {"ranks", figures.ranks()},
-               {"seconds", figures.seconds()},
-               {"gemm", std::move(gemm)},
-               {"codecs", std::move(codecs)},
-               {"kernels", std::move(kernels)},
-               {"memory_gb_per_second", figures.memory_gb_per_second()},
-               {"exchange_gb_per_second", figures.exchange_gb_per_second()},
-               {"cache_bytes",
-                std::vector<int64_t>(figures.cache_bytes().begin(), figures.cache_bytes().end())},
-               {"memory_bytes", figures.memory_bytes()}};
-  const Json envelope = {{"schema_version", 1}, {"status", "ok"}, {"data", std::move(data)}};
-  return envelope.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const nlohmann::ordered_json envelope = {
+      {"schema_version", 1}, {"status", "ok"}, {"data", MessageToJson(figures, JsonFields::kAll)}};
+  return envelope.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string FiguresText(const v1::HostFigures& figures) {

@@ -146,6 +146,13 @@ std::vector<SpecViolation> FaultsOf(const v1::HostFigures& figures, const std::s
   return Faults(field).Of(figures);
 }
 
+double FastestProducts(const v1::HostFigures& figures) {
+  double fastest = 0;
+  for (const v1::GemmFigure& figure : figures.gemm())
+    fastest = std::max(fastest, figure.gigaflops());
+  return fastest;
+}
+
 std::optional<double> MeasuredTeraflops(const v1::HostFigures& figures, double dim, bool bfloat16) {
   // The widths around it.
   const v1::GemmFigure *below = nullptr, *above = nullptr;

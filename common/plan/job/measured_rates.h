@@ -14,6 +14,9 @@ namespace longhaul::plan {
 // their name in the message or file.
 std::vector<SpecViolation> FaultsOf(const v1::HostFigures& figures, const std::string& field);
 
+// The most of all matrix products, 10^9 operations per second of a rank. 0: none was measured.
+double FastestProducts(const v1::HostFigures& figures);
+
 // Empty: it was not measured.
 
 // 10^12 operations per second that a rank sustains in a transformer of this width.

@@ -6,12 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "common/config/yaml_json.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/generated_enum_reflection.h"
 #include "google/protobuf/message.h"
+#include "nlohmann/json.hpp"
 
-namespace longhaul::cli {
+namespace longhaul {
 
 enum class JsonFields {
   // Fields that are set; a plain field of value zero counts as not set.
@@ -21,12 +21,12 @@ enum class JsonFields {
 };
 
 // `fields` holds for the messages inside too.
-Json MessageToJson(const google::protobuf::Message& message, JsonFields fields);
+nlohmann::ordered_json MessageToJson(const google::protobuf::Message& message, JsonFields fields);
 
 // All fields of each.
 template <typename Message>
-Json MessagesToJson(const google::protobuf::RepeatedPtrField<Message>& messages) {
-  Json json = Json::array();
+nlohmann::ordered_json MessagesToJson(const google::protobuf::RepeatedPtrField<Message>& messages) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const Message& message : messages) json.push_back(MessageToJson(message, JsonFields::kAll));
   return json;
 }
@@ -40,4 +40,4 @@ std::string EnumName(Enum value, absl::string_view prefix) {
   return known != nullptr ? known->name() : absl::StrCat(prefix, "_", static_cast<int>(value));
 }
 
-}  // namespace longhaul::cli
+}  // namespace longhaul

@@ -1,4 +1,4 @@
-#include "coordinator/cli/message_json.h"
+#include "common/wire/message_json.h"
 
 #include <optional>
 
@@ -6,9 +6,10 @@
 #include "common/wire/proto_values.h"
 #include "google/protobuf/descriptor.h"
 
-namespace longhaul::cli {
+namespace longhaul {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
@@ -64,7 +65,7 @@ Json Value(const Message& message, const FieldDescriptor* field, std::optional<i
 
 }  // namespace
 
-Json MessageToJson(const Message& message, JsonFields fields) {
+nlohmann::ordered_json MessageToJson(const Message& message, JsonFields fields) {
   const auto& type = *message.GetDescriptor();
   const Reflection& reflection = *message.GetReflection();
   Json json = Json::object();
@@ -85,4 +86,4 @@ Json MessageToJson(const Message& message, JsonFields fields) {
   return json;
 }
 
-}  // namespace longhaul::cli
+}  // namespace longhaul
