@@ -376,7 +376,7 @@ class JobTest(ClusterTest):
             self.assertTrue(any(words in event["message"] for event in events), words)
             self.assertTrue(any(words in warning for warning in self.cluster.job()["warnings"]), words)
             self.assertIn(words.split()[-1], shown)
-            self.assertIn(words, self.cluster.log("site-a"))
+            self.cluster.wait_log("site-a", words)
 
     def test_two_sites_train_on_their_own_files(self):
         made = self.cluster.folder / "files"

@@ -45,7 +45,7 @@ class ChangedDataTest(ClusterTest):
         self.assertEqual((changed[0]["pool"], error["fault_class"], error["field"]), ("site-b", "SITE_FAULT", "data.text"))
         self.assertIn(f"source 0 had {len(whole)} tokens and has 2000", error["message"])
         self.assertTrue(any("has changed since it began" in event["message"] for event in self.events("POOL_SET_ASIDE")))
-        self.assertIn("text.txt ends at byte 2000 now", self.cluster.log("site-b"))
+        self.cluster.wait_log("site-b", "text.txt ends at byte 2000 now")
         self.expect_steps("site-a", 20, 60)
         self.text.write_bytes(whole)
         self.expect_steps("site-b", 20, 90)

@@ -269,6 +269,7 @@ class CliTest(ClusterTest):
             self.assertNotIn("-echo ", shown, number)
 
     def test_the_coordinators_first_line_names_the_page(self):
+        self.cluster.wait_log("coordinator", "\n")
         first = self.cluster.log("coordinator").splitlines()[0]
         self.assertIn(f"serving at {self.cluster.address}; the status page is at http://{self.cluster.http}", first)
         page = urllib.request.urlopen(f"http://{self.cluster.http}/", timeout=10).read()
@@ -462,6 +463,7 @@ class CliTest(ClusterTest):
         self.assertEqual(errors.count("connection lost"), 2, errors)
         self.assertNotIn("gone", errors)
         lines = [json.loads(line)["data"]["line"] for line in shown.splitlines()]
+        self.cluster.wait_log("site-a", lines[-1])
         log = self.cluster.log("site-a").splitlines()
         begin = log.index(lines[0])
         self.assertEqual(lines, log[begin:begin + len(lines)])

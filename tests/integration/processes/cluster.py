@@ -161,7 +161,7 @@ class Cluster:
         return "".join(f"\n--- {name}\n{self.tail(name)}" for name in sorted(self.logs))
 
     def wait_log(self, name, words, seconds=20):
-        """Waits, since others may see what a process did before it says so."""
+        """Waits: a log is written by a thread of its own, so others may see what a process did before the file says so."""
         deadline = time.monotonic() + PATIENCE * seconds
         while words not in self.log(name):
             if time.monotonic() > deadline:

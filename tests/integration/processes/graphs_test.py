@@ -362,7 +362,7 @@ class GraphsTest(ClusterTest):
             self.assertGreater(resident, 0.95 * table)
             self.assertLess(anonymous, 0.9 * table)
         self.assertLess(sum(share for _, share, _ in of_ranks), 1.05 * table)
-        self.assertIn("features by host", self.cluster.log("site-a"))
+        self.cluster.wait_log("site-a", "features by host")
         self.assertRegex(self.cluster.job("graph")["pools"][0]["data"]["features"], r"^host, [\d.e+]+ GB/s$")
 
     def test_a_site_with_three_training_nodes_and_ranks_without_any_train_to_the_end(self):

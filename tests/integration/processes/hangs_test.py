@@ -107,10 +107,10 @@ class HangsTest(ClusterTest):
         self.cluster.wait_step(job["inner_step"] + 60)
         self.assertEqual([pool["live"] for pool in self.cluster.job()["pools"]], [True, True])
         self.assertNotIn("is lost", self.cluster.log("coordinator"))
-        self.assertIn("coordinator.db has returned after", self.cluster.log("coordinator"))
+        self.cluster.wait_log("coordinator", "coordinator.db has returned after")
         self.hang("coordinator.db")
         self.assertEqual(self.asked_to_stop(self.cluster.coordinator, 28), STUCK)
-        self.assertIn("exits now without finishing: nothing has been decided for", self.cluster.log("coordinator"))
+        self.cluster.wait_log("coordinator", "exits now without finishing: nothing has been decided for")
 
     def test_a_jobs_log_hangs(self):
         self.run_on_hanging_disk()

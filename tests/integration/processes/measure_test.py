@@ -113,7 +113,7 @@ class PoolFiguresTest(ClusterTest):
         figures = self.figures("site-a")
         kept = self.cluster.folder / "work/machine_figures.json"
         if figures is None:
-            self.assertIn("forecasts use nominal figures for this machine", self.cluster.log("site-a"))
+            self.cluster.wait_log("site-a", "forecasts use nominal figures for this machine")
             return
         self.assertTrue(kept.exists())
         self.assertIn("site-a measured: up to", self.cluster.cli("pools").stdout)

@@ -85,7 +85,7 @@ class PauseTest(ClusterTest):
         self.assertEqual({version for version, _ in self.committed("other")}, {60 // H + 1})
         self.assertIsNone(job["pause"])
         for pool, step in last.items():
-            self.assertIn(f"resumes from its inner state of step {step} ", self.cluster.log(pool))
+            self.cluster.wait_log(pool, f"resumes from its inner state of step {step} ")
         words = self.events()
         for message in ("is PAUSING: the night", "is PAUSED", "was resumed", "is COMPLETED"):
             self.assertIn(message, words)

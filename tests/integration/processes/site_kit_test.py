@@ -61,7 +61,7 @@ class SiteKitTest(unittest.TestCase):
         self.cluster.wait_step(100)
         self.certs("revoke", "site-b")
         self.assertEqual(self.cluster.workers["site-b"].wait(timeout=60 * cluster.PATIENCE), 2, self.cluster.tail("site-b"))
-        self.assertIn("the certificate of this caller is revoked", self.cluster.log("site-b"))
+        self.cluster.wait_log("site-b", "the certificate of this caller is revoked")
         wait_until(lambda: any(event["kind"] == "POOL_LOST" for event in self.events("site-b")), 30, "the coordinator to lose the pool")
         # The other one goes on.
         step = self.cluster.job()["inner_step"]
