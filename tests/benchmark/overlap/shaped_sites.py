@@ -1,9 +1,11 @@
-"""Two sites and a hub, each in a network namespace of its own; every link is shaped both ways with `tc tbf`. Needs root, iproute2 and a
+"""Two sites and a hub that routes between them, each in a network namespace of its own; every link is shaped both ways with `tc tbf`. Needs root, iproute2 and a
 kernel that allows network namespaces. far_network() has a round trip as well, without netem, which not every kernel has: each site is behind
 a namespace of its own, and ../link/relay.cc carries the packets between the two.
 """
 
 import contextlib
+import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -33,6 +35,28 @@ def make_network(mbit):
             run("ip", "-n", namespace, "addr", "add", f"{net}.{host}/24", "dev", link)
             run("ip", "-n", namespace, "link", "set", link, "up")
             run("tc", "-n", namespace, "qdisc", "add", "dev", link, "root", "tbf", "rate", f"{mbit}mbit", "burst", BURST, "latency", LATENCY)
+        run("ip", "-n", f"lh-{site}", "route", "add", "default", "via", f"{net}.1")
+    run("ip", "netns", "exec", HUB, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
+
+
+def data_parallel(text, steps, *flags):
+    """What PyTorch's DistributedDataParallel does between the two sites of network(): the row of eager_reference.py."""
+    root = pathlib.Path(__file__).resolve().parents[3]
+    venv = subprocess.run([root / "deploy/setup.sh", "--print-venv"], check=True, capture_output=True, text=True).stdout.strip()
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "uplink", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    ranks = [subprocess.Popen(["ip", "netns", "exec", f"lh-{site}", f"{venv}/bin/python", "-B", root / "tests/benchmark/engine/eager_reference.py", text,
+                               "--steps", str(steps), "--ranks", str(len(SITES)), "--rank", str(rank), "--meet", f"{SITES['site-a']}.2:29500", *flags],
+                              stdout=subprocess.PIPE, text=True, env=environment) for rank, site in enumerate(SITES)]
+    try:
+        row = ranks[0].communicate(timeout=1200)[0]
+        if any(rank.wait(timeout=60) for rank in ranks):
+            raise subprocess.CalledProcessError(1, "eager_reference.py")
+        return json.loads(row)
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+            rank.stdout.close()
 
 
 def remove_network():
