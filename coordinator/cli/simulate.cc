@@ -327,7 +327,7 @@ absl::StatusOr<Calibration> FromTimes(const std::string& path, plan::CoreKind co
   std::map<std::string, std::vector<plan::ClockSample>> samples;
   for (const CsvRow& row : result.rows) {
     const plan::ClockSample& sample =
-        samples[row.name].emplace_back(ClocksOf(row), row.numbers.at("seconds"));
+        samples[row.name].emplace_back(plan::ClockSample{ClocksOf(row), row.numbers.at("seconds")});
     Baseline& baseline = result.workloads[row.name].baseline;
     if (baseline.seconds == 0 || sample.clocks.core < baseline.clocks.core)
       baseline = {sample.clocks, sample.seconds};

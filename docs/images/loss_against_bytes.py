@@ -1,10 +1,12 @@
-"""Measures and draws loss_against_bytes.svg: the held-out loss of the quickstart's model over the bytes that its two sites exchange, and the same for
-data parallelism at each step. The loss of both is measured; the bytes of data parallelism are computed, as the quickstart does.
+"""Measures and draws loss_against_bytes.svg: the held-out loss of the quickstart's model over the bytes that its two sites exchange; the same for
+data parallelism at each step; and the loss that one site reaches alone. All on as many tokens, means over seeds.
 
-    python3 docs/images/loss_against_bytes.py BUILD/bin TEXT     trains for some minutes; writes loss_against_bytes.json and .svg
+    python3 docs/images/loss_against_bytes.py BUILD/bin TEXT     trains for a quarter of an hour; writes loss_against_bytes.json and .svg
     python3 docs/images/loss_against_bytes.py --draw             draws the figures of the JSON
 
-Data parallelism is one pool of two ranks with `ddp` and twice the batch: as many tokens at each step as two pools have together.
+Each loss is of outer parameters, the ones that are exported. Runs of one seed begin with the same parameters. Data parallelism is one pool of two
+ranks with `ddp` and twice the batch: as many tokens at each step as two pools have together. What its steps would send between the sites is
+measured with PyTorch's DistributedDataParallel between two network namespaces (tests/benchmark/overlap), which needs root.
 """
 
 import datetime
@@ -13,6 +15,7 @@ import math
 import os
 import pathlib
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,7 +26,8 @@ ROOT = HERE.parents[1]
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 16, 44
 STEPS = 2000
-COLOURS = {"Longhaul": "#1f6feb", "data parallelism": "#d1242f"}
+SEEDS = (1, 2, 3)
+COLOURS = {"Longhaul": "#1f6feb", "data parallelism": "#d1242f", "one site alone": "#57606a"}
 
 
 def read_tag(path, tag):
@@ -52,9 +56,10 @@ class Place:
     def cli(self, *words):
         return subprocess.run([self.programs / "longhaul", "--server", self.address, *words], stdout=subprocess.PIPE, text=True, check=True).stdout
 
-    def train(self, name, text, *flags):
+    def train(self, name, text, seed, *flags, steps=STEPS):
+        name = f"{name}-{seed}"
         self.cli("submit", "-f", str(ROOT / "deploy/examples/quickstart.yaml"), "--set", f"name={name}", "--set", f"data.text.path={text}",
-                 "--set", f"train.steps={STEPS}", "--set", "evaluation.every_cycles=3", "--wait", *flags)
+                 "--set", f"train.seed={seed}", "--set", f"train.steps={steps}", "--set", "evaluation.every_cycles=3", "--wait", *flags)
         job = json.loads(self.cli("get", name, "-o", "json"))["data"]
         [track] = [path for path in (self.folder / "data/jobs").glob("*/track") if path.parent.name == job["id"]]
         return job, track
@@ -78,26 +83,53 @@ def instructions():
     return next((name for flag, name in (("avx512_bf16", "AVX512-BF16"), ("avx512f", "AVX-512"), ("avx2", "AVX2")) if flag in flags), "SSE")
 
 
+def parallel_bytes_per_step(programs):
+    """What all sites send and receive for one step of data parallelism."""
+    sys.path.insert(0, str(ROOT / "tests/benchmark/overlap"))
+    sys.argv[1] = str(programs)
+    import shaped_sites  # pylint: disable=import-outside-toplevel  # It reads the folder of the programs from sys.argv.
+
+    with shaped_sites.network(1000):
+        row = shaped_sites.data_parallel(ROOT / "LICENSE", 20)
+    return len(shaped_sites.SITES) * (row["sent_bytes"] + row["received_bytes"])
+
+
+def mean_curve(curves):
+    """The mean loss at each step; bytes are the first seed's."""
+    return [(step, statistics.fmean(curve[i][1] for curve in curves), size) for i, (step, _, size) in enumerate(curves[0])]
+
+
 def measure(programs, text):
+    per_step = parallel_bytes_per_step(programs)
     place = Place(programs)
+    curves, tokens = {name: [] for name in COLOURS}, set()
     try:
         for pool, ranks in (("site-a", 1), ("site-b", 1), ("both-sites", 2)):
             place.start("longhaul-worker", "--coordinator", place.address, "--pool", pool, "--ranks", str(ranks), "--threads", "1",
                         "--work-dir", str(place.folder / "work"))
-        job, track = place.train("longhaul", text, "--set", "pools.names=[site-a,site-b]")
-        exchanged = exchanged_of(track)
-        parallel, track = place.train("parallel", text, "--alone", "both-sites", "--set", "train.batch=8")
-        per_step = job["data_parallel_bytes"] / job["inner_step"]
-        computed = [(step, loss, per_step * step) for step, loss in read_tag(track / "outer/scalars.jsonl", "eval/loss")]
-        assert job["tokens"] == parallel["tokens"], (job["tokens"], parallel["tokens"])
+        for seed in SEEDS:
+            job, track = place.train("longhaul", text, seed, "--set", "pools.names=[site-a,site-b]")
+            curves["Longhaul"].append(exchanged_of(track))
+            tokens.add(job["tokens"])
+            for name, bytes_of_step, flags, steps in (("data parallelism", per_step, ["--alone", "both-sites", "--set", "train.batch=8"], STEPS),
+                                                      ("one site alone", 0, ["--alone", "site-a"], 2 * STEPS)):
+                job, track = place.train(name.replace(" ", "-"), text, seed, *flags, steps=steps)
+                curves[name].append([(step, loss, bytes_of_step * step) for step, loss in read_tag(track / "outer/scalars.jsonl", "eval/loss")])
+                tokens.add(job["tokens"])
+        assert len(tokens) == 1, tokens
     finally:
         place.close()
     commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     model = next(line.split(":", 1)[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
+    last = {name: [curve[-1][1] for curve in of_seeds] for name, of_seeds in curves.items()}
+    against = {name: [ours - theirs for ours, theirs in zip(last["Longhaul"], losses, strict=True)] for name, losses in last.items() if name != "Longhaul"}
     return {"command": "python3 docs/images/loss_against_bytes.py BUILD/bin TEXT", "commit": commit, "date": datetime.date.today().isoformat(), "processor": model,
             "instructions": instructions(),
-            "cores": os.cpu_count(), "parameters": job["parameters"], "tokens": job["tokens"],
-            "curves": {"Longhaul": exchanged, "data parallelism": computed}}
+            "cores": os.cpu_count(), "parameters": job["parameters"], "tokens": job["tokens"], "seeds": SEEDS,
+            "last_losses": last,
+            "longhaul_minus": {name: {"mean": statistics.fmean(of_seeds), "standard_error": statistics.stdev(of_seeds) / math.sqrt(len(of_seeds))}
+                               for name, of_seeds in against.items()},
+            "curves": {name: mean_curve(of_seeds) for name, of_seeds in curves.items()}}
 
 
 def ticks(low, high):
@@ -111,7 +143,7 @@ def named(size):
 
 def draw(figures):
     curves = figures["curves"]
-    points = [point for curve in curves.values() for point in curve]
+    points = [point for curve in curves.values() for point in curve if point[2] > 0]
     low, high = min(size for _, _, size in points) * 0.8, max(size for _, _, size in points) * 1.25
     floor, ceiling = math.floor(min(loss for _, loss, _ in points) * 2) / 2, math.ceil(max(loss for _, loss, _ in points) * 2) / 2
 
@@ -132,6 +164,11 @@ def draw(figures):
                    f'<text x="{LEFT - 6}" y="{y(loss) + 4:.1f}" text-anchor="end">{loss:.1f}</text>')
         loss -= 0.5
     for name, curve in curves.items():
+        if curve[-1][2] == 0:
+            level = y(curve[-1][1])
+            out.append(f'<path d="M{LEFT} {level:.1f}H{WIDTH - RIGHT}" stroke="{COLOURS[name]}" stroke-dasharray="4 4"/>'
+                       f'<text x="{LEFT + 6}" y="{level - 6:.1f}" fill="{COLOURS[name]}">{name}: {curve[-1][1]:.3f}</text>')
+            continue
         path = "L".join(f"{x(size):.1f} {y(loss):.1f}" for _, loss, size in curve)
         _, last, size = curve[-1]
         out.append(f'<path d="M{path}" fill="none" stroke="{COLOURS[name]}" stroke-width="2"/>'
