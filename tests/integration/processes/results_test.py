@@ -118,7 +118,8 @@ class ResultsTest(ClusterTest):
                 self.assertTrue((jobs / old["id"]).exists())
         wait_until(lambda: not (jobs / old["id"]).exists(), 30, "the old job to go")
         self.assertEqual(self.cluster.cli("get", "old").returncode, 1)
-        self.assertIn("was deleted after it was kept for 1s", self.cluster.tail("coordinator"))
+        self.cluster.wait_log("coordinator", "was deleted after it was kept for 1s")
+        wait_until(lambda: old["id"] in audit.read_text(), 10, "the line of the audit log")
         lines = [json.loads(line) for line in audit.read_text().splitlines()]
         self.assertEqual([(line["who"], line["result"]) for line in lines if line["job"] == old["id"]], [("coordinator", "OK")])
         self.assertTrue((jobs / base["id"] / "checkpoints").exists(), "its time has passed, too, but next begins with it")
