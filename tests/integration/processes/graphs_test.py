@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import signal
 import struct
 import subprocess
 
@@ -328,6 +329,23 @@ class GraphsTest(ClusterTest):
         self.assertEqual(job["eval_loss"]["pools"], 2)
         for pool in job["pools"]:
             self.assertEqual((pool["inner_state_losses"], pool["inner_state_failures"]), (0, 0))
+            self.assertIn("test_accuracy", {metric["name"] for metric in pool["outer_evaluation"]})
+
+    def test_a_stopped_rank_is_replaced_and_the_job_ends_well(self):
+        self.graphs()
+        for pool in ("site-a", "site-b"):
+            self.cluster.start_worker(pool, 2, "--progress-timeout", "4")
+        self.begin(steps=1500)
+        self.cluster.wait_step(100, "graph")
+        ranks = self.cluster.ranks_of("site-b")
+        os.kill(ranks[1], signal.SIGSTOP)
+        wait_until(lambda: not any(alive(rank) for rank in ranks), 60, "the standstill to be noticed")
+        self.cluster.wait_log("site-b", "rank 1 was silent")
+        job = self.cluster.wait_job("graph", seconds=200)
+        self.assertEqual(job["state"], "COMPLETED")
+        self.assertGreater(self.metrics(job)["accuracy"], 0.8)
+        self.assertEqual(job["eval_loss"]["pools"], 2)
+        for pool in job["pools"]:
             self.assertIn("test_accuracy", {metric["name"] for metric in pool["outer_evaluation"]})
 
     def test_the_ranks_of_a_machine_share_one_copy_of_the_features(self):
