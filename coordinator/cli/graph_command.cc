@@ -96,6 +96,7 @@ Outcome GraphOutcome(const std::string& path, const GraphManifest& manifest, boo
             {"class_names", printable(manifest.class_names)},
             {"feature_names", printable(manifest.feature_names)},
             {"schema_digest", manifest.SchemaDigest()},
+            {"link_schema_digest", manifest.WithoutClasses().SchemaDigest()},
             {"content_digest", manifest.ContentDigest().Hex()},
             {"bytes", BytesOfArrays(manifest)},
             {"verified", verified},
@@ -136,6 +137,7 @@ Outcome GraphOutcome(const std::string& path, const GraphManifest& manifest, boo
   row("ids", ids);
   row("size", BytesText(BytesOfArrays(manifest)));
   row("schema digest", manifest.SchemaDigest());
+  row("schema digest for links", manifest.WithoutClasses().SchemaDigest());
   row("content digest",
       absl::StrCat(manifest.ContentDigest().Hex(), verified ? ", verified" : ", not verified"));
   std::string text = FittedTable({{"GRAPH"}, {Printable(path)}}, rows);

@@ -174,7 +174,8 @@ def schemas():
                         duplicates_kept=boolean, pairs_read=count, merged_duplicates=count, dropped_loops=count, nodes_without_in_edges=count,
                         labelled=count, train=count, valid=count, test=count, train_pairs=count, valid_pairs=count, test_pairs=count,
                         held_out_edges=count, ids={"enum": ["none", "numbers", "texts"]},
-                        class_names=rows(TEXT), feature_names=rows(TEXT), schema_digest=TEXT, content_digest=TEXT, bytes=count,
+                        class_names=rows(TEXT), feature_names=rows(TEXT), schema_digest=TEXT, link_schema_digest=TEXT, content_digest=TEXT,
+                        bytes=count,
                         verified=boolean, warnings=rows(TEXT)),  # graph import, graph info
         "plan": plan(pool),
         "simulate_partition": record(received=by_use, scales=by_use, state_bytes_per_rank=record(
