@@ -285,7 +285,7 @@ void AddGraph(CLI::App& app, Arguments& arguments) {
   AddImportOptions(*graphbolt, arguments);
   // Its options are those of longhaul-lm, which gets the words as they are.
   CLI::App* predict = group->add_subcommand(
-      "predict", "Predict the classes of a graph's nodes with a job's checkpoint");
+      "predict", "Predict the classes of a graph's nodes, or links, with a job's checkpoint");
   predict->fallthrough(false)->prefix_command();
   predict->set_help_flag();
   CLI::App* info = group->add_subcommand("info", "Verify a graph's folder, and show what it holds");

@@ -1,10 +1,12 @@
 """Link prediction with the real programs: two pools with disjoint graphs, whose model is exported and computes the same scores elsewhere."""
 
+import csv
 import json
+import math
 import random
 
 from cluster import ClusterTest, main, wait_until
-from graph_tensors import product, read_tensors
+from graph_tensors import predict, product, read_floats, read_tensors
 
 GROUPS, COLUMNS = 4, 8
 LINK_JOB = """
@@ -201,6 +203,75 @@ class GraphLinksTest(ClusterTest):
         self.assertAlmostEqual(self.metrics(self.cluster.wait_job("excluding", seconds=200))["auc"], 0.5, delta=0.02)
         self.begin("leaking", steps=60, sets=["model.graph_sage.links.keep_targets=true"])
         self.assertGreater(self.metrics(self.cluster.wait_job("leaking", seconds=200))["auc"], 0.85)
+
+    def test_scores_of_pairs_are_those_of_the_exported_model_with_the_users_ids(self):
+        ids = self.cluster.folder / "ids.txt"
+        ids.write_text("".join(f"node,{i}\n" for i in range(400)))
+        numbers = self.cluster.folder / "numbers.txt"
+        numbers.write_text("".join(f"{1000 - i}\n" for i in range(400)))
+        self.a, self.b = self.graph("a", 1, "--ids", ids), self.graph("b", 2, "--ids", numbers)
+        self.begin(steps=60)
+        self.cluster.wait_job("links", seconds=200)
+        out, checkpoint = self.cluster.folder / "trained", self.cluster.folder / "checkpoint"
+        self.assertEqual(self.cluster.cli("export", "links", "--dtype", "fp32", "--out", out).returncode, 0)
+        self.assertEqual(self.cluster.cli("download", "links", "--out", checkpoint).returncode, 0)
+        plain = {name: rows_of_graph(read_tensors(out / "model.safetensors"), self.cluster.folder / f"{name}-source", self.cluster.folder / name)
+                 for name in ("a", "b")}
+        pairs = [(0, 1), (399, 3), (7, 7), (3, 399), *sorted(edges_of(self.cluster.folder / "a-source"))[:20]]
+        quoted = self.cluster.folder / "quoted.csv"
+        quoted.write_text("".join(f'"node,{a}","node,{b}"\n' for a, b in pairs))
+        self.check_prediction("links", self.a, pairs, plain["a"], [f"node,{i}" for i in range(400)], "--pairs", quoted)
+        own = self.cluster.folder / "own.csv"
+        own.write_text("".join(f"{1000 - a},{1000 - b}\n" for a, b in pairs))
+        self.check_prediction(checkpoint, self.b, pairs, plain["b"], [str(1000 - i) for i in range(400)], "--pairs", own)
+        test = read_pairs(self.b / "test_pairs.npy")
+        answer = self.check_prediction(checkpoint, self.b, test, plain["b"], [str(1000 - i) for i in range(400)], "--split", "test")
+        self.assertEqual((answer["split"], answer["linked"]), ("test", 0))
+        result, answer = predict(self.cluster, checkpoint, "rows", "--graph", self.b)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((answer["data"]["pairs"], answer["data"]["files"]), (0, ["ids.csv", "embeddings.npy"]))
+        wrong = self.cluster.folder / "wrong.csv"
+        for text, flags, words in (("1000,1000\n1000,600\n", (), [f"{wrong}: line 2, column 2: the graph has no node \"600\"", "hint: give ids"]),
+                                   ("1000\n", (), ["1 columns, not two", "hint: give pairs"]),
+                                   ("", (), ["no pair"]),
+                                   ("1000,1000\n", ("--split", "test"), ["--split", "--pairs"])):
+            wrong.write_text(text)
+            result, _ = predict(self.cluster, checkpoint, "refused", "--graph", self.b, "--pairs", wrong, *flags)
+            self.assertEqual(result.returncode, 4, result.stderr)
+            for word in words:
+                self.assertIn(word, result.stderr)
+            self.assertFalse((self.cluster.folder / "refused").exists())
+        result, _ = predict(self.cluster, checkpoint, "refused", "--graph", self.b, "--split", "train")
+        self.assertIn("it has no train pairs", result.stderr)
+
+    def check_prediction(self, model, graph, pairs, rows, ids, *flags):
+        out = f"predicted-{graph.name}-{flags[0].strip('-')}"
+        result, answer = predict(self.cluster, model, out, "--graph", graph, *flags)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        answer = answer["data"]
+        self.assertEqual(answer["files"], ["ids.csv", "embeddings.npy", "predictions.csv", "scores.npy"])
+        self.assertEqual((answer["job"], answer["nodes"], answer["pairs"]), ("links", len(ids), len(pairs)))
+        held_out = {pair for split in ("valid", "test") for pair in read_pairs(graph / f"{split}_pairs.npy")}
+        left = edges_of(self.cluster.folder / f"{graph.name}-source") - held_out - {(b, a) for a, b in held_out}
+        self.assertEqual(answer["linked"], sum(pair in left for pair in pairs))
+        folder = self.cluster.folder / out
+        with open(folder / "ids.csv", newline="", encoding="utf-8") as file:
+            self.assertEqual([row["id"] for row in csv.DictReader(file)], ids)
+        shape, embeddings = read_floats(folder / "embeddings.npy")
+        self.assertEqual(shape, f"({len(ids)}, {len(rows[0])})")
+        for mine, plain in zip(embeddings, (value for row in rows for value in row)):
+            self.assertAlmostEqual(mine, plain, delta=1e-4 * max(1, abs(plain)))
+        with open(folder / "predictions.csv", newline="", encoding="utf-8") as file:
+            found = list(csv.DictReader(file))
+        shape, scores = read_floats(folder / "scores.npy")
+        self.assertEqual((len(found), shape), (len(pairs), f"({len(pairs)},)"))
+        for row, value, (a, b) in zip(found, scores, pairs):
+            self.assertEqual((row["source"], row["target"]), (ids[a], ids[b]))
+            plain = score(rows, a, b)
+            self.assertAlmostEqual(value, plain, delta=1e-3 * max(1, abs(plain)))
+            self.assertAlmostEqual(float(row["score"]), value, places=6)
+            self.assertAlmostEqual(float(row["probability"]), 1 / (1 + math.exp(-plain)), places=3)
+        return answer
 
     def test_sites_with_and_without_classes_predict_links_together(self):
         self.a = self.graph("a", 1)
