@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/io/digest.h"
 
@@ -32,10 +31,6 @@ std::optional<int64_t> NodeIds::NodeOf(int64_t id) const {
 }
 
 std::optional<int64_t> NodeIds::NodeOf(absl::string_view id) const {
-  if (graph_.manifest().ids != GraphIds::kTexts) {
-    int64_t number = 0;
-    return absl::SimpleAtoi(id, &number) ? NodeOf(number) : std::nullopt;
-  }
   const std::pair<uint64_t, int64_t> first(DigestOf(id).low, 0);
   for (auto at = std::lower_bound(keys_.begin(), keys_.end(), first);
        at != keys_.end() && at->first == first.first; ++at) {

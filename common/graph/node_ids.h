@@ -20,7 +20,7 @@ class NodeIds {
 
   // Empty: no node has this id.
   std::optional<int64_t> NodeOf(int64_t id) const;
-  // `id` as GraphFolder::IdOf writes it.
+  // Of a graph whose ids are texts.
   std::optional<int64_t> NodeOf(absl::string_view id) const;
 
  private:
