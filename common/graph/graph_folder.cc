@@ -258,15 +258,19 @@ GraphEdges GraphFolder::edges() const {
 
 std::string GraphFolder::IdOf(int64_t node) const {
   LH_CHECK(0 <= node && node < nodes(), "a node of the graph");
-  if (manifest_.ids == GraphIds::kNumbers) return absl::StrCat(Values<int64_t>("ids")[node]);
+  if (manifest_.ids == GraphIds::kNumbers) return absl::StrCat(number_ids()[node]);
   if (manifest_.ids == GraphIds::kNone) return absl::StrCat(node);
+  return std::string(TextIdOf(node));
+}
+
+absl::string_view GraphFolder::TextIdOf(int64_t node) const {
   const auto ends = Values<int64_t>("id_ends");
   const auto bytes = Values<uint8_t>("id_bytes");
   const auto size = static_cast<int64_t>(bytes.size());
   // Without read_all nobody has compared them.
   const int64_t begin = std::clamp<int64_t>(node == 0 ? 0 : ends[node - 1], 0, size);
   const int64_t end = std::clamp<int64_t>(ends[node], begin, size);
-  return std::string(reinterpret_cast<const char*>(bytes.data()) + begin, end - begin);
+  return {reinterpret_cast<const char*>(bytes.data()) + begin, static_cast<size_t>(end - begin)};
 }
 
 absl::Status GraphFolder::Check() const {

@@ -66,6 +66,10 @@ class GraphFolder {
   absl::Span<const NodePair> test_pairs() const { return Values<NodePair>("test_pairs"); }
   // The user's id of a node; its number, if the graph was imported without ids.
   std::string IdOf(int64_t node) const;
+  // By node; empty unless the ids are numbers.
+  absl::Span<const int64_t> number_ids() const { return Values<int64_t>("ids"); }
+  // Of a graph whose ids are texts.
+  absl::string_view TextIdOf(int64_t node) const;
 
   // DATA_LOSS: a file was cut, written to or replaced since Open, or could not be read. What was
   // read from the spans before a call that returns OK is what was verified. Some system calls.

@@ -235,6 +235,13 @@ std::string GraphManifest::SchemaDigest() const {
   return sha.Hex();
 }
 
+GraphManifest GraphManifest::WithoutClasses() const {
+  GraphManifest result = *this;
+  result.classes = 0;
+  result.class_names.clear();
+  return result;
+}
+
 Digest128 GraphManifest::ContentDigest() const {
   std::string text;
   for (const auto& [name, array] : arrays) {

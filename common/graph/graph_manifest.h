@@ -67,6 +67,9 @@ struct GraphManifest {
   // What all sites of a job must have in common: columns and classes, with their names, in order.
   // SHA-256, in hexadecimal.
   std::string SchemaDigest() const;
+  // The same without classes and their names, which a job that predicts links does not read: sites
+  // of such a job have the schema of this in common.
+  GraphManifest WithoutClasses() const;
   // Of all arrays.
   Digest128 ContentDigest() const;
 };

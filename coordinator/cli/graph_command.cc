@@ -96,6 +96,7 @@ Outcome GraphOutcome(const std::string& path, const GraphManifest& manifest, boo
             {"class_names", printable(manifest.class_names)},
             {"feature_names", printable(manifest.feature_names)},
             {"schema_digest", manifest.SchemaDigest()},
+            {"link_schema_digest", manifest.WithoutClasses().SchemaDigest()},
             {"content_digest", manifest.ContentDigest().Hex()},
             {"bytes", BytesOfArrays(manifest)},
             {"verified", verified},
@@ -136,6 +137,7 @@ Outcome GraphOutcome(const std::string& path, const GraphManifest& manifest, boo
   row("ids", ids);
   row("size", BytesText(BytesOfArrays(manifest)));
   row("schema digest", manifest.SchemaDigest());
+  row("schema digest for links", manifest.WithoutClasses().SchemaDigest());
   row("content digest",
       absl::StrCat(manifest.ContentDigest().Hex(), verified ? ", verified" : ", not verified"));
   std::string text = FittedTable({{"GRAPH"}, {Printable(path)}}, rows);
@@ -283,7 +285,7 @@ void AddGraph(CLI::App& app, Arguments& arguments) {
   AddImportOptions(*graphbolt, arguments);
   // Its options are those of longhaul-lm, which gets the words as they are.
   CLI::App* predict = group->add_subcommand(
-      "predict", "Predict the classes of a graph's nodes with a job's checkpoint");
+      "predict", "Predict the classes of a graph's nodes, or links, with a job's checkpoint");
   predict->fallthrough(false)->prefix_command();
   predict->set_help_flag();
   CLI::App* info = group->add_subcommand("info", "Verify a graph's folder, and show what it holds");

@@ -13,7 +13,8 @@ Outcome ImportGraphFiles(const Arguments& arguments);
 
 // `graph info`. Data: {path, nodes, edges, columns, classes, direction, duplicates_kept,
 // pairs_read, merged_duplicates, dropped_loops, nodes_without_in_edges, labelled, train, valid,
-// test, ids, class_names, feature_names, schema_digest, content_digest, bytes, verified, warnings}.
+// test, ids, class_names, feature_names, schema_digest, link_schema_digest, content_digest, bytes,
+// verified, warnings}.
 Outcome ShowGraph(const Arguments& arguments);
 
 }  // namespace longhaul::cli

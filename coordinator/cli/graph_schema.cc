@@ -34,6 +34,11 @@ absl::StatusOr<std::optional<FoundGraph>> FindGraph(const std::string& path) {
   return FoundGraph{path, *std::move(manifest)};
 }
 
+// What the job reads of a schema.
+GraphManifest SchemaOf(const GraphManifest& manifest, bool links) {
+  return links ? manifest.WithoutClasses() : manifest;
+}
+
 // Fills in a size of the model, or compares it.
 void TakeSize(const char* what, int64_t here, const FoundGraph& graph, int32_t size,
               void (v1::GraphSageSpec::*set)(int32_t), v1::GraphSageSpec& model,
@@ -51,9 +56,13 @@ void TakeSize(const char* what, int64_t here, const FoundGraph& graph, int32_t s
 
 std::vector<SpecViolation> ResolveGraphSchema(v1::JobSpec& spec) {
   if (!spec.model().has_graph_sage()) return {};
+  const bool links = spec.model().graph_sage().has_links();
   std::vector<SpecViolation> violations;
   std::optional<FoundGraph> first;
   std::string first_field;
+  // The spec names the schema of a graph with its classes, which other sites of a job on links need
+  // not have.
+  bool whole = false;
   for (const GraphData& of : AllGraphData(spec.data())) {
     absl::StatusOr<std::optional<FoundGraph>> graph = FindGraph(of.source.path());
     if (!graph.ok()) {
@@ -62,7 +71,8 @@ std::vector<SpecViolation> ResolveGraphSchema(v1::JobSpec& spec) {
       continue;
     }
     if (!graph->has_value()) continue;
-    if (spec.model().graph_sage().has_links() && (*graph)->manifest.valid_pairs == 0) {
+    whole = whole || spec.data().graph_schema() == (*graph)->manifest.SchemaDigest();
+    if (links && (*graph)->manifest.valid_pairs == 0) {
       violations.push_back({of.field, (*graph)->path + " has no validation pairs",
                             "import it with --valid-pairs or --valid-share"});
     }
@@ -72,22 +82,24 @@ std::vector<SpecViolation> ResolveGraphSchema(v1::JobSpec& spec) {
       continue;
     }
     const std::string difference =
-        SchemaDifference(first->path, first->manifest, (*graph)->path, (*graph)->manifest);
+        SchemaDifference(first->path, SchemaOf(first->manifest, links), (*graph)->path,
+                         SchemaOf((*graph)->manifest, links));
     if (difference.empty()) continue;
-    violations.push_back(
-        {of.field, absl::StrCat("its schema is not that of ", first_field, ": ", difference),
-         "import the graphs of all sites with the same columns and classes, in the same order"});
+    violations.push_back({of.field,
+                          absl::StrCat("its schema is not that of ", first_field, ": ", difference),
+                          absl::StrCat("import the graphs of all sites with the same columns",
+                                       links ? "" : " and classes", ", in the same order")});
   }
   if (!first.has_value() || !violations.empty()) return violations;
   v1::GraphSageSpec& model = *spec.mutable_model()->mutable_graph_sage();
   TakeSize("columns", first->manifest.columns, *first, model.columns(),
            &v1::GraphSageSpec::set_columns, model, violations);
-  if (!model.has_links()) {
+  if (!links) {
     TakeSize("classes", first->manifest.classes, *first, model.classes(),
              &v1::GraphSageSpec::set_classes, model, violations);
   }
-  const std::string schema = first->manifest.SchemaDigest();
-  if (spec.data().graph_schema().empty()) {
+  const std::string schema = SchemaOf(first->manifest, links).SchemaDigest();
+  if (spec.data().graph_schema().empty() || whole) {
     spec.mutable_data()->set_graph_schema(schema);
   } else if (spec.data().graph_schema() != schema) {
     violations.push_back({"data.graph_schema",

@@ -80,6 +80,8 @@ constexpr Row kRows[] = {
     {"graph predict",
      "longhaul graph predict packages-final --graph site --embeddings --out embedded -o json",
      "From the folder of a checkpoint; for scripts"},
+    {"graph predict", "longhaul graph predict links --graph linked --pairs pairs.csv --out predicted",
+     "Scores of pairs of nodes, with a job that predicts links"},
     {"graph info", "longhaul graph info graph",
      "Sizes, direction and digests of an imported graph"},
     {"plan",

@@ -23,6 +23,10 @@ void AddRounds(const LiveJob& job, HealthFacts& facts) {
   if (with_cosine > 0) facts.cosine = cosines / with_cosine;
 }
 
+std::optional<double> LossOf(const EvaluationRecord* evaluation) {
+  return evaluation == nullptr ? std::nullopt : std::optional(evaluation->loss);
+}
+
 void AddPools(const LiveJob& job, const JobView& view, HealthFacts& facts) {
   std::map<std::string, bool> trains;
   for (const ParticipantView& place : view.participants)
@@ -38,7 +42,9 @@ void AddPools(const LiveJob& job, const JobView& view, HealthFacts& facts) {
                            .steps = history.steps(),
                            .skipped_steps = total.skipped_steps(),
                            .contributed_tokens = total.contributed_tokens(),
-                           .left_out_fragments = job.progress.LeftOutFragments(name)});
+                           .left_out_fragments = job.progress.LeftOutFragments(name),
+                           .outer_loss = LossOf(job.progress.SiteEvaluation(name)),
+                           .own_loss = LossOf(job.progress.PoolEvaluation(name))});
     if (const std::optional<double> share = UtilizationOf(total)) {
       utilization += *share;
       ++timed;

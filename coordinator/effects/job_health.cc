@@ -32,9 +32,12 @@ constexpr absl::Duration kGrowthWithin = absl::Hours(1), kNormsEach = absl::Minu
 // The pools' mean cosine is below this for so long.
 constexpr double kCosineLow = 0.05;
 constexpr absl::Duration kDisagree = absl::Minutes(10);
+// Shared parameters lack so much of what a pool's own have learned since the first evaluation.
+constexpr double kLacking = 0.15;
 constexpr double kUtilizationLow = 0.5;
 constexpr absl::Duration kWaiting = absl::Minutes(10);
 
+constexpr char kPoolsDisagree[] = "POOLS_DISAGREE";
 constexpr char kLowerRate[] =
     "submit it anew with a lower learning rate, a longer warm-up or clipping";
 
@@ -177,14 +180,6 @@ void JobHealth::LookAtRounds(const HealthFacts& facts, absl::Time now) {
             absl::ZeroDuration(), now);
     }
   }
-  if (facts.cosine.has_value() && *facts.cosine < kCosineLow) {
-    Found("POOLS_DISAGREE", "",
-          {.level = kWarning,
-           .message = absl::StrFormat("the mean cosine of the pools' outer gradients is %.2f",
-                                      *facts.cosine),
-           .hint = "look at each pool's data; lower sync.h, or raise the batch"},
-          kDisagree, now);
-  }
   if (facts.utilization > 0 && facts.utilization < kUtilizationLow) {
     Found("UTILIZATION_LOW", "",
           {.level = kWarning,
@@ -196,6 +191,34 @@ void JobHealth::LookAtRounds(const HealthFacts& facts, absl::Time now) {
   }
 }
 
+// Pools that train on data of one kind pull the same way. Where each site has data of its own, they
+// pull apart in any case once the shared parameters are a compromise: that is wrong only if these
+// lack much of what a pool's own parameters learn between two merges. Towards the end of a schedule
+// the own ones no longer move far, so what was found stays as long as the pools pull apart.
+void JobHealth::LookAtAgreement(const HealthFacts& facts, absl::Time now) {
+  if (!facts.cosine.has_value() || *facts.cosine >= kCosineLow) return;
+  std::string message =
+      absl::StrFormat("the mean cosine of the pools' outer gradients is %.2f", *facts.cosine);
+  bool known = false, lacking = false;
+  for (const HealthFacts::Pool& pool : facts.pools) {
+    if (!pool.outer_loss.has_value() || !pool.own_loss.has_value()) continue;
+    known = true;
+    const double learned = std::max(0.0, facts.evaluation.first() - *pool.own_loss);
+    if (*pool.outer_loss - *pool.own_loss <= kLacking * learned) continue;
+    lacking = true;
+    absl::StrAppendFormat(&message,
+                          "; at %s the loss of the shared parameters is %.4g, of its own %.4g",
+                          pool.name, *pool.outer_loss, *pool.own_loss);
+  }
+  const auto found = findings_.find({kPoolsDisagree, ""});
+  if (known && !lacking && (found == findings_.end() || !found->second.shown)) return;
+  Found(kPoolsDisagree, "",
+        {.level = kWarning,
+         .message = std::move(message),
+         .hint = "look at each pool's data; lower sync.h, or raise the batch"},
+        kDisagree, now);
+}
+
 std::vector<v1::JobEvent> JobHealth::Observe(const HealthFacts& facts, absl::Time now) {
   for (auto& [key, finding] : findings_) finding.now = !facts.running && key.first != kDivergedCode;
   if (facts.running) {
@@ -203,6 +226,7 @@ std::vector<v1::JobEvent> JobHealth::Observe(const HealthFacts& facts, absl::Tim
     LookAtLosses(facts, now);
     LookAtPools(facts, now);
     LookAtRounds(facts, now);
+    LookAtAgreement(facts, now);
   }
   if (!facts.divergence.empty()) {
     known_ = true;

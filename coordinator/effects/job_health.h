@@ -28,6 +28,9 @@ struct HealthFacts {
     int64_t steps = 0, skipped_steps = 0, contributed_tokens = 0;
     // In how many fragments guard.outer left out its newest contribution.
     int left_out_fragments = 0;
+    // Where every pool evaluates the outer parameters on data of its own: their newest loss there,
+    // and that of the pool's own parameters.
+    std::optional<double> outer_loss = std::nullopt, own_loss = std::nullopt;
   };
 
   // RUNNING or FINISHING, and not paused.
@@ -102,6 +105,7 @@ class JobHealth {
   void Grow(const HealthFacts& facts, const HealthFacts::Pool& pool, absl::Time now);
   void LookAtLosses(const HealthFacts& facts, absl::Time now);
   void LookAtRounds(const HealthFacts& facts, absl::Time now);
+  void LookAtAgreement(const HealthFacts& facts, absl::Time now);
 
   bool known_ = false;
   std::map<Key, Finding> findings_;

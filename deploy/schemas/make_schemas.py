@@ -146,6 +146,8 @@ def schemas():
                  **{name: real for name in ("seconds", "commits_per_hour", "contributed", "utilization", "utilization_least", "utilization_most",
                                             "forecast_utilization", "forecast_seconds", "tokens", "committed_tokens", "goodput_tokens_per_second",
                                             "goodput", "bytes_up", "bytes_down", "simulated_in_seconds")})
+    predicted = dict(job=TEXT, step=count, folder=TEXT, split={"enum": ["all", "train", "valid", "test"]}, nodes=count)
+    real_or_null = {"anyOf": [real, {"type": "null"}]}
     level = {"enum": ["core", "l2", "l3", "memory"]}
     swept = record(kernel=TEXT, element=TEXT, bound=level, working_set_bytes=real, elements_per_second=real, gb_per_second=real,
                    shares=record(core=real, l2=real, l3=real, memory=real), speedup_clock_x2=real, speedup_memory_x2=real,
@@ -168,13 +170,15 @@ def schemas():
                           differences={"type": "object", "additionalProperties": rows(TEXT)}, loss={"enum": ["eval/loss", "train/loss"]},
                           equal_tokens=rows(record(tokens=real, losses=rows(real)))),
         "data_check": record(files=rows(file), tokens=count, documents=number_or_null, problem_count=count),
-        "graph_predict": record(job=TEXT, step=count, folder=TEXT, split={"enum": ["all", "train", "valid", "test"]}, nodes=count, labelled=count,
-                                accuracy={"anyOf": [real, {"type": "null"}]}, macro_f1={"anyOf": [real, {"type": "null"}]}, files=rows(TEXT)),
+        "graph_predict": {"anyOf": [
+            record(**predicted, labelled=count, accuracy=real_or_null, macro_f1=real_or_null, files=rows(TEXT)),
+            record(**predicted, pairs=count, linked=count, files=rows(TEXT))]},  # Of a model of links.
         "graph": record(path=TEXT, nodes=count, edges=count, columns=count, classes=count, direction={"enum": ["reverse-edges", "directed"]},
                         duplicates_kept=boolean, pairs_read=count, merged_duplicates=count, dropped_loops=count, nodes_without_in_edges=count,
                         labelled=count, train=count, valid=count, test=count, train_pairs=count, valid_pairs=count, test_pairs=count,
                         held_out_edges=count, ids={"enum": ["none", "numbers", "texts"]},
-                        class_names=rows(TEXT), feature_names=rows(TEXT), schema_digest=TEXT, content_digest=TEXT, bytes=count,
+                        class_names=rows(TEXT), feature_names=rows(TEXT), schema_digest=TEXT, link_schema_digest=TEXT, content_digest=TEXT,
+                        bytes=count,
                         verified=boolean, warnings=rows(TEXT)),  # graph import, graph info
         "plan": plan(pool),
         "simulate_partition": record(received=by_use, scales=by_use, state_bytes_per_rank=record(

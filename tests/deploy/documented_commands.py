@@ -129,7 +129,9 @@ ELSEWHERE = {
     "tar -xzf longhaul-site-b.tar.gz && longhaul-site-b/start.sh --ranks 2": KIT, "longhaul certs revoke site-b": KIT,
     "longhaul-site-b/install-service.sh": (BY_TEST, "tests/deploy/two_machines_test.py", "longhaul-site-b/install-service.sh"),
     "longhaul graph predict packages --graph site --split test --out predicted":
-        (BY_TEST, "tests/integration/processes/graphs_test.py", '"graph", "predict"'),
+        (BY_TEST, "tests/integration/processes/graphs_test.py", '"graph", "predicted", "--graph", self.a, "--split", "test"'),
+    "longhaul graph predict links --graph linked --pairs pairs.csv --out predicted":
+        (BY_TEST, "tests/integration/processes/graph_links_test.py", '"links", self.a, pairs'),
     "longhaul graph predict packages-final --graph site --embeddings --out embedded -o json":
         (BY_TEST, "tests/integration/processes/graphs_test.py", '"--embeddings"'),
     "longhaul graph import ogb ogbn_arxiv --reverse-edges --out arxiv":

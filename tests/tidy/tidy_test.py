@@ -85,7 +85,7 @@ ALLOWED = {
                                "worker/kernels/cuda", "worker/model"],
     "worker/trainer": ["common/base", "common/io", "common/layout", "common/partition", "worker/collective", "worker/data", "worker/engine", "worker/family", "worker/plan",
                        "worker/kernels/cuda", "worker/model", "worker/offload", "worker/optim", "worker/replica"],
-    "worker/lm": ["common/", "worker/data", "worker/engine/torch_status.h", "worker/graph/layer_targets.h", "worker/model", "proto"],
+    "worker/lm": ["common/", "worker/data", "worker/data/graph", "worker/engine/torch_status.h", "worker/graph", "worker/model", "proto"],
     "worker/session/core": ["common/base", "common/schedule"],
     "worker/session": ["common/base", "common/blocks", "common/codec", "common/codec/cuda", "common/io", "common/layout", "common/logging",
                        "common/rpc", "common/schedule", "common/wire", "worker/replica", "worker/session/core", "worker/state", "proto"],

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -13,19 +14,25 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "common/base/check.h"
+#include "common/base/huge_pages.h"
 
 namespace longhaul {
 
-// Dense, row by row.
+// Dense, row by row. Floats may be hundreds of megabytes, as the features of nodes are, which are
+// mapped and freed for each batch: with pages of the usual size that is much of a step's work.
 struct BatchTensor {
+  template <typename T>
+  using ValuesOf =
+      std::conditional_t<std::is_same_v<T, float>, HugePageVector<float>, std::vector<T>>;
+
   std::string name;
   std::vector<int64_t> shape;
-  std::variant<std::vector<int64_t>, std::vector<int32_t>, std::vector<float>> values;
+  std::variant<ValuesOf<int64_t>, ValuesOf<int32_t>, ValuesOf<float>> values;
 
   // T: the type of the values.
   template <typename T>
   absl::Span<const T> As() const {
-    const auto* const typed = std::get_if<std::vector<T>>(&values);
+    const auto* const typed = std::get_if<ValuesOf<T>>(&values);
     LH_CHECK(typed != nullptr, "a tensor has values of another type");
     return *typed;
   }

@@ -81,16 +81,21 @@ absl::StatusOr<nlohmann::ordered_json> WriteLogits(const LogitsArguments& argume
 struct PredictArguments {
   // The folder of a checkpoint, and one that `longhaul graph import` made.
   std::string model, graph, out;
-  // "all", "train", "valid" or "test".
+  // "all", "train", "valid" or "test": nodes, or of a model of links pairs.
   std::string split = "all";
+  // For a model of links, instead of a split: a file of pairs (worker/data/graph/id_pairs.h).
+  std::string pairs;
   bool embeddings = false;
   int threads = 1;
 };
-// Writes what a graph model says of nodes to a new folder, which appears whole or not at all:
-// predictions.csv (id, class, probability), nodes.npy (the nodes' numbers), probabilities.npy and,
-// on demand, embeddings.npy; all in the order of the nodes. Returns {"job", "step", "folder",
-// "split", "nodes", "labelled": how many of them have a label, "accuracy" and "macro_f1" over those
-// (or null), "files"}. Errors have hints.
+// Writes what a graph model says of nodes or pairs to a new folder, which appears whole or not at
+// all. Of classes: predictions.csv (id, class, probability), nodes.npy (the nodes' numbers),
+// probabilities.npy and, on demand, embeddings.npy; all in the order of the nodes. Returns {"job",
+// "step", "folder", "split", "nodes", "labelled": how many of them have a label, "accuracy" and
+// "macro_f1" over those (or null), "files"}. Of links: ids.csv and embeddings.npy of all nodes and,
+// if there are pairs, predictions.csv (source, target, score, probability) and scores.npy in their
+// order. Returns {"job", "step", "folder", "split", "nodes", "pairs", "linked": how many of the
+// pairs are edges of the graph, in either direction, "files"}. Errors have hints.
 absl::StatusOr<nlohmann::ordered_json> Predict(const PredictArguments& arguments);
 
 }  // namespace longhaul

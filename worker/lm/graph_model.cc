@@ -60,9 +60,9 @@ class GraphModel::Weights {
     int64_t first = 0;
     // What is taken need not be kept: rows without columns are.
     LayerByNodes(last, x, batch, shape_.aggregator, [&](const auto& own, const auto& passed) {
-      const at::Tensor logits = model_->Rows(last, views_[last], own, passed);
-      const int64_t count = logits.size(0);
-      if (status.ok()) status = Take(logits, own.contiguous(), first, take);
+      const at::Tensor outputs = model_->Rows(last, views_[last], own, passed);
+      const int64_t count = outputs.size(0);
+      if (status.ok()) status = Take(outputs, own, first, take);
       first += count;
       return at::empty({count, 0});
     });
@@ -70,18 +70,21 @@ class GraphModel::Weights {
   }
 
  private:
-  static absl::Status Take(const at::Tensor& logits, const at::Tensor& embeddings, int64_t first,
-                           absl::FunctionRef<absl::Status(const Rows&)> take) {
-    if (!AllFinite(SpanOf(logits.contiguous()))) {
+  absl::Status Take(const at::Tensor& outputs, const at::Tensor& inputs, int64_t first,
+                    absl::FunctionRef<absl::Status(const Rows&)> take) const {
+    const at::Tensor rows = outputs.contiguous();
+    if (!AllFinite(SpanOf(rows))) {
       return absl::DataLossError(
           "the model's outputs are not finite: its training has diverged, or its parameters are "
           "damaged");
     }
-    const at::Tensor probabilities = at::softmax(logits, 1).contiguous();
-    return take({.first = first,
-                 .count = logits.size(0),
-                 .probabilities = SpanOf(probabilities),
-                 .embeddings = SpanOf(embeddings)});
+    Rows result{.first = first, .count = rows.size(0), .embeddings = SpanOf(rows)};
+    if (shape_.links) return take(result);
+    const at::Tensor probabilities = at::softmax(rows, 1).contiguous();
+    const at::Tensor embeddings = inputs.contiguous();
+    result.probabilities = SpanOf(probabilities);
+    result.embeddings = SpanOf(embeddings);
+    return take(result);
   }
 
   const GraphSageShape shape_;

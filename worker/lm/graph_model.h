@@ -1,6 +1,6 @@
-// A GraphSAGE model for use, not for training: the classes of nodes, and embeddings. It computes on
-// the CPU in float32, layer by layer with all neighbors, as evaluations of jobs do. Callers see no
-// tensors.
+// A GraphSAGE model for use, not for training: the classes of nodes, or rows for links. It computes
+// on the CPU in float32, layer by layer with all neighbors, as evaluations of jobs do. Callers see
+// no tensors.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ class GraphModel {
   const GraphSageShape& shape() const;
 
   // Rows for some of the nodes, in their order: probabilities [nodes, classes], and the input of
-  // the last layer [nodes, hidden] (of a model with one layer, the features).
+  // the last layer [nodes, hidden] (of a model with one layer, the features). Of a model of links:
+  // no probabilities, and what the last layer gives, whose products are scores.
   struct Rows {
     int64_t first = 0, count = 0;
     absl::Span<const float> probabilities, embeddings;

@@ -183,8 +183,8 @@ void AddPredict(CLI::App& app, PredictArguments& arguments) {
   group->require_subcommand(1);
   CLI::App* const predict = group->add_subcommand(
       "predict",
-      "Predict the classes of a graph's nodes with the checkpoint of a job: probabilities and "
-      "embeddings, with your own ids");
+      "Predict the classes of a graph's nodes, or links, with the checkpoint of a job: "
+      "probabilities and embeddings, with your own ids");
   predict
       ->add_option(
           "MODEL", arguments.model,
@@ -198,16 +198,27 @@ void AddPredict(CLI::App& app, PredictArguments& arguments) {
   predict
       ->add_option("--out", arguments.out,
                    "Folder for the result, which must not exist: predictions.csv (id, class, "
-                   "probability), nodes.npy, probabilities.npy and embeddings.npy")
+                   "probability), nodes.npy, probabilities.npy and embeddings.npy; for links "
+                   "ids.csv, embeddings.npy, predictions.csv (source, target, score, probability) "
+                   "and scores.npy")
       ->type_name("DIR")
       ->required();
+  CLI::Option* const split =
+      predict
+          ->add_option("--split", arguments.split,
+                       "Nodes to predict: all, train, valid or test (default: all). For links: the "
+                       "graph's own pairs to score (default: none)")
+          ->type_name("NAME")
+          ->check(OneOf({"all", "train", "valid", "test"}));
   predict
-      ->add_option("--split", arguments.split,
-                   "Nodes to predict: all, train, valid or test (default: all)")
-      ->type_name("NAME")
-      ->check(OneOf({"all", "train", "valid", "test"}));
+      ->add_option("--pairs", arguments.pairs,
+                   "For links: pairs source, target to score, by your own ids if the import read "
+                   "some (--ids), otherwise by the nodes' numbers: .npy or CSV without a heading")
+      ->type_name("FILE")
+      ->excludes(split);
   predict->add_flag("--embeddings", arguments.embeddings,
-                    "Also write embeddings.npy: what the last layer reads of each node");
+                    "Also write embeddings.npy: what the last layer reads of each node. For links "
+                    "it is always written: what the last layer gives");
 }
 
 void AddSharedOptions(CLI::App& command, Options& options) {

@@ -1,13 +1,13 @@
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "common/base/macro_f1.h"
 #include "common/base/status_hint.h"
 #include "common/base/status_macros.h"
@@ -15,15 +15,15 @@
 #include "common/config/graph_sage_spec.h"
 #include "common/graph/graph_folder.h"
 #include "common/graph/npy.h"
-#include "common/io/file_util.h"
-#include "common/io/posix_filesystem.h"
+#include "common/io/mapped_file.h"
+#include "worker/data/graph/id_pairs.h"
+#include "worker/graph/link_pairs.h"
 #include "worker/lm/commands.h"
 #include "worker/lm/graph_model.h"
+#include "worker/lm/result_folder.h"
 
 namespace longhaul {
 namespace {
-
-constexpr size_t kWriteBytes = 1 << 20;
 
 absl::StatusOr<std::unique_ptr<CheckpointFolder>> OpenCheckpoint(const std::string& folder) {
   std::error_code error;
@@ -45,11 +45,6 @@ absl::StatusOr<std::unique_ptr<CheckpointFolder>> OpenCheckpoint(const std::stri
                         absl::StrCat(folder, ": is not the checkpoint of a graph model")),
                     "for a language model use `longhaul eval` or `longhaul sample`");
   }
-  if (checkpoint->manifest().model().graph_sage().classes() == 0) {
-    return WithHint(absl::InvalidArgumentError(absl::StrCat(
-                        folder, ": its model predicts links, not the classes of nodes")),
-                    "predictions are built for node classification");
-  }
   return checkpoint;
 }
 
@@ -65,7 +60,7 @@ absl::Status CheckGraph(const GraphSageShape& shape, const GraphFolder& graph) {
                                                    graph.path(), manifest.columns, shape.columns)),
         hint);
   }
-  if (manifest.classes != 0 && manifest.classes != shape.classes) {
+  if (!shape.links && manifest.classes != 0 && manifest.classes != shape.classes) {
     return WithHint(
         absl::InvalidArgumentError(absl::StrFormat("%s: it has %d classes, the model %d",
                                                    graph.path(), manifest.classes, shape.classes)),
@@ -92,43 +87,16 @@ absl::StatusOr<std::vector<int64_t>> NodesOf(const GraphFolder& graph, const std
   return nodes;
 }
 
-// As RFC 4180.
-std::string CsvCell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+absl::StatusOr<absl::Span<const NodePair>> PairsOf(const GraphFolder& graph,
+                                                   const std::string& split) {
+  const absl::Span<const NodePair> of = split == "train"   ? graph.train_pairs()
+                                        : split == "valid" ? graph.valid_pairs()
+                                                           : graph.test_pairs();
+  if (!of.empty()) return of;
+  return WithHint(
+      absl::InvalidArgumentError(absl::StrCat(graph.path(), ": it has no ", split, " pairs")),
+      "give pairs with --pairs, or leave out --split for embeddings alone");
 }
-
-// A file of the result.
-class ResultFile {
- public:
-  static absl::StatusOr<ResultFile> Create(FileSystem* fs, const std::string& path) {
-    ResultFile result;
-    LH_ASSIGN_OR_RETURN(result.file_, fs->Create(path));
-    return result;
-  }
-  absl::Status Append(absl::string_view bytes) {
-    waiting_.append(bytes.data(), bytes.size());
-    return waiting_.size() < kWriteBytes ? absl::OkStatus() : Flush();
-  }
-  template <typename T>
-  absl::Status Append(absl::Span<const T> values) {
-    return Append({reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)});
-  }
-  absl::Status Finish() {
-    LH_RETURN_IF_ERROR(Flush());
-    return file_->SyncData();
-  }
-
- private:
-  absl::Status Flush() {
-    LH_RETURN_IF_ERROR(file_->Append(waiting_));
-    waiting_.clear();
-    return absl::OkStatus();
-  }
-
-  std::unique_ptr<File> file_;
-  std::string waiting_;
-};
 
 // Of the nodes that have a label.
 class Score {
@@ -159,13 +127,130 @@ class Score {
   int64_t classes_, seen_ = 0, right_ = 0;
 };
 
+// What all predictions have in common.
+struct Prediction {
+  const PredictArguments& arguments;
+  const CheckpointFolder& checkpoint;
+  const GraphFolder& graph;
+  const GraphModel& model;
+
+  nlohmann::ordered_json Result(const ResultFolder& out, int64_t nodes) const {
+    return {{"job", checkpoint.manifest().job_name()},
+            {"step", checkpoint.manifest().step()},
+            {"folder", out.path()},
+            {"split", arguments.split},
+            {"nodes", nodes}};
+  }
+};
+
+absl::StatusOr<nlohmann::ordered_json> PredictClasses(const Prediction& of,
+                                                      absl::Span<const int64_t> nodes) {
+  const GraphSageShape& shape = of.model.shape();
+  LH_ASSIGN_OR_RETURN(const auto out, ResultFolder::Create(of.arguments.out));
+  const auto count = static_cast<int64_t>(nodes.size());
+  LH_ASSIGN_OR_RETURN(ResultFile* const predictions, out->Add("predictions.csv"));
+  LH_RETURN_IF_ERROR(predictions->Append(absl::string_view("id,class,probability\n")));
+  LH_ASSIGN_OR_RETURN(ResultFile* const numbers,
+                      out->AddArray("nodes.npy", NpyType::kInt64, {count}));
+  LH_RETURN_IF_ERROR(numbers->Append(nodes));
+  LH_ASSIGN_OR_RETURN(
+      ResultFile* const probabilities,
+      out->AddArray("probabilities.npy", NpyType::kFloat32, {count, shape.classes}));
+  ResultFile* embeddings = nullptr;
+  if (of.arguments.embeddings) {
+    LH_ASSIGN_OR_RETURN(embeddings,
+                        out->AddArray("embeddings.npy", NpyType::kFloat32, {count, shape.hidden}));
+  }
+  const std::vector<std::string>& class_names = of.graph.manifest().class_names;
+  Score score(shape.classes);
+  LH_RETURN_IF_ERROR(
+      of.model.Predict(of.graph, nodes, [&](const GraphModel::Rows& rows) -> absl::Status {
+        for (int64_t row = 0; row < rows.count; ++row) {
+          const auto classes = rows.probabilities.subspan(row * shape.classes, shape.classes);
+          const int64_t best = std::max_element(classes.begin(), classes.end()) - classes.begin();
+          const int64_t node = nodes[rows.first + row];
+          if (!of.graph.labels().empty()) score.Add(of.graph.labels()[node], best);
+          LH_RETURN_IF_ERROR(predictions->Append(
+              absl::StrFormat("%s,%s,%.9g\n", CsvCell(of.graph.IdOf(node)),
+                              class_names.empty() ? absl::StrCat(best) : CsvCell(class_names[best]),
+                              classes[best])));
+        }
+        LH_RETURN_IF_ERROR(probabilities->Append(rows.probabilities));
+        return embeddings == nullptr ? absl::OkStatus() : embeddings->Append(rows.embeddings);
+      }));
+  LH_RETURN_IF_ERROR(out->Finish());
+  nlohmann::ordered_json result = of.Result(*out, count);
+  score.Put(result);
+  result["files"] = out->names();
+  return result;
+}
+
+// The scores of pairs, from the file of the nodes' rows.
+absl::Status WriteScores(const Prediction& of, absl::Span<const NodePair> pairs,
+                         const std::string& rows_path, ResultFolder& out) {
+  LH_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(rows_path));
+  const auto* const rows =
+      reinterpret_cast<const float*>(file.bytes().subspan(kNpyWrittenHeader).data());
+  LH_ASSIGN_OR_RETURN(ResultFile* const predictions, out.Add("predictions.csv"));
+  LH_RETURN_IF_ERROR(predictions->Append(absl::string_view("source,target,score,probability\n")));
+  LH_ASSIGN_OR_RETURN(ResultFile* const scores, out.AddArray("scores.npy", NpyType::kFloat32,
+                                                             {static_cast<int64_t>(pairs.size())}));
+  const int64_t columns = of.model.shape().hidden;
+  for (const auto& [source, target] : pairs) {
+    const auto score = static_cast<float>(std::inner_product(
+        rows + source * columns, rows + (source + 1) * columns, rows + target * columns, 0.0));
+    LH_RETURN_IF_ERROR(predictions->Append(
+        absl::StrFormat("%s,%s,%.9g,%.9g\n", CsvCell(of.graph.IdOf(source)),
+                        CsvCell(of.graph.IdOf(target)), score, 1 / (1 + std::exp(-score)))));
+    LH_RETURN_IF_ERROR(scores->Append(absl::MakeConstSpan(&score, 1)));
+  }
+  return file.Check();
+}
+
+absl::StatusOr<nlohmann::ordered_json> PredictLinks(const Prediction& of,
+                                                    absl::Span<const NodePair> pairs) {
+  LH_ASSIGN_OR_RETURN(const auto out, ResultFolder::Create(of.arguments.out));
+  const int64_t count = of.graph.nodes();
+  LH_ASSIGN_OR_RETURN(ResultFile* const ids, out->Add("ids.csv"));
+  LH_RETURN_IF_ERROR(ids->Append(absl::string_view("id\n")));
+  for (int64_t node = 0; node < count; ++node)
+    LH_RETURN_IF_ERROR(ids->Append(absl::StrCat(CsvCell(of.graph.IdOf(node)), "\n")));
+  const std::string name = "embeddings.npy";
+  LH_ASSIGN_OR_RETURN(ResultFile* const embeddings,
+                      out->AddArray(name, NpyType::kFloat32, {count, of.model.shape().hidden}));
+  std::vector<int64_t> nodes(count);
+  std::iota(nodes.begin(), nodes.end(), 0);
+  LH_RETURN_IF_ERROR(of.model.Predict(of.graph, nodes, [&](const GraphModel::Rows& rows) {
+    return embeddings->Append(rows.embeddings);
+  }));
+  if (!pairs.empty()) {
+    LH_RETURN_IF_ERROR(embeddings->Finish());
+    LH_RETURN_IF_ERROR(WriteScores(of, pairs, out->PathOf(name), *out));
+  }
+  LH_RETURN_IF_ERROR(out->Finish());
+  nlohmann::ordered_json result = of.Result(*out, count);
+  result["pairs"] = pairs.size();
+  const GraphEdges edges = of.graph.edges();
+  result["linked"] = std::count_if(pairs.begin(), pairs.end(), [&](const NodePair& pair) {
+    return HasEdge(edges, pair.source, pair.target) || HasEdge(edges, pair.target, pair.source);
+  });
+  result["files"] = out->names();
+  return result;
+}
+
 }  // namespace
 
 absl::StatusOr<nlohmann::ordered_json> Predict(const PredictArguments& arguments) {
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointFolder> checkpoint,
                       OpenCheckpoint(arguments.model));
   const GraphSageShape shape = ShapeOf(checkpoint->manifest().model().graph_sage());
-  if (arguments.embeddings && shape.layers() == 1) {
+  if (!shape.links && !arguments.pairs.empty()) {
+    return WithHint(
+        absl::InvalidArgumentError(absl::StrCat("--pairs: the model of ", arguments.model,
+                                                " predicts the classes of nodes, not links")),
+        "leave it out; the model of a job with model.graph_sage.links predicts pairs");
+  }
+  if (arguments.embeddings && shape.layers() == 1 && !shape.links) {
     return WithHint(absl::InvalidArgumentError(
                         "--embeddings: the model has one layer, which gives classes: there is no "
                         "embedding before it"),
@@ -173,66 +258,21 @@ absl::StatusOr<nlohmann::ordered_json> Predict(const PredictArguments& arguments
   }
   LH_ASSIGN_OR_RETURN(const GraphFolder graph, GraphFolder::Open(arguments.graph));
   LH_RETURN_IF_ERROR(CheckGraph(shape, graph));
-  LH_ASSIGN_OR_RETURN(const std::vector<int64_t> nodes, NodesOf(graph, arguments.split));
+  std::vector<int64_t> nodes;
+  std::vector<NodePair> given;
+  absl::Span<const NodePair> pairs;
+  if (!shape.links) {
+    LH_ASSIGN_OR_RETURN(nodes, NodesOf(graph, arguments.split));
+  } else if (!arguments.pairs.empty()) {
+    LH_ASSIGN_OR_RETURN(given, ReadIdPairs(arguments.pairs, graph));
+    pairs = given;
+  } else if (arguments.split != "all") {
+    LH_ASSIGN_OR_RETURN(pairs, PairsOf(graph, arguments.split));
+  }
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<GraphModel> model,
                       GraphModel::Load(shape, *checkpoint, arguments.threads));
-
-  const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
-  const std::string out = WithoutTrailingSlashes(arguments.out);
-  const std::string temporary = out + ".tmp";
-  std::error_code error;
-  if (std::filesystem::exists(out, error)) {
-    return WithHint(absl::AlreadyExistsError(absl::StrCat(out, " exists")),
-                    "give another folder, or remove it first");
-  }
-  LH_RETURN_IF_ERROR(RemoveFolder(*fs, temporary));
-  LH_RETURN_IF_ERROR(CreateDirs(*fs, temporary));
-  absl::Cleanup remove = [&] { RemoveFolder(*fs, temporary).IgnoreError(); };
-
-  const auto count = static_cast<int64_t>(nodes.size());
-  std::vector<std::string> names = {"predictions.csv", "nodes.npy", "probabilities.npy"};
-  if (arguments.embeddings) names.push_back("embeddings.npy");
-  std::vector<ResultFile> files;
-  for (const std::string& name : names) {
-    LH_ASSIGN_OR_RETURN(files.emplace_back(),
-                        ResultFile::Create(fs.get(), JoinPath(temporary, name)));
-  }
-  LH_RETURN_IF_ERROR(files[0].Append(absl::string_view("id,class,probability\n")));
-  LH_RETURN_IF_ERROR(files[1].Append(WriteNpyHeader(NpyType::kInt64, {count})));
-  LH_RETURN_IF_ERROR(files[1].Append(absl::MakeConstSpan(nodes)));
-  LH_RETURN_IF_ERROR(files[2].Append(WriteNpyHeader(NpyType::kFloat32, {count, shape.classes})));
-  if (arguments.embeddings) {
-    LH_RETURN_IF_ERROR(files[3].Append(WriteNpyHeader(NpyType::kFloat32, {count, shape.hidden})));
-  }
-  const std::vector<std::string>& class_names = graph.manifest().class_names;
-  Score score(shape.classes);
-  LH_RETURN_IF_ERROR(
-      model->Predict(graph, nodes, [&](const GraphModel::Rows& rows) -> absl::Status {
-        for (int64_t row = 0; row < rows.count; ++row) {
-          const auto of = rows.probabilities.subspan(row * shape.classes, shape.classes);
-          const int64_t best = std::max_element(of.begin(), of.end()) - of.begin();
-          const int64_t node = nodes[rows.first + row];
-          if (!graph.labels().empty()) score.Add(graph.labels()[node], best);
-          LH_RETURN_IF_ERROR(files[0].Append(absl::StrFormat(
-              "%s,%s,%.9g\n", CsvCell(graph.IdOf(node)),
-              class_names.empty() ? absl::StrCat(best) : CsvCell(class_names[best]), of[best])));
-        }
-        LH_RETURN_IF_ERROR(files[2].Append(rows.probabilities));
-        return arguments.embeddings ? files[3].Append(rows.embeddings) : absl::OkStatus();
-      }));
-  for (ResultFile& file : files) LH_RETURN_IF_ERROR(file.Finish());
-  LH_RETURN_IF_ERROR(fs->SyncDir(temporary));
-  LH_RETURN_IF_ERROR(fs->Rename(temporary, out));
-  std::move(remove).Cancel();
-
-  nlohmann::ordered_json result{{"job", checkpoint->manifest().job_name()},
-                                {"step", checkpoint->manifest().step()},
-                                {"folder", out},
-                                {"split", arguments.split},
-                                {"nodes", count}};
-  score.Put(result);
-  result["files"] = names;
-  return result;
+  const Prediction of{arguments, *checkpoint, graph, *model};
+  return shape.links ? PredictLinks(of, pairs) : PredictClasses(of, nodes);
 }
 
 }  // namespace longhaul

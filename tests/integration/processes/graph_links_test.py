@@ -1,10 +1,12 @@
 """Link prediction with the real programs: two pools with disjoint graphs, whose model is exported and computes the same scores elsewhere."""
 
+import csv
 import json
+import math
 import random
 
 from cluster import ClusterTest, main, wait_until
-from graph_tensors import product, read_tensors
+from graph_tensors import predict, product, read_floats, read_tensors
 
 GROUPS, COLUMNS = 4, 8
 LINK_JOB = """
@@ -56,21 +58,32 @@ def rows_of_nodes(tensors, folder, edges):
     return rows
 
 
-def auc_of(tensors, source, imported):
-    """Over all targets of validation pairs that are not linked with the source."""
-    valid = read_pairs(imported / "valid_pairs.npy")
-    every = {tuple(map(int, line.split(","))) for line in (source / "edges.csv").read_text().split()}
-    every |= {(b, a) for a, b in every}
-    held_out = set(valid) | {(b, a) for a, b in valid}
-    rows = rows_of_nodes(tensors, source, every - held_out)
-    def score(a, b):
-        return sum(x * y for x, y in zip(rows[a], rows[b]))
+def edges_of(source):
+    """In both directions."""
+    edges = {tuple(map(int, line.split(","))) for line in (source / "edges.csv").read_text().split()}
+    return edges | {(b, a) for a, b in edges}
+
+
+def rows_of_graph(tensors, source, imported):
+    """Of a graph without its validation and test pairs."""
+    held_out = set(read_pairs(imported / "valid_pairs.npy")) | set(read_pairs(imported / "test_pairs.npy"))
+    return rows_of_nodes(tensors, source, edges_of(source) - held_out - {(b, a) for a, b in held_out})
+
+
+def auc_of(tensors, source, imported, split):
+    """Over all targets of the split's pairs that are not linked with the source."""
+    pairs, every = read_pairs(imported / f"{split}_pairs.npy"), edges_of(source)
+    rows = rows_of_graph(tensors, source, imported)
     shares = []
-    for a, b in valid:
-        negatives = [target for _, target in valid if target != a and (a, target) not in every]
-        mine = score(a, b)
-        shares.append(sum(score(a, negative) < mine for negative in negatives) / len(negatives))
+    for a, b in pairs:
+        negatives = [target for _, target in pairs if target != a and (a, target) not in every]
+        mine = score(rows, a, b)
+        shares.append(sum(score(rows, a, negative) < mine for negative in negatives) / len(negatives))
     return sum(shares) / len(shares)
+
+
+def score(rows, a, b):
+    return sum(x * y for x, y in zip(rows[a], rows[b]))
 
 
 class GraphLinksTest(ClusterTest):
@@ -86,7 +99,7 @@ class GraphLinksTest(ClusterTest):
     def graph(self, name, seed, *flags):
         source = self.cluster.folder / f"{name}-source"
         write_groups(source, seed)
-        return self.import_graph(name, source, "--valid-share", "0.1", *flags)
+        return self.import_graph(name, source, "--valid-share", "0.1", "--test-share", "0.1", *flags)
 
     def submit(self, name="links", steps=120, sets=(), a=None, b=None, access="auto"):
         spec = self.cluster.folder / f"{name}.yaml"
@@ -109,11 +122,6 @@ class GraphLinksTest(ClusterTest):
         job = self.cluster.wait_job("links", seconds=200)
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
         self.assertEqual(job["unit_name"], "pairs")
-        metrics = self.metrics(job)
-        self.assertGreater(metrics["auc"], 0.75)
-        self.assertGreater(metrics["mrr"], 0.01)
-        self.assertLessEqual(metrics["hits_1"], metrics["hits_3"])
-        self.assertLessEqual(metrics["hits_3"], metrics["hits_10"])
         out = self.cluster.folder / "trained"
         exported = self.cluster.cli("export", "links", "--dtype", "fp32", "--out", out)
         self.assertEqual(exported.returncode, 0, exported.stderr)
@@ -122,9 +130,44 @@ class GraphLinksTest(ClusterTest):
         config = json.loads((out / "config.json").read_text())
         self.assertEqual(config["task"], "links")
         self.assertNotIn("classes", config)
-        of_pools = [auc_of(tensors, self.cluster.folder / f"{name}-source", self.cluster.folder / name) for name in ("a", "b")]
-        # The job's negatives are drawn.
-        self.assertLess(min(abs(auc - metrics["auc"]) for auc in of_pools), 0.02, (of_pools, metrics))
+        self.check_evaluations(job, tensors)
+
+    def check_evaluations(self, job, tensors):
+        """Validation pairs of each pool and, at the end, its test pairs; and what is shown of all pools."""
+        names = {"loss", "auc", "mrr", "hits_1", "hits_3", "hits_10"}
+        names |= {f"test_{name}" for name in names}
+        sites = {p["pool"]: {m["name"]: m["value"] for m in p["outer_evaluation"]} for p in job["pools"]}
+        self.assertEqual(sorted(sites), ["site-a", "site-b"])
+        all_pairs, sizes = self.metrics(job), {}
+        for pool, name in (("site-a", "a"), ("site-b", "b")):
+            imported = self.cluster.folder / name
+            sizes[pool] = {split: len(read_pairs(imported / f"{split}_pairs.npy")) for split in ("valid", "test")}
+            self.assertEqual(set(sites[pool]), names | {"test_examples"})
+            self.assertEqual(sites[pool]["test_examples"], sizes[pool]["test"])
+            for split, prefix in (("valid", ""), ("test", "test_")):
+                values = {name: sites[pool][prefix + name] for name in ("loss", "auc", "mrr", "hits_1", "hits_3", "hits_10")}
+                # The job's negatives are drawn.
+                self.assertAlmostEqual(values["auc"], auc_of(tensors, self.cluster.folder / f"{name}-source", imported, split), delta=0.02)
+                self.assertGreater(values["auc"], 0.75)
+                # 0.69 is what a model without knowledge has.
+                self.assertTrue(0 < values["loss"] < 0.68, values)
+                self.assertTrue(0 <= values["hits_1"] <= values["hits_3"] <= values["hits_10"] <= 1, values)
+                # A pair of rank 1 counts 1, one of rank 2 or 3 at least 1/3, one of rank 4 to 10 at least 1/10; half ranks are ties.
+                least = values["hits_1"] + (values["hits_3"] - values["hits_1"]) / 3 + (values["hits_10"] - values["hits_3"]) / 10
+                self.assertTrue(least <= values["mrr"] + 1e-9 and values["mrr"] < 1, values)
+        self.assertEqual(set(all_pairs), names | {"test_examples"})
+        self.assertEqual(all_pairs["test_examples"], sum(size["test"] for size in sizes.values()))
+        loss = job["eval_loss"]
+        worst, means = ({m["name"]: m["value"] for m in loss[part]} for part in ("worst_pool", "mean_of_pools"))
+        for name in sorted(names):
+            of = [sites[pool][name] for pool in sites]
+            weights = [sizes[pool]["test" if name.startswith("test_") else "valid"] for pool in sites]
+            self.assertAlmostEqual(all_pairs[name], sum(a * b for a, b in zip(of, weights)) / sum(weights), places=9)
+            self.assertAlmostEqual(worst[name], (max if name.endswith("loss") else min)(of), places=9)
+            self.assertAlmostEqual(means[name], sum(of) / 2, places=9)
+        for p in job["pools"]:
+            self.assertEqual({m["name"] for m in p["evaluation"]}, {name for name in names if not name.startswith("test_")})
+        self.assertIn("test auc", self.cluster.cli("get", "links").stdout)
 
     def test_a_killed_coordinator_and_other_ways_to_read_leave_the_result_as_it_is(self):
         self.a, self.b = self.graph("a", 1), self.graph("b", 2)
@@ -160,6 +203,102 @@ class GraphLinksTest(ClusterTest):
         self.assertAlmostEqual(self.metrics(self.cluster.wait_job("excluding", seconds=200))["auc"], 0.5, delta=0.02)
         self.begin("leaking", steps=60, sets=["model.graph_sage.links.keep_targets=true"])
         self.assertGreater(self.metrics(self.cluster.wait_job("leaking", seconds=200))["auc"], 0.85)
+
+    def test_scores_of_pairs_are_those_of_the_exported_model_with_the_users_ids(self):
+        ids = self.cluster.folder / "ids.txt"
+        ids.write_text("".join(f"node,{i}\n" for i in range(400)))
+        numbers = self.cluster.folder / "numbers.txt"
+        numbers.write_text("".join(f"{1000 - i}\n" for i in range(400)))
+        self.a, self.b = self.graph("a", 1, "--ids", ids), self.graph("b", 2, "--ids", numbers)
+        self.begin(steps=60)
+        self.cluster.wait_job("links", seconds=200)
+        out, checkpoint = self.cluster.folder / "trained", self.cluster.folder / "checkpoint"
+        self.assertEqual(self.cluster.cli("export", "links", "--dtype", "fp32", "--out", out).returncode, 0)
+        self.assertEqual(self.cluster.cli("download", "links", "--out", checkpoint).returncode, 0)
+        plain = {name: rows_of_graph(read_tensors(out / "model.safetensors"), self.cluster.folder / f"{name}-source", self.cluster.folder / name)
+                 for name in ("a", "b")}
+        pairs = [(0, 1), (399, 3), (7, 7), (3, 399), *sorted(edges_of(self.cluster.folder / "a-source"))[:20]]
+        quoted = self.cluster.folder / "quoted.csv"
+        quoted.write_text("".join(f'"node,{a}","node,{b}"\n' for a, b in pairs))
+        self.check_prediction("links", self.a, pairs, plain["a"], [f"node,{i}" for i in range(400)], "--pairs", quoted)
+        own = self.cluster.folder / "own.csv"
+        own.write_text("".join(f"{1000 - a},{1000 - b}\n" for a, b in pairs))
+        self.check_prediction(checkpoint, self.b, pairs, plain["b"], [str(1000 - i) for i in range(400)], "--pairs", own)
+        test = read_pairs(self.b / "test_pairs.npy")
+        answer = self.check_prediction(checkpoint, self.b, test, plain["b"], [str(1000 - i) for i in range(400)], "--split", "test")
+        self.assertEqual((answer["split"], answer["linked"]), ("test", 0))
+        result, answer = predict(self.cluster, checkpoint, "rows", "--graph", self.b)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((answer["data"]["pairs"], answer["data"]["files"]), (0, ["ids.csv", "embeddings.npy"]))
+        wrong = self.cluster.folder / "wrong.csv"
+        for text, flags, words in (("1000,1000\n1000,600\n", (), [f"{wrong}: line 2, column 2: the graph has no node \"600\"", "hint: give ids"]),
+                                   ("1000\n", (), ["1 columns, not two", "hint: give pairs"]),
+                                   ("", (), ["no pair"]),
+                                   ("1000,1000\n", ("--split", "test"), ["--split", "--pairs"])):
+            wrong.write_text(text)
+            result, _ = predict(self.cluster, checkpoint, "refused", "--graph", self.b, "--pairs", wrong, *flags)
+            self.assertEqual(result.returncode, 4, result.stderr)
+            for word in words:
+                self.assertIn(word, result.stderr)
+            self.assertFalse((self.cluster.folder / "refused").exists())
+        result, _ = predict(self.cluster, checkpoint, "refused", "--graph", self.b, "--split", "train")
+        self.assertIn("it has no train pairs", result.stderr)
+
+    def check_prediction(self, model, graph, pairs, rows, ids, *flags):
+        out = f"predicted-{graph.name}-{flags[0].strip('-')}"
+        result, answer = predict(self.cluster, model, out, "--graph", graph, *flags)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        answer = answer["data"]
+        self.assertEqual(answer["files"], ["ids.csv", "embeddings.npy", "predictions.csv", "scores.npy"])
+        self.assertEqual((answer["job"], answer["nodes"], answer["pairs"]), ("links", len(ids), len(pairs)))
+        held_out = {pair for split in ("valid", "test") for pair in read_pairs(graph / f"{split}_pairs.npy")}
+        left = edges_of(self.cluster.folder / f"{graph.name}-source") - held_out - {(b, a) for a, b in held_out}
+        self.assertEqual(answer["linked"], sum(pair in left for pair in pairs))
+        folder = self.cluster.folder / out
+        with open(folder / "ids.csv", newline="", encoding="utf-8") as file:
+            self.assertEqual([row["id"] for row in csv.DictReader(file)], ids)
+        shape, embeddings = read_floats(folder / "embeddings.npy")
+        self.assertEqual(shape, f"({len(ids)}, {len(rows[0])})")
+        for mine, plain in zip(embeddings, (value for row in rows for value in row)):
+            self.assertAlmostEqual(mine, plain, delta=1e-4 * max(1, abs(plain)))
+        with open(folder / "predictions.csv", newline="", encoding="utf-8") as file:
+            found = list(csv.DictReader(file))
+        shape, scores = read_floats(folder / "scores.npy")
+        self.assertEqual((len(found), shape), (len(pairs), f"({len(pairs)},)"))
+        for row, value, (a, b) in zip(found, scores, pairs):
+            self.assertEqual((row["source"], row["target"]), (ids[a], ids[b]))
+            plain = score(rows, a, b)
+            self.assertAlmostEqual(value, plain, delta=1e-3 * max(1, abs(plain)))
+            self.assertAlmostEqual(float(row["score"]), value, places=6)
+            self.assertAlmostEqual(float(row["probability"]), 1 / (1 + math.exp(-plain)), places=3)
+        return answer
+
+    def test_sites_with_and_without_classes_predict_links_together(self):
+        self.a = self.graph("a", 1)
+        labels, names = self.cluster.folder / "labels.csv", self.cluster.folder / "names.txt"
+        labels.write_text("".join(f"{node % GROUPS}\n" for node in range(400)))
+        names.write_text("".join(f"class {i}\n" for i in range(GROUPS)))
+        self.b = self.graph("b", 2, "--labels", labels, "--class-names", names)
+        found = {name: json.loads(self.cluster.cli("graph", "info", self.cluster.folder / name, "-o", "json").stdout)["data"] for name in "ab"}
+        self.assertNotEqual(found["a"]["schema_digest"], found["b"]["schema_digest"])
+        self.assertEqual(found["a"]["link_schema_digest"], found["b"]["link_schema_digest"])
+        self.begin(steps=20)
+        self.assertEqual(self.cluster.wait_job("links", seconds=200)["state"], "COMPLETED")
+        # By hand, as either site's folder is called.
+        for name in ("a", "b"):
+            self.begin(f"by-{name}", steps=20, sets=[f"data.graph_schema={found[name]['schema_digest']}"])
+            self.assertEqual(self.cluster.wait_job(f"by-{name}", seconds=200)["state"], "COMPLETED")
+        # What it reads must be the same.
+        columns = self.cluster.folder / "columns.txt"
+        columns.write_text("".join(f"column {i}\n" for i in range(COLUMNS)))
+        named = self.import_graph("named", self.cluster.folder / "a-source", "--valid-share", "0.1", "--feature-names", columns)
+        refused = self.submit("refused", b=named)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("names its columns", refused.stdout + refused.stderr)
+        # Classes need them.
+        refused = self.submit("refused", sets=["model.graph_sage={hidden: 16}"])
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn(f"classes at {self.a}", refused.stdout + refused.stderr)
 
     def test_a_pool_without_validation_pairs_is_refused(self):
         self.a, self.b = self.graph("a", 1), self.graph("b", 2)

@@ -6,11 +6,11 @@ import json
 import math
 import os
 import random
+import signal
 import struct
-import subprocess
 
-from cluster import BIN, ClusterTest, alive, kill, main, wait_until
-from graph_tensors import product, read_tensors
+from cluster import ClusterTest, alive, kill, main, wait_until
+from graph_tensors import predict, product, read_floats, read_tensors
 
 CLASSES, COLUMNS = 4, 8
 GRAPH_JOB = """
@@ -201,14 +201,7 @@ class GraphsTest(ClusterTest):
         # Both sites have the same graph.
         self.assertEqual(sites["site-a"], sites["site-b"])
 
-        def predict(model, out, *flags):
-            # Its words come first; the options of the connection may be among them.
-            command = [BIN / "longhaul", "graph", "predict", model, *flags, "--out", self.cluster.folder / out, "-o", "json"]
-            result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False,
-                                    env={**os.environ, "LONGHAUL_SERVER": self.cluster.address, "XDG_CACHE_HOME": str(self.cluster.folder / "cache")})
-            return result, json.loads(result.stdout) if result.stdout else {}
-
-        result, answer = predict("graph", "predicted", "--graph", self.a, "--split", "test")
+        result, answer = predict(self.cluster, "graph", "predicted", "--graph", self.a, "--split", "test")
         self.assertEqual(result.returncode, 0, result.stderr)
         source = self.cluster.folder / "a-source"
         test = [int(line) for line in (source / "test.csv").read_text().split()]
@@ -226,7 +219,7 @@ class GraphsTest(ClusterTest):
         plain = outputs_of(read_tensors(out / "model.safetensors"), source)
         checkpoint = self.cluster.folder / "checkpoint"
         self.assertEqual(self.cluster.cli("download", "graph", "--out", checkpoint).returncode, 0)
-        result, answer = predict(checkpoint, "all", "--graph", self.a, "--embeddings")
+        result, answer = predict(self.cluster, checkpoint, "all", "--graph", self.a, "--embeddings")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(answer["data"]["files"], ["predictions.csv", "nodes.npy", "probabilities.npy", "embeddings.npy"])
         probabilities = self.floats(self.cluster.folder / "all/probabilities.npy", (300, CLASSES))
@@ -241,13 +234,14 @@ class GraphsTest(ClusterTest):
                                              ((out, self.a, ()), ["is not the folder of a checkpoint", "longhaul download"]),
                                              (("nobody", self.a, ()), ["nobody"]),
                                              ((checkpoint, self.cluster.folder / "none", ()), ["none"]),
-                                             ((checkpoint, self.a, ("--split", "some")), ["--split"])):
-            result, answer = predict(model, "refused", "--graph", graph, *flags)
+                                             ((checkpoint, self.a, ("--split", "some")), ["--split"]),
+                                             ((checkpoint, self.a, ("--pairs", source / "edges.csv")), ["--pairs", "classes of nodes, not links", "leave it out"])):
+            result, answer = predict(self.cluster, model, "refused", "--graph", graph, *flags)
             self.assertNotEqual(result.returncode, 0)
             for word in words:
                 self.assertIn(word, result.stderr)
             self.assertFalse((self.cluster.folder / "refused").exists())
-        result, _ = predict(checkpoint, "all", "--graph", self.a)
+        result, _ = predict(self.cluster, checkpoint, "all", "--graph", self.a)
         self.assertIn("exists", result.stderr)
 
     @staticmethod
@@ -257,10 +251,8 @@ class GraphsTest(ClusterTest):
         path.write_text("".join(line.rsplit(",", 1)[0] + "\n" for line in path.read_text().split()))
 
     def floats(self, path, shape):
-        data = path.read_bytes()
-        self.assertIn(f"'shape': ({shape[0]}, {shape[1]})", data[:128].decode("latin-1"))
-        values = array.array("f", data[128:])
-        self.assertEqual(len(values), shape[0] * shape[1])
+        found, values = read_floats(path)
+        self.assertEqual(found, str(shape))
         return values
 
     def test_edges_that_go_one_way_run_with_a_warning(self):
@@ -328,6 +320,23 @@ class GraphsTest(ClusterTest):
         self.assertEqual(job["eval_loss"]["pools"], 2)
         for pool in job["pools"]:
             self.assertEqual((pool["inner_state_losses"], pool["inner_state_failures"]), (0, 0))
+            self.assertIn("test_accuracy", {metric["name"] for metric in pool["outer_evaluation"]})
+
+    def test_a_stopped_rank_is_replaced_and_the_job_ends_well(self):
+        self.graphs()
+        for pool in ("site-a", "site-b"):
+            self.cluster.start_worker(pool, 2, "--progress-timeout", "4")
+        self.begin(steps=1500)
+        self.cluster.wait_step(100, "graph")
+        ranks = self.cluster.ranks_of("site-b")
+        os.kill(ranks[1], signal.SIGSTOP)
+        wait_until(lambda: not any(alive(rank) for rank in ranks), 60, "the standstill to be noticed")
+        self.cluster.wait_log("site-b", "rank 1 was silent")
+        job = self.cluster.wait_job("graph", seconds=200)
+        self.assertEqual(job["state"], "COMPLETED")
+        self.assertGreater(self.metrics(job)["accuracy"], 0.8)
+        self.assertEqual(job["eval_loss"]["pools"], 2)
+        for pool in job["pools"]:
             self.assertIn("test_accuracy", {metric["name"] for metric in pool["outer_evaluation"]})
 
     def test_the_ranks_of_a_machine_share_one_copy_of_the_features(self):

@@ -8,17 +8,22 @@
 
 namespace longhaul {
 
-absl::Status NodeOutOfRange(const NumberRows& rows, int64_t row, int64_t column, int64_t node,
-                            int64_t nodes) {
-  return rows.ErrorAt(
-      row, column,
-      absl::StrCat("the node ", node, " is not one of ", nodes, ", from 0 to ", nodes - 1),
-      "number nodes from 0, and give their number (--nodes)");
+namespace {
+
+constexpr char kNumberNodes[] = "number nodes from 0, and give their number (--nodes)";
+
+std::string NoSuchNode(int64_t node, int64_t nodes) {
+  return absl::StrCat("the node ", node, " is not one of ", nodes, ", from 0 to ", nodes - 1);
 }
 
-absl::Status ForEachPair(
-    const NumberFile& file, int64_t nodes,
-    absl::FunctionRef<absl::Status(const PairPlace&, int64_t source, int64_t target)> use) {
+}  // namespace
+
+absl::Status NodeOutOfRange(const NumberRows& rows, int64_t row, int64_t column, int64_t node,
+                            int64_t nodes) {
+  return rows.ErrorAt(row, column, NoSuchNode(node, nodes), kNumberNodes);
+}
+
+absl::Status ForEachNumberPair(const NumberFile& file, UsePair use) {
   LH_ASSIGN_OR_RETURN(const auto rows, NumberRows::Open(file));
   const std::optional<NpyHeader>& header = rows->header();
   // The ends in two rows.
@@ -31,12 +36,8 @@ absl::Status ForEachPair(
     for (int64_t pair = 0; pair < pairs;) {
       LH_ASSIGN_OR_RETURN(const int64_t read, sources->Read(absl::MakeSpan(from)));
       LH_RETURN_IF_ERROR(targets->Read(absl::MakeSpan(to).subspan(0, read)).status());
-      for (int64_t i = 0; i < read; ++i, ++pair) {
-        const bool of_source = from[i] < 0 || from[i] >= nodes;
-        if (of_source || to[i] < 0 || to[i] >= nodes)
-          return NodeOutOfRange(*rows, of_source ? 0 : 1, pair, of_source ? from[i] : to[i], nodes);
-        LH_RETURN_IF_ERROR(use(PairPlace{*rows, 0, pair}, from[i], to[i]));
-      }
+      for (int64_t i = 0; i < read; ++i, ++pair)
+        LH_RETURN_IF_ERROR(use({*rows, 0, pair, /*in_rows=*/true}, from[i], to[i]));
     }
     return absl::OkStatus();
   }
@@ -44,16 +45,21 @@ absl::Status ForEachPair(
     return WithHint(absl::InvalidArgumentError(
                         absl::StrCat(rows->name(), ": ", header ? ShapeText(header->shape) : "",
                                      header ? ", " : "", rows->columns(), " columns, not two")),
-                    "give pairs source, target: an array (edges, 2) or (2, edges), or CSV");
+                    "give pairs source, target: an array (pairs, 2) or (2, pairs), or CSV");
   }
-  return ForEachRow<int64_t>(*rows,
-                             [&](int64_t row, absl::Span<const int64_t> pair) -> absl::Status {
-                               for (int end = 0; end < 2; ++end) {
-                                 if (pair[end] < 0 || pair[end] >= nodes)
-                                   return NodeOutOfRange(*rows, row, end, pair[end], nodes);
-                               }
-                               return use(PairPlace{*rows, row, 0}, pair[0], pair[1]);
-                             });
+  return ForEachRow<int64_t>(*rows, [&](int64_t row, absl::Span<const int64_t> pair) {
+    return use({*rows, row, 0}, pair[0], pair[1]);
+  });
+}
+
+absl::Status ForEachPair(const NumberFile& file, int64_t nodes, UsePair use) {
+  return ForEachNumberPair(
+      file, [&](const PairPlace& at, int64_t source, int64_t target) -> absl::Status {
+        if (source < 0 || source >= nodes) return at.Error(NoSuchNode(source, nodes), kNumberNodes);
+        if (target < 0 || target >= nodes)
+          return at.ErrorOfTarget(NoSuchNode(target, nodes), kNumberNodes);
+        return use(at, source, target);
+      });
 }
 
 }  // namespace longhaul

@@ -35,19 +35,27 @@ absl::Status ForEachRow(NumberRows& rows, const Use& use) {
 // Where a pair is in its file.
 struct PairPlace {
   const NumberRows& rows;
-  // Of the source; the target is in the next column or row.
+  // Of the source.
   int64_t row = 0, column = 0;
+  // The target is in the next row; otherwise in the next column.
+  bool in_rows = false;
 
   absl::Status Error(absl::string_view what, absl::string_view hint) const {
     return rows.ErrorAt(row, column, what, hint);
   }
+  absl::Status ErrorOfTarget(absl::string_view what, absl::string_view hint) const {
+    return rows.ErrorAt(row + (in_rows ? 1 : 0), column + (in_rows ? 0 : 1), what, hint);
+  }
 };
 
-// Calls use(place, source, target) for each pair: two columns, or an array (2, pairs). Errors: also
-// INVALID_ARGUMENT: a node is not from 0 to `nodes` - 1; another number of columns.
-absl::Status ForEachPair(
-    const NumberFile& file, int64_t nodes,
-    absl::FunctionRef<absl::Status(const PairPlace&, int64_t source, int64_t target)> use);
+using UsePair = absl::FunctionRef<absl::Status(const PairPlace&, int64_t source, int64_t target)>;
+
+// Calls `use` for each pair of whole numbers: two columns, or an array (2, pairs). Errors: those of
+// NumberRows and of `use`; also INVALID_ARGUMENT: another number of columns.
+absl::Status ForEachNumberPair(const NumberFile& file, UsePair use);
+
+// The same for pairs of nodes. Errors: also INVALID_ARGUMENT: a node is not from 0 to `nodes` - 1.
+absl::Status ForEachPair(const NumberFile& file, int64_t nodes, UsePair use);
 
 // The error of a node that is out of range.
 absl::Status NodeOutOfRange(const NumberRows& rows, int64_t row, int64_t column, int64_t node,

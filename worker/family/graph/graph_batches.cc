@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/huge_pages.h"
 #include "common/base/random.h"
 #include "common/base/share.h"
 #include "common/base/status_macros.h"
@@ -140,7 +141,7 @@ absl::Status GraphBatches::AddSample(Reader& reader, int64_t step, absl::Span<co
                       reader.sampler.Sample(step, seeds, excluded, reader.team.get()));
   if (reader.gathers) {
     const int64_t columns = reader.table->columns();
-    std::vector<float> features(sample.nodes.size() * columns);
+    HugePageVector<float> features(sample.nodes.size() * columns);
     LH_RETURN_IF_ERROR(reader.table->Gather(sample.nodes, features.data()));
     batch.tensors.push_back({PartName("features", part),
                              {static_cast<int64_t>(sample.nodes.size()), columns},

@@ -87,6 +87,9 @@ TEST_F(GraphFolderTest, SchemaIsOfColumnsAndClassesInOrder) {
   EXPECT_EQ(SchemaDifference("a", other, "b", swapped), "class 0 is \"x\" at a, \"y\" at b");
   other.columns = 3;
   EXPECT_EQ(SchemaDifference("a", manifest, "b", other), "2 columns at a, 3 at b");
+  // Where links are predicted, only columns count.
+  EXPECT_EQ(swapped.WithoutClasses().SchemaDigest(), manifest.WithoutClasses().SchemaDigest());
+  EXPECT_NE(swapped.WithoutClasses().SchemaDigest(), other.WithoutClasses().SchemaDigest());
   // Names do not run into each other.
   manifest.class_names = {"ab", "c"};
   other = manifest;

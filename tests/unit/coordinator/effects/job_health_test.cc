@@ -202,6 +202,56 @@ TEST_F(JobHealthTest, WhatLastsIsFoundAfterAWhile) {
   EXPECT_THAT(Found(), IsEmpty());
 }
 
+TEST_F(JobHealthTest, SitesThatPullApartDisagreeOnlyWhereSharedParametersLackMuch) {
+  facts_.cosine = -0.6;
+  facts_.evaluation.set_first(3);
+  const auto losses = [this](double outer_of_a, double own_of_a, double outer_of_b,
+                             double own_of_b) {
+    facts_.pools[0].outer_loss = outer_of_a;
+    facts_.pools[0].own_loss = own_of_a;
+    facts_.pools[1].outer_loss = outer_of_b;
+    facts_.pools[1].own_loss = own_of_b;
+  };
+  // Each evaluates the shared parameters on its own data: a compromise is no fault.
+  losses(1.2, 1, 0.05, 0.03);
+  Look(0);
+  Look(3600);
+  EXPECT_THAT(Found(), IsEmpty());
+  EXPECT_EQ(Level(), v1::JobHealth::HEALTHY);
+  // As if the classes of one had another meaning. One evaluation may be an accident.
+  losses(1.2, 1, 1.9, 1);
+  Look(3601);
+  losses(1.2, 1, 1.1, 1);
+  Look(3700);
+  losses(1.2, 1, 1.9, 1);
+  Look(3701);
+  Look(4300);
+  EXPECT_THAT(Found(), IsEmpty());
+  Look(4301);
+  ASSERT_THAT(Found(), ElementsAre("POOLS_DISAGREE"));
+  EXPECT_EQ(health_.Report().findings(0).message(),
+            "the mean cosine of the pools' outer gradients is -0.60; at b the loss of the shared "
+            "parameters is 1.9, of its own 1");
+  // With a small learning rate the own ones stay near.
+  losses(1.9, 1.85, 1.9, 1.85);
+  facts_.finishing = true;
+  Look(4302);
+  EXPECT_THAT(Found(), ElementsAre("POOLS_DISAGREE"));
+  facts_.finishing = false;
+  facts_.cosine = 0.3;
+  Look(4303);
+  EXPECT_THAT(Found(), IsEmpty());
+}
+
+TEST_F(JobHealthTest, SitesThatPullApartDisagreeWhereTheirLossesAreUnknown) {
+  facts_.cosine = -0.6;
+  facts_.pools[0].outer_loss = 1;
+  facts_.pools[1].own_loss = 1;
+  Look(0);
+  Look(600);
+  EXPECT_THAT(Found(), ElementsAre("POOLS_DISAGREE"));
+}
+
 TEST_F(JobHealthTest, OuterParametersThatDoubleWithinAnHour) {
   for (int minute = 0; minute <= 60; minute += 5) {
     facts_.parameter_norms[0] = 5 + minute / 10.0;

@@ -42,7 +42,7 @@ int64_t StepOf(const absl::StatusOr<ExampleBatch>& batch) {
 TEST(ExampleBatchTest, TensorsHaveTheirOwnTypes) {
   const ExampleBatch batch{.tensors = {{"ids", {2}, std::vector<int64_t>{1, 2}},
                                        {"labels", {1}, std::vector<int32_t>{7}},
-                                       {"features", {1, 2}, std::vector<float>{0.5f, 1}}},
+                                       {"features", {1, 2}, HugePageVector<float>{0.5f, 1}}},
                            .examples = 1};
   EXPECT_THAT(batch.Values("ids"), ElementsAre(1, 2));
   EXPECT_THAT(batch.Values<int32_t>("labels"), ElementsAre(7));

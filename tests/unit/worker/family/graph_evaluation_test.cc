@@ -167,6 +167,58 @@ TEST_F(GraphEvaluationTest, WideIdsAndUnlabelledNodes) {
   EXPECT_EQ(layers[4] + layers[5], 12);
 }
 
+TEST_F(GraphEvaluationTest, UnlabelledNodesPassMessagesAndNeverCount) {
+  // Node v reads v - 1, and so v - 2. Training nodes 0, 3 and 6, validation nodes 1 and 4.
+  testing_support::GraphContent ring = testing_support::RingGraph(7, 2);
+  ring.labels = {0, 1, -1, -1, -1, -1, 0};
+  int written = 0;
+  // Of a step of training, or of an evaluation: loss, right ones and counts of classes; and how
+  // many nodes count.
+  const auto sums = [&](const testing_support::GraphContent& graph, bool held_out) {
+    const std::string path = temp_.path() + "/" + std::to_string(++written);
+    testing_support::WriteGraph(graph, path);
+    Open(path);
+    MakeModel({.hidden = 4, .fanout = {1, 1}, .dropout = 0});
+    const auto batches =
+        GraphBatches::Create({.fanout = shape_.fanout, .batch = 3}, folder_, nullptr).value();
+    GraphEvaluationStager stager(folder_, nullptr, std::make_unique<GraphStager>());
+    const ExampleBatch batch =
+        held_out ? batches->MakeHeldOut(0, 1).value() : batches->Make(1).value();
+    std::vector<double> result = SumsOf(stager.Stage(batch, 0, 1).value());
+    result.push_back(static_cast<double>(batch.pool_weight));
+    return result;
+  };
+  const auto with = [](testing_support::GraphContent graph, int node, float feature) {
+    graph.features[2 * node] = feature;
+    return graph;
+  };
+  const auto expect_equal = [](const std::vector<double>& a, const std::vector<double>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], kRounding * (1 + b[i])) << i;
+  };
+  const std::vector<double> trained = sums(ring, false), held_out = sums(ring, true);
+  EXPECT_EQ(trained.back(), 2);
+  EXPECT_EQ(held_out.back(), 1);
+  testing_support::GraphContent labelled = ring;
+  labelled.train = {0, 6};
+  labelled.valid = {1};
+  expect_equal(trained, sums(labelled, false));
+  expect_equal(held_out, sums(labelled, true));
+  // Of these nodes only 3 reads node 2, and only 4 reads node 3.
+  expect_equal(trained, sums(with(ring, 2, 9), false));
+  expect_equal(held_out, sums(with(ring, 3, 9), true));
+  // Node 6 reads nodes 5 and 4, node 1 in the second hop node 6.
+  for (const int node : {4, 5}) EXPECT_NE(trained[0], sums(with(ring, node, 9), false)[0]) << node;
+  labelled = ring;
+  labelled.labels[6] = -1;
+  EXPECT_NE(sums(labelled, true)[0], sums(with(labelled, 6, 9), true)[0]);
+  // With a label they count.
+  labelled = ring;
+  labelled.labels[3] = 0;
+  EXPECT_EQ(sums(labelled, false).back(), 3);
+  EXPECT_NE(sums(labelled, false)[0], trained[0]);
+}
+
 TEST_F(GraphEvaluationTest, MacroF1IsTheMeanOverClassesThatOccur) {
   OpenPlanted(100);
   MakeModel({.hidden = 4, .fanout = {1}});
