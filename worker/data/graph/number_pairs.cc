@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/counted.h"
 #include "common/base/status_hint.h"
 #include "common/graph/npy.h"
 
@@ -41,9 +42,9 @@ absl::Status ForEachPair(
     return absl::OkStatus();
   }
   if (rows->columns() != 2 && rows->columns() != 0) {
-    return WithHint(absl::InvalidArgumentError(
-                        absl::StrCat(rows->name(), ": ", header ? ShapeText(header->shape) : "",
-                                     header ? ", " : "", rows->columns(), " columns, not two")),
+    return WithHint(absl::InvalidArgumentError(absl::StrCat(
+                        rows->name(), ": ", header ? ShapeText(header->shape) : "",
+                        header ? ", " : "", Counted(rows->columns(), "column"), ", not two")),
                     "give pairs source, target: an array (edges, 2) or (2, edges), or CSV");
   }
   return ForEachRow<int64_t>(*rows,
