@@ -66,6 +66,8 @@ absl::Status CheckTensors(const v1::CheckpointManifest& manifest) {
 
 // The messages follow the manifest's path.
 absl::Status CheckManifest(const v1::CheckpointManifest& manifest) {
+  if (manifest.format_version() == 0)
+    return absl::InvalidArgumentError("is not a checkpoint's manifest");
   if (manifest.format_version() != kManifestFormat) {
     return absl::FailedPreconditionError(absl::StrCat(
         "has format ", manifest.format_version(), "; this program knows format ", kManifestFormat));

@@ -26,9 +26,9 @@ void CompleteManifest(v1::CheckpointManifest& manifest);
 absl::StatusOr<std::string> ManifestToJson(const v1::CheckpointManifest& manifest);
 
 // Parses and checks bytes from any source. `path` is for messages. Fields that a later program
-// added are ignored. FAILED_PRECONDITION: another format. DATA_LOSS: too many bytes, or not such
-// JSON; impossible sizes, names of files that are not plain or occur twice, or tensors outside of
-// their fragments.
+// added are ignored. FAILED_PRECONDITION: another format. INVALID_ARGUMENT: a manifest of
+// something else. DATA_LOSS: too many bytes, or not such JSON; impossible sizes, names of files
+// that are not plain or occur twice, or tensors outside of their fragments.
 absl::StatusOr<v1::CheckpointManifest> ManifestFromJson(absl::string_view json,
                                                         const std::string& path);
 

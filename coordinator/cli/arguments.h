@@ -116,7 +116,8 @@ struct Arguments {
   bool dry_run = false;
   // --- plan
   std::string sites;
-  double link_mbps = 0, rtt_ms = 0;
+  // Below, or 0 of the bandwidth: not given.
+  double link_mbps = 0, rtt_ms = -1;
   double utilization = 0.9;
   // Name of the pool. Empty: not given.
   std::string alone;

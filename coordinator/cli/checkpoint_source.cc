@@ -1,13 +1,16 @@
 #include "coordinator/cli/checkpoint_source.h"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/checkpoint/reader.h"
 #include "common/config/checkpoint_name.h"
+#include "common/hf/hf_model.h"
 #include "common/io/file_util.h"
 #include "common/io/posix_filesystem.h"
 #include "coordinator/cli/download.h"
@@ -50,6 +53,14 @@ const v1::CheckpointManifest* Find(const v1::ListCheckpointsResponse& all,
 }
 
 }  // namespace
+
+bool MeansFolder(const std::string& word) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(word, error)) return false;
+  if (!ParseCheckpointName(word).has_value() || IsHfFolder(word)) return true;
+  const absl::Status manifest = ReadManifest(*MakePosixFileSystem(), word).status();
+  return !absl::IsNotFound(manifest) && !absl::IsInvalidArgument(manifest);
+}
 
 std::variant<LocalCheckpoint, CliError> BringCheckpoint(const Arguments& arguments, Client& client,
                                                         const Environment& environment) {

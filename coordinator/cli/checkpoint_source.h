@@ -16,6 +16,11 @@ struct LocalCheckpoint {
   bool copied = false;
 };
 
+// Whether a word names a folder of this machine. One that is also the name of a job, or JOB@STEP,
+// names the job unless a folder of that name holds a checkpoint or a Hugging Face model: a graph,
+// or its job's results, often lie in a folder with the name of the job. Reads the folder.
+bool MeansFolder(const std::string& word);
+
 // The checkpoint that arguments.job names: JOB@STEP, or JOB for the newest. With
 // arguments.last_commit, or if the job has no checkpoint yet, a job that runs first writes one of
 // its next whole version. A copy goes into arguments.cache, where a later call finds it, or beside

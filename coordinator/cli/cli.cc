@@ -65,7 +65,7 @@ std::vector<std::string> WithHelpWord(std::vector<std::string> args) {
 }
 
 ExitCode RunOrThrow(const std::vector<std::string>& given, const Environment& environment) {
-  const std::vector<std::string> args = WithHelpWord(given);
+  const std::vector<std::string> args = WithLmCommandFirst(WithHelpWord(given));
   if (AsksForLmHelp(args)) {
     std::variant<ExitCode, CliError> shown = ShowLmHelp(args, environment.out);
     if (const auto* exit = std::get_if<ExitCode>(&shown)) return *exit;
@@ -90,7 +90,7 @@ ExitCode RunOrThrow(const std::vector<std::string>& given, const Environment& en
   if (IsLmCommand(absl::StrSplit(arguments.command, ' '))) {
     return Write(Outcome(UsageError(
                      arguments.command + " comes first: longhaul " + arguments.command + " ...",
-                     "its options are those of longhaul-lm " + arguments.command)),
+                     "its options follow it; name a coordinator by --server or LONGHAUL_CONTEXT")),
                  OutputFormatOf(args), environment);
   }
   if (arguments.command == "completion") {

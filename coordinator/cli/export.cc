@@ -95,10 +95,7 @@ Outcome ExportFolder(const Arguments& arguments, const std::string& folder,
 
 }  // namespace
 
-bool IsLocalExport(const Arguments& arguments) {
-  std::error_code error;
-  return std::filesystem::is_directory(arguments.job, error);
-}
+bool IsLocalExport(const Arguments& arguments) { return MeansFolder(arguments.job); }
 
 Outcome Export(const Arguments& arguments, Client* client, const Environment& environment) {
   if (client == nullptr) return ExportFolder(arguments, arguments.job, environment);

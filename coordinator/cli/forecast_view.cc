@@ -14,6 +14,8 @@
 namespace longhaul::cli {
 namespace {
 
+// More does not fit a number of 64 bits.
+constexpr double kBytesShownMax = 9e18;
 // A pool that sets the pace and computes less is worth a warning.
 constexpr double kUtilizationLow = 0.8;
 // Of what was assumed, that many are shown.
@@ -37,7 +39,9 @@ std::pair<double, std::string> LongestWait(const v1::CycleSeconds& cycle) {
 }  // namespace
 
 std::string PercentText(double share) { return absl::StrFormat("%.1f %%", 100 * share); }
-std::string WholeBytesText(double bytes) { return BytesText(std::llround(bytes)); }
+std::string WholeBytesText(double bytes) {
+  return BytesText(std::llround(std::min(bytes, kBytesShownMax)));
+}
 std::string SecondsText(double seconds) {
   return seconds < 60 ? absl::StrFormat("%.3g s", seconds) : DurationText(absl::Seconds(seconds));
 }

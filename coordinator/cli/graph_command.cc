@@ -1,5 +1,6 @@
 #include "coordinator/cli/graph_command.h"
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -170,7 +171,8 @@ void AddImportOptions(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--split-seed", graph.split_seed,
                   "Seed that draws the edges of --valid-share and --test-share (default: 1)")
-      ->type_name("N");
+      ->type_name("N")
+      ->check(WholeNumber(0, std::numeric_limits<int64_t>::max()));
   command.add_flag("--keep-held-out", graph.keep_held_out,
                    "Keep validation and test pairs among the edges (default: leave them out, so "
                    "that training cannot see what it is to predict)");

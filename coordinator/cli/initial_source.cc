@@ -13,6 +13,7 @@
 #include "common/config/data_sources.h"
 #include "common/config/job_spec.h"
 #include "common/hf/hf_model.h"
+#include "coordinator/cli/checkpoint_source.h"
 
 namespace longhaul::cli {
 namespace {
@@ -116,7 +117,7 @@ std::variant<InitialSource, CliError> FindInitialSource(const Arguments& argumen
   const bool here = absl::ConsumePrefix(&from, kHere);
   const bool there = !here && absl::ConsumePrefix(&from, kThere);
   const std::string name(from);
-  const bool folder_here = !there && IsFolder(name);
+  const bool folder_here = !there && (here ? IsFolder(name) : MeansFolder(name));
   if (here && !folder_here)
     return ErrorOfFolder(name, absl::NotFoundError("is not a local folder"));
   if (!here && !there && !folder_here && !absl::StrContains(name, '/')) {

@@ -29,6 +29,11 @@ bool IsOneOf(const Names& names, const std::string& word) {
   return std::find(std::begin(names), std::end(names), word) != std::end(names);
 }
 
+// "--server=X" and "-ojson".
+bool HasItsValue(const std::string& option) {
+  return absl::StrContains(option, '=') || (option.size() > 2 && option[1] != '-');
+}
+
 struct LmWords {
   std::vector<std::string> words, connection;
   // The index of the model in `words`. 0: none, which longhaul-lm explains.
@@ -42,7 +47,7 @@ LmWords SplitLmWords(const std::vector<std::string>& args) {
     const std::string& word = args[i];
     const bool option = word.size() > 1 && word[0] == '-';
     const bool value =
-        option && !absl::StrContains(word, '=') && !IsOneOf(kLmFlags, word) && i + 1 < args.size();
+        option && !HasItsValue(word) && !IsOneOf(kLmFlags, word) && i + 1 < args.size();
     const bool connection = IsOneOf(kConnectionOptions, word.substr(0, word.find('=')));
     std::vector<std::string>& to = connection ? split.connection : split.words;
     if (!option && split.model == 0) split.model = split.words.size();
@@ -62,17 +67,39 @@ std::string CacheFolder(const Environment& environment) {
 // `name` is a word that a user meant for a folder or for a job.
 CliError NeitherFolderNorJob(CliError error, const std::string& name) {
   if (error.code == "NOT_FOUND") error.exit = ExitCode::kUsage;
-  error.message = absl::StrCat("no local folder is named ", name, "; as a job: ", error.message);
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(name, ignored);
+  error.message = absl::StrCat(folder ? absl::StrCat("the local folder ", name, " holds no model")
+                                      : absl::StrCat("no local folder is named ", name),
+                               "; as a job: ", error.message);
   return error;
 }
 
 }  // namespace
 
+std::vector<std::string> WithLmCommandFirst(const std::vector<std::string>& args) {
+  size_t command = 0;
+  while (command < args.size() && absl::StartsWith(args[command], "-")) {
+    const std::string& word = args[command];
+    const std::string name = word.substr(0, word.find('='));
+    const bool output = name == "--output" || absl::StartsWith(word, "-o");
+    if (!output && !IsOneOf(kConnectionOptions, name)) return args;
+    command += HasItsValue(word) ? 1 : 2;
+  }
+  if (command == 0 || command >= args.size()) return args;
+  const auto begin = args.begin(), at = begin + static_cast<ptrdiff_t>(command);
+  const int words = LmCommandWords({at, args.end()});
+  if (words == 0) return args;
+  std::vector<std::string> moved(at, at + words);
+  moved.insert(moved.end(), begin, at);
+  moved.insert(moved.end(), at + words, args.end());
+  return moved;
+}
+
 std::variant<std::vector<std::string>, CliError> WithLocalModel(
     const std::vector<std::string>& args, const Environment& environment) {
   LmWords split = SplitLmWords(args);
-  std::error_code error;
-  if (split.model == 0 || std::filesystem::exists(split.words[split.model], error) ||
+  if (split.model == 0 || MeansFolder(split.words[split.model]) ||
       !ParseCheckpointName(split.words[split.model]).has_value()) {
     return std::move(split.words);
   }

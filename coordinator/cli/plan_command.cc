@@ -212,7 +212,7 @@ Outcome Forecast(const Arguments& arguments, const ResolvedJob& job, v1::Sites s
   SetGivenLinks(arguments, sites);
   std::vector<SpecViolation> violations;
   const absl::StatusOr<v1::Sites> complete = plan::CompleteSites(job, sites, &violations);
-  if (!complete.ok()) return ErrorOfSpec(complete.status(), violations, refused);
+  if (!complete.ok()) return ErrorOfSites(complete.status(), violations, refused);
   v1::JobForecast forecast = plan::ForecastJob(job, *complete);
   for (v1::PlannedChange& change :
        plan::ChangesFor(job, *complete, forecast, arguments.utilization)) {
@@ -257,7 +257,9 @@ void AddPlan(CLI::App& app, Arguments& arguments) {
                    "Bandwidth of each pool's link, each way (default: as --sites says, or 1000)")
       ->type_name("MBPS")
       ->check(Number(1e-3, 1e7));
-  command->add_option("--rtt-ms", arguments.rtt_ms, "Round trip of each pool to the coordinator")
+  command
+      ->add_option("--rtt-ms", arguments.rtt_ms,
+                   "Round trip of each pool to the coordinator (default: as --sites says, or 0)")
       ->type_name("MS")
       ->check(Number(0, 60000));
 }
@@ -283,9 +285,16 @@ std::variant<v1::Sites, CliError> ReadSites(const std::string& path) {
   return *std::move(sites);
 }
 
+CliError ErrorOfSites(const absl::Status& status, const std::vector<SpecViolation>& violations,
+                      const std::string& refused) {
+  const bool of_job = std::any_of(violations.begin(), violations.end(),
+                                  [](const SpecViolation& v) { return v.field == "model"; });
+  return of_job ? ErrorOfSpec(status, violations) : ErrorOfSpec(status, violations, refused);
+}
+
 void SetGivenLinks(const Arguments& arguments, v1::Sites& sites) {
   if (arguments.link_mbps > 0) plan::SetLinks(arguments.link_mbps, sites);
-  if (arguments.rtt_ms <= 0) return;
+  if (arguments.rtt_ms < 0) return;
   for (v1::PoolSite& site : *sites.mutable_pools())
     site.mutable_link()->set_rtt_ms(arguments.rtt_ms);
 }

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "common/config/job_spec.h"
 #include "coordinator/cli/arguments.h"
@@ -30,6 +31,9 @@ std::variant<ResolvedJob, CliError> ReadPlannedJob(const Arguments& arguments,
                                                    const Environment& environment);
 // Of a YAML file.
 std::variant<v1::Sites, CliError> ReadSites(const std::string& path);
+// The error of CompleteSites: `refused` where the sites are wrong, else the refusal of the job.
+CliError ErrorOfSites(const absl::Status& status, const std::vector<SpecViolation>& violations,
+                      const std::string& refused);
 // --link-mbps and --rtt-ms.
 void SetGivenLinks(const Arguments& arguments, v1::Sites& sites);
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "CLI/App.hpp"
@@ -40,7 +41,7 @@ constexpr int kStrideFirst = 2, kStrideLast = 16;
 constexpr char kWorkload[] = "workload";
 constexpr double kGhzMin = 1e-6, kGhzMax = 1e6;
 constexpr double kSecondsMin = 1e-9, kSecondsMax = 1e9;
-constexpr double kMillionsMax = 1e12;
+constexpr double kMillionsMin = 1e-6, kMillionsMax = 1e12;
 constexpr char kInOrderName[] = "in-order", kOutOfOrderName[] = "out-of-order";
 // Misses of L3 per thousand instructions. The programs of SPEC CPU2006 have 5 and more, or 0.6 and
 // less.
@@ -208,6 +209,10 @@ Outcome SimulateUtilization(const SimulateArguments& a) {
         absl::StrFormat("%d fragments do not fit into h = %d steps", fragments, model.h),
         "give more --fragment-layers or a larger --h");
   }
+  if (model.tau >= model.h && model.tau > 0) {
+    return UsageError(absl::StrFormat("--tau: %d steps are not below h = %d", model.tau, model.h),
+                      "a fragment arrives before its next exchange: give a smaller --tau");
+  }
   if (a.targets.empty()) {
     const double utilization = plan::Utilization(model, a.gbit_per_second * 1e9);
     return {Json{{"utilization", utilization}},
@@ -313,6 +318,10 @@ plan::Clocks ClocksOf(const CsvRow& row) {
           row.numbers.at("l3_ghz")};
 }
 
+bool SameClocks(const plan::Clocks& a, const plan::Clocks& b) {
+  return a.core == b.core && a.l1 == b.l1 && a.l2 == b.l2 && a.l3 == b.l3;
+}
+
 absl::StatusOr<std::vector<CsvRow>> ReadCsv(const std::string& path,
                                             const std::vector<CsvColumn>& columns) {
   LH_ASSIGN_OR_RETURN(const std::string text, ReadFile(*MakePosixFileSystem(), path, kCsvBytesMax));
@@ -332,11 +341,18 @@ absl::StatusOr<Calibration> FromTimes(const std::string& path, plan::CoreKind co
     if (baseline.seconds == 0 || sample.clocks.core < baseline.clocks.core)
       baseline = {sample.clocks, sample.seconds};
   }
+  std::set<std::string> fitted;
   for (const CsvRow& row : result.rows) {
+    if (!fitted.insert(row.name).second) continue;
     const std::vector<plan::ClockSample>& of = samples[row.name];
-    if (of.size() < 2)
-      return WrongCell(path, row, kWorkload,
-                       absl::StrCat(row.name, " has one time; expected two clocks or more"));
+    if (std::all_of(of.begin(), of.end(), [&](const plan::ClockSample& sample) {
+          return SameClocks(sample.clocks, of.front().clocks);
+        })) {
+      return WrongCell(
+          path, row, kWorkload,
+          absl::StrCat(row.name, of.size() == 1 ? " has one time" : " has times at one clock",
+                       "; expected two clocks or more"));
+    }
     LH_ASSIGN_OR_RETURN(result.workloads[row.name].model, plan::FitClocks(of, core));
   }
   return result;
@@ -345,9 +361,9 @@ absl::StatusOr<Calibration> FromTimes(const std::string& path, plan::CoreKind co
 absl::StatusOr<Calibration> FromCounterFile(const std::string& path, plan::CoreKind core) {
   Calibration result;
   std::vector<CsvColumn> columns = Columns({"core_ghz"}, kGhzMin, kGhzMax);
-  for (CsvColumn& column :
-       Columns({"instr", "l1i", "l1d", "l1d_miss", "l2_acc", "l2_miss", "l3_acc", "l3_miss"}, 0,
-               kMillionsMax))
+  columns.push_back({"instr", kMillionsMin, kMillionsMax});
+  for (CsvColumn& column : Columns(
+           {"l1i", "l1d", "l1d_miss", "l2_acc", "l2_miss", "l3_acc", "l3_miss"}, 0, kMillionsMax))
     columns.push_back(std::move(column));
   columns.push_back({"ms", kSecondsMin, 1000 * kSecondsMax});
   LH_ASSIGN_OR_RETURN(result.rows, ReadCsv(path, columns));

@@ -156,10 +156,11 @@ void AddSimulateJob(CLI::App& group, Arguments& arguments) {
                    "links of 1000 Mbit/s)")
       ->type_name("FILE");
   command
-      ->add_option("--rounds", a.rounds,
-                   absl::StrFormat("Cut the job after so many rounds, all fragments together "
-                                   "(default: %d)",
-                                   a.rounds))
+      ->add_option(
+          "--rounds", a.rounds,
+          absl::StrFormat("Cut the job at the end of the cycle that has so many rounds, all "
+                          "fragments together (default: %d)",
+                          a.rounds))
       ->type_name("N")
       ->check(WholeNumber(1, kRoundsMax));
   command
@@ -176,10 +177,14 @@ void AddSimulateJob(CLI::App& group, Arguments& arguments) {
       ->type_name("PATH=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--link-mbps", arguments.link_mbps, "Bandwidth of each pool's link, each way")
+  command
+      ->add_option("--link-mbps", arguments.link_mbps,
+                   "Bandwidth of each pool's link, each way (default: as --sites says, or 1000)")
       ->type_name("MBPS")
       ->check(Number(1e-3, 1e7));
-  command->add_option("--rtt-ms", arguments.rtt_ms, "Round trip of each pool to the coordinator")
+  command
+      ->add_option("--rtt-ms", arguments.rtt_ms,
+                   "Round trip of each pool to the coordinator (default: as --sites says, or 0)")
       ->type_name("MS")
       ->check(Number(0, 60000));
 }
@@ -201,7 +206,7 @@ Outcome SimulateJobs(const Arguments& arguments, const Environment& environment)
   std::vector<SpecViolation> violations;
   const absl::StatusOr<v1::Sites> complete = plan::CompleteSites(job, sites, &violations);
   if (!complete.ok())
-    return ErrorOfSpec(complete.status(), violations, "the sites of the simulation are refused");
+    return ErrorOfSites(complete.status(), violations, "the sites of the simulation are refused");
   const auto faults = ReadFaults(a.faults);
   if (!faults.ok()) return ErrorOf(faults.status(), ExitOfFiles(faults.status()));
   Json runs = Json::array();
@@ -220,8 +225,8 @@ Outcome SimulateJobs(const Arguments& arguments, const Environment& environment)
   Json data = runs.back();
   data["growth"] = std::move(runs);
   const std::string text =
-      absl::StrFormat("%s: %d steps, %d rounds or less\n%s%s", Printable(job.spec.name()),
-                      data["steps"].get<int64_t>(), a.rounds,
+      absl::StrFormat("%s: %d of %d steps\n%s%s", Printable(job.spec.name()),
+                      data["steps"].get<int64_t>(), job.spec.train().steps(),
                       FittedTable(RunColumns(), rows, {environment.table_columns()}), notes);
   return {std::move(data), text};
 }

@@ -21,7 +21,7 @@
 namespace longhaul::cli {
 namespace {
 
-constexpr double kParametersMax = 1e13, kRateMax = 1e6;
+constexpr double kParametersMax = 1e13, kLinkRateMin = 1e-6, kRateMax = 1e6;
 constexpr int kRanksPlanned = 4096;
 
 // GB/s into a rank, by level. Zero: not given.
@@ -35,7 +35,8 @@ std::optional<Links> LinksOf(const std::string& text) {
   double* const values[] = {&links.pair, &links.node, &links.pool};
   if (parts.size() != std::size(values)) return std::nullopt;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (!absl::SimpleAtod(parts[i], values[i]) || !(*values[i] > 0) || *values[i] > kRateMax)
+    if (!absl::SimpleAtod(parts[i], values[i]) || !(*values[i] >= kLinkRateMin) ||
+        *values[i] > kRateMax)
       return std::nullopt;
   }
   return links;
@@ -111,7 +112,8 @@ Outcome SimulatePartition(const SimulateArguments& a) {
   if (!a.links.empty()) {
     links = LinksOf(a.links);
     if (!links.has_value()) {
-      return UsageError(absl::StrCat("--links: '", a.links, "' is not three positive rates"),
+      return UsageError(absl::StrCat("--links: '", a.links, "' is not three positive rates from ",
+                                     kLinkRateMin, " to ", kRateMax),
                         "GB/s of pair, node and pool, for example 200,75,12.5");
     }
   }

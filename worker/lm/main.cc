@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/escaped_text.h"
 #include "common/base/file_limit.h"
 #include "common/base/jsonl_line.h"
@@ -123,6 +124,7 @@ void AddSample(CLI::App& app, SampleArguments& arguments, bool& greedy) {
                    "Token ids to continue, for example 1,5,7")
       ->type_name("TOKENS")
       ->delimiter(',')
+      ->check(WholeNumber(0, int64_t{1} << 40))
       ->excludes(prompt);
   CLI::Option* const bytes = sample->add_flag("--bytes", arguments.bytes,
                                               "Tokens are bytes, though the vocabulary is not 256");
@@ -280,7 +282,11 @@ void TellError(bool json, const absl::Status& status, const std::string& hint) {
 std::string CellOf(const Json& value) {
   if (value.is_number_float()) return absl::StrFormat("%.4f", value.get<double>());
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  return value.dump();
+  if (value.is_string()) return EscapedLine(value.get<std::string>());
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> cells;
+  for (const Json& element : value) cells.push_back(CellOf(element));
+  return absl::StrJoin(cells, ", ");
 }
 
 int Tell(const std::string& command, const std::string& form, const absl::StatusOr<Json>& result) {
@@ -291,8 +297,10 @@ int Tell(const std::string& command, const std::string& form, const absl::Status
   }
   if (!result.ok()) {
     TellError(form == "json", result.status(), HintIn(result.status()));
-    const bool usage = absl::IsInvalidArgument(result.status()) ||
-                       absl::IsNotFound(result.status()) || absl::IsUnimplemented(result.status());
+    const bool usage =
+        absl::IsInvalidArgument(result.status()) || absl::IsNotFound(result.status()) ||
+        absl::IsAlreadyExists(result.status()) || absl::IsPermissionDenied(result.status()) ||
+        absl::IsUnimplemented(result.status());
     return usage ? kUsage : kFailed;
   }
   if (form == "json") return kOk;

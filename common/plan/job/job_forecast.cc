@@ -97,14 +97,20 @@ void SetCycle(const TimeShares& shares, double cycle_seconds, v1::CycleSeconds& 
 
 void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForecast& forecast) {
   std::set<std::string> assumed;
+  const bool priced =
+      std::any_of(sites.pools().begin(), sites.pools().end(),
+                  [](const v1::PoolSite& site) { return site.price_per_hour() > 0; });
   bool coding = false;
   for (const v1::PoolSite& site : sites.pools()) {
     const v1::HostFigures& figures = site.figures();
     coding = coding || figures.codecs().empty() || figures.memory_gb_per_second() <= 0;
     if (site.link().assumed()) {
-      assumed.insert(
-          absl::StrFormat("%s: a link of %g Mbit/s", site.name(), site.link().up_mbps()));
+      assumed.insert(absl::StrFormat(
+          "%s: a link of %g Mbit/s%s", site.name(), site.link().up_mbps(),
+          site.link().down_mbps() == site.link().up_mbps() ? "" : " from the site"));
     }
+    if (priced && site.price_per_hour() == 0)
+      assumed.insert(site.name() + ": price_per_hour is not known, so the cost is not");
     if (site.tokens_per_second() > 0) continue;
     if (site.teraflops_of_figures()) {
       assumed.insert(absl::StrFormat(
@@ -126,6 +132,8 @@ void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForec
   if (!sites.coordinator().has_link()) assumed.insert("the coordinator's own link is not a limit");
   if (sites.coordinator().memory_gib() == 0)
     assumed.insert("coordinator.memory_gib is not known, so whether it fits is not");
+  if (sites.coordinator().disk_gib() == 0)
+    assumed.insert("coordinator.disk_gib is not known, so whether it fits is not");
   for (const std::string& text : assumed) forecast.add_assumptions(text);
   forecast.add_assumptions(coding ? "rates of coding, merging and the outer step are nominal"
                                   : "the rate of the outer step is nominal");

@@ -1,12 +1,14 @@
 // ParseSites and CompleteSites of job_forecast.h.
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/counted.h"
 #include "common/base/names.h"
 #include "common/config/checks.h"
 #include "common/config/load.h"
@@ -21,11 +23,39 @@ namespace {
 
 constexpr int kPoolsMax = 4096, kNodesMax = 256, kCoresMax = 4096;
 constexpr double kNumberMax = 1e15, kRoundTripMax = 60000;
+// Of what is divided by: with less a job takes longer than a number can say.
+constexpr double kSiteRateMin = 1e-9, kMbpsMin = 1e-3;
+constexpr double kGibMax = 1e9;
 constexpr double kMbpsDefault = 1000;
 // What training sustains of a device's peak, if nothing was measured.
 constexpr double kSustained = 0.4;
 constexpr double kTeraflopsOfCore = 0.04;
 constexpr int kCoresDefault = 8;
+
+// What a field means that is left out. Zero is no such number: a user who writes it means zero.
+absl::string_view SiteDefaultOf(absl::string_view path) {
+  static constexpr std::pair<absl::string_view, absl::string_view> kDefaults[] = {
+      {"copies", "1"},
+      {"nodes", "1"},
+      {"ranks", "the GPUs of the machine, or 1"},
+      {"cores", "8"},
+      {"tokens_per_second", "what follows from teraflops"},
+      {"teraflops", "that of the machine"},
+      {"device_gib", "that of the machine"},
+      {"host_gib", "not known"},
+      {"pair_gb_per_second", "that of the machine"},
+      {"node_gb_per_second", "that of the machine"},
+      {"pool_gb_per_second", "that of the machine"},
+      {"up_mbps", "1000"},
+      {"down_mbps", "as up_mbps"},
+      {"memory_gib", "not known"},
+      {"disk_gib", "not known"}};
+  const absl::string_view name = path.substr(path.rfind('.') + 1);
+  for (const auto& [field, meaning] : kDefaults) {
+    if (name == field) return meaning;
+  }
+  return "";
+}
 
 class Completion {
  public:
@@ -36,60 +66,71 @@ class Completion {
     if (sites.pools().empty())
       violations_.Invalid("pools", "found no pool, expected 1 to 4096", "describe the sites");
     int64_t pools = 0;
+    std::set<std::string> names;
     for (int i = 0; i < sites.pools_size(); ++i) {
-      CompletePool(absl::StrCat("pools[", i, "]"), i, *sites.mutable_pools(i));
+      const std::string field = absl::StrCat("pools[", i, "]");
+      CompletePool(field, i, *sites.mutable_pools(i));
       pools += std::max(1, sites.pools(i).copies());
+      if (!names.insert(sites.pools(i).name()).second) {
+        violations_.Invalid(field + ".name",
+                            absl::StrCat("found '", sites.pools(i).name(), "' a second time"),
+                            "for several pools that are alike use copies");
+      }
     }
     if (pools > kPoolsMax)
       violations_.Invalid("pools",
                           absl::StrFormat("found %d pools, expected at most %d", pools, kPoolsMax));
     const int least = job_.spec.pools().min();
     if (!sites.pools().empty() && pools < least) {
-      violations_.Invalid(
-          "pools", absl::StrFormat("found %d pools, but pools.min of the job is %d", pools, least));
+      violations_.Invalid("pools", absl::StrCat("found ", Counted(pools, "pool"),
+                                                ", but pools.min of the job is ", least));
     }
     if (sites.has_coordinator()) CompleteCoordinator(*sites.mutable_coordinator());
     return sites;
   }
 
  private:
-  // 0: not given.
-  void Given(const std::string& field, double value) {
-    RequireNumber(violations_, field, value, {0, kNumberMax});
+  // Those of proto3 are 0 if they are not given.
+  void Given(const std::string& field, double value, const Interval& interval) {
+    if (value != 0) RequireNumber(violations_, field, value, interval);
+  }
+  void GivenInteger(const std::string& field, int value, int most) {
+    if (value != 0) RequireInteger(violations_, field, value, 1, most);
   }
 
   void CompleteLink(const std::string& field, v1::SiteLink& link) {
-    Given(field + ".up_mbps", link.up_mbps());
-    Given(field + ".down_mbps", link.down_mbps());
+    Given(field + ".up_mbps", link.up_mbps(), {kMbpsMin, kNumberMax});
+    Given(field + ".down_mbps", link.down_mbps(), {kMbpsMin, kNumberMax});
     RequireNumber(violations_, field + ".rtt_ms", link.rtt_ms(), {0, kRoundTripMax});
     // Those of a forecast are complete, and some of them were assumed.
-    link.set_assumed(link.assumed() || (link.up_mbps() == 0 && link.down_mbps() == 0));
+    link.set_assumed(link.assumed() || link.up_mbps() == 0);
     if (link.up_mbps() == 0) link.set_up_mbps(kMbpsDefault);
     if (link.down_mbps() == 0) link.set_down_mbps(link.up_mbps());
   }
   void CompleteCoordinator(v1::CoordinatorSite& site) {
     if (site.has_link()) CompleteLink("coordinator.link", *site.mutable_link());
-    Given("coordinator.memory_gib", site.memory_gib());
-    Given("coordinator.disk_gib", site.disk_gib());
+    Given("coordinator.memory_gib", site.memory_gib(), {0, kGibMax});
+    Given("coordinator.disk_gib", site.disk_gib(), {0, kGibMax});
   }
 
   void CompletePool(const std::string& field, int index, v1::PoolSite& site) {
     if (site.name().empty()) site.set_name(absl::StrCat("pool-", index + 1));
     RequireName(violations_, field + ".name", site.name());
-    RequireInteger(violations_, field + ".copies", site.copies(), 0, kPoolsMax);
-    RequireInteger(violations_, field + ".nodes", site.nodes(), 0, kNodesMax);
-    RequireInteger(violations_, field + ".ranks", site.ranks(), 0, kRanksMax);
-    RequireInteger(violations_, field + ".cores", site.cores(), 0, kCoresMax);
-    const std::pair<const char*, double> given[] = {
+    GivenInteger(field + ".copies", site.copies(), kPoolsMax);
+    GivenInteger(field + ".nodes", site.nodes(), kNodesMax);
+    GivenInteger(field + ".ranks", site.ranks(), kRanksMax);
+    GivenInteger(field + ".cores", site.cores(), kCoresMax);
+    const std::pair<const char*, double> rates[] = {
         {"tokens_per_second", site.tokens_per_second()},
         {"teraflops", site.teraflops()},
-        {"device_gib", site.device_gib()},
-        {"host_gib", site.host_gib()},
         {"pair_gb_per_second", site.pair_gb_per_second()},
         {"node_gb_per_second", site.node_gb_per_second()},
-        {"pool_gb_per_second", site.pool_gb_per_second()},
-        {"price_per_hour", site.price_per_hour()}};
-    for (const auto& [name, value] : given) Given(absl::StrCat(field, ".", name), value);
+        {"pool_gb_per_second", site.pool_gb_per_second()}};
+    for (const auto& [name, value] : rates)
+      Given(absl::StrCat(field, ".", name), value, {kSiteRateMin, kNumberMax});
+    Given(field + ".device_gib", site.device_gib(), {0, kGibMax});
+    Given(field + ".host_gib", site.host_gib(), {0, kGibMax});
+    Given(field + ".price_per_hour", site.price_per_hour(), {0, kNumberMax});
     CompleteLink(field + ".link", *site.mutable_link());
     if (!CheckFigures(field + ".figures", site)) return;
     CompleteMachine(field, site);
@@ -186,8 +227,7 @@ absl::StatusOr<v1::Sites> ParseSites(absl::string_view text,
                                      std::vector<SpecViolation>* violations) {
   ViolationList found;
   v1::Sites sites;
-  ParseYamlMessage(
-      text, {}, [](absl::string_view) { return absl::string_view(); }, sites, found);
+  ParseYamlMessage(text, {}, SiteDefaultOf, sites, found);
   if (violations != nullptr) *violations = found.all();
   if (!found.empty()) return ViolationsToStatus(found.all());
   return sites;

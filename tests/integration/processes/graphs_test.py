@@ -230,19 +230,27 @@ class GraphsTest(ClusterTest):
         self.floats(self.cluster.folder / "all/embeddings.npy", (300, 32))
         other = self.graph("other", 4, nodes=100, sources=self.narrow)
         for (model, graph, flags), words in (((checkpoint, other, ()), ["it has 7 columns, the model 8", "graph info"]),
-                                             ((self.a, self.a, ()), ["FAILED_PRECONDITION"]),
+                                             ((self.a, self.a, ()), ["manifest.json is not a checkpoint's manifest"]),
                                              ((out, self.a, ()), ["is not the folder of a checkpoint", "longhaul download"]),
                                              (("nobody", self.a, ()), ["nobody"]),
                                              ((checkpoint, self.cluster.folder / "none", ()), ["none"]),
                                              ((checkpoint, self.a, ("--split", "some")), ["--split"]),
                                              ((checkpoint, self.a, ("--pairs", source / "edges.csv")), ["--pairs", "classes of nodes, not links", "leave it out"])):
             result, answer = predict(self.cluster, model, "refused", "--graph", graph, *flags)
-            self.assertNotEqual(result.returncode, 0)
+            self.assertEqual(result.returncode, 4, result.stderr)
             for word in words:
                 self.assertIn(word, result.stderr)
             self.assertFalse((self.cluster.folder / "refused").exists())
         result, _ = predict(self.cluster, checkpoint, "all", "--graph", self.a)
         self.assertIn("exists", result.stderr)
+        self.assertEqual(result.returncode, 4, result.stderr)
+        # A graph may lie in a folder with the name of its job. Options of the connection may come first.
+        (self.cluster.folder / "graph").symlink_to(self.a)
+        result = subprocess.run([BIN / "longhaul", "--server", self.cluster.address, "graph", "predict", "graph", "--graph", "graph", "--out", "again"],
+                                capture_output=True, text=True, timeout=60, check=False, cwd=self.cluster.folder,
+                                env={**os.environ, "XDG_CACHE_HOME": str(self.cluster.folder / "cache")})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"folder +again\n")
 
     @staticmethod
     def narrow(folder):

@@ -5,16 +5,19 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/bytes_text.h"
 #include "common/base/counted.h"
 #include "common/base/status_hint.h"
 #include "common/base/status_macros.h"
 #include "common/graph/graph_writer.h"
+#include "common/io/available_memory.h"
 #include "common/io/file_util.h"
 #include "worker/data/graph/edge_sorter.h"
 #include "worker/data/graph/number_pairs.h"
@@ -49,6 +52,7 @@ class Importer {
 
   // What is small, and fails soon, comes first.
   absl::StatusOr<GraphImportResult> Run() {
+    LH_RETURN_IF_ERROR(CheckNodes());
     LH_RETURN_IF_ERROR(ReadNames());
     LH_RETURN_IF_ERROR(ReadSplits());
     LH_RETURN_IF_ERROR(ReadLabels());
@@ -66,6 +70,24 @@ class Importer {
  private:
   enum Split : uint8_t { kNone, kTrain, kValid, kTest };
   int64_t nodes() const { return import_.nodes; }
+
+  // Before memory is taken for so many nodes.
+  absl::Status CheckNodes() const {
+    for (const auto& [file, what] :
+         {std::pair{std::optional(import_.features), "row"}, {import_.labels, "label"}}) {
+      if (!file.has_value()) continue;
+      LH_ASSIGN_OR_RETURN(const auto rows, NumberRows::Open(*file));
+      if (rows->rows().has_value())
+        LH_RETURN_IF_ERROR(AsManyAsNodes(rows->name(), *rows->rows(), what));
+    }
+    const int64_t least = nodes() * static_cast<int64_t>(sizeof(int64_t));
+    const absl::StatusOr<int64_t> available = AvailableMemory();
+    if (!available.ok() || least <= *available) return absl::OkStatus();
+    return WithHint(absl::ResourceExhaustedError(
+                        absl::StrCat(nodes(), " nodes take at least ", BytesText(least),
+                                     " of memory, and ", BytesText(*available), " are available")),
+                    "correct the number of nodes, or import on a machine with more memory");
+  }
 
   absl::Status ReadSplits() {
     split_of_.assign(nodes(), kNone);
@@ -105,8 +127,9 @@ class Importer {
   absl::StatusOr<bool> IsMask(const NumberFile& file) const {
     LH_ASSIGN_OR_RETURN(const auto rows, NumberRows::Open(file));
     if (rows->columns() > 1)
-      return Wrong(absl::StrCat(rows->name(), ": ", rows->columns(), " columns, not one"),
-                   "give the numbers of the split's nodes, one in a row, or a mask of all nodes");
+      return Wrong(
+          absl::StrCat(rows->name(), ": ", Counted(rows->columns(), "column"), ", not one"),
+          "give the numbers of the split's nodes, one in a row, or a mask of all nodes");
     if (rows->header().has_value()) {
       const bool all = *rows->rows() == nodes();
       if (rows->header()->type == NpyType::kBool && !all) {
@@ -169,7 +192,7 @@ class Importer {
             ++count;
             return absl::OkStatus();
           }));
-      LH_RETURN_IF_ERROR(AsManyAsNodes(rows->name(), count, "labels"));
+      LH_RETURN_IF_ERROR(AsManyAsNodes(rows->name(), count, "label"));
     }
     for (const SplitRow& split : kSplits) LH_RETURN_IF_ERROR(ReadSplitLabels(import_.*split.split));
     manifest_.labelled =
@@ -201,9 +224,10 @@ class Importer {
           return CountLabel(*rows, row, labels_[nodes[row]]);
         }));
     if (count == nodes.size()) return absl::OkStatus();
-    return Wrong(absl::StrCat(rows->name(), ": ", count, " labels for ", nodes.size(), " nodes of ",
-                              seeds->name()),
-                 "give one label for each");
+    return Wrong(
+        absl::StrCat(rows->name(), ": ", Counted(static_cast<int64_t>(count), "label"), " for ",
+                     Counted(static_cast<int64_t>(nodes.size()), "node"), " of ", seeds->name()),
+        "give one label for each");
   }
 
   absl::Status CountLabel(const NumberRows& rows, int64_t row, int32_t label) const {
@@ -251,7 +275,7 @@ class Importer {
 
   absl::Status AsManyAsNodes(absl::string_view name, int64_t count, absl::string_view what) const {
     if (count == nodes()) return absl::OkStatus();
-    return Wrong(absl::StrCat(name, ": ", count, " ", what, " for ", nodes(), " nodes"),
+    return Wrong(absl::StrCat(name, ": ", Counted(count, what), " for ", Counted(nodes(), "node")),
                  "give one row for each node");
   }
 
@@ -310,7 +334,7 @@ class Importer {
           if (++count <= nodes()) hashes.push_back(DigestOf(id).low);
           return absl::OkStatus();
         }));
-    LH_RETURN_IF_ERROR(AsManyAsNodes(import_.ids, count, "ids"));
+    LH_RETURN_IF_ERROR(AsManyAsNodes(import_.ids, count, "id"));
     std::sort(hashes.begin(), hashes.end());
     const auto twice = std::adjacent_find(hashes.begin(), hashes.end());
     if (twice != hashes.end()) return RepeatedId(*twice);
@@ -352,7 +376,7 @@ class Importer {
           if (static_cast<int64_t>(ids.size()) <= nodes()) ids.push_back(id[0]);
           return absl::OkStatus();
         }));
-    LH_RETURN_IF_ERROR(AsManyAsNodes(rows->name(), static_cast<int64_t>(ids.size()), "ids"));
+    LH_RETURN_IF_ERROR(AsManyAsNodes(rows->name(), static_cast<int64_t>(ids.size()), "id"));
     LH_RETURN_IF_ERROR(writer_.WriteArray("ids", NpyType::kInt64, absl::MakeConstSpan(ids)));
     std::sort(ids.begin(), ids.end());
     const auto twice = std::adjacent_find(ids.begin(), ids.end());
@@ -365,7 +389,7 @@ class Importer {
     LH_ASSIGN_OR_RETURN(const auto rows, NumberRows::Open(import_.features));
     manifest_.columns = rows->columns();
     if (manifest_.columns < 1 || manifest_.columns > kGraphColumnsMax) {
-      return Wrong(absl::StrCat(rows->name(), ": ", manifest_.columns, " columns"),
+      return Wrong(absl::StrCat(rows->name(), ": ", Counted(manifest_.columns, "column")),
                    absl::StrCat("features have 1 to ", kGraphColumnsMax, " columns"));
     }
     if (!manifest_.feature_names.empty() &&
@@ -375,7 +399,7 @@ class Importer {
                    "give a name for each column");
     }
     if (rows->rows().has_value())
-      LH_RETURN_IF_ERROR(AsManyAsNodes(rows->name(), *rows->rows(), "rows"));
+      LH_RETURN_IF_ERROR(AsManyAsNodes(rows->name(), *rows->rows(), "row"));
     int64_t count = 0;
     writer_.StartArray("features", NpyType::kFloat32);
     LH_RETURN_IF_ERROR(
@@ -390,7 +414,7 @@ class Importer {
           ++count;
           return writer_.Append(values);
         }));
-    LH_RETURN_IF_ERROR(AsManyAsNodes(rows->name(), count, "rows"));
+    LH_RETURN_IF_ERROR(AsManyAsNodes(rows->name(), count, "row"));
     return writer_.EndArray({nodes(), manifest_.columns});
   }
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/counted.h"
 #include "common/base/status_hint.h"
 #include "common/graph/npy.h"
 
@@ -42,9 +43,9 @@ absl::Status ForEachNumberPair(const NumberFile& file, UsePair use) {
     return absl::OkStatus();
   }
   if (rows->columns() != 2 && rows->columns() != 0) {
-    return WithHint(absl::InvalidArgumentError(
-                        absl::StrCat(rows->name(), ": ", header ? ShapeText(header->shape) : "",
-                                     header ? ", " : "", rows->columns(), " columns, not two")),
+    return WithHint(absl::InvalidArgumentError(absl::StrCat(
+                        rows->name(), ": ", header ? ShapeText(header->shape) : "",
+                        header ? ", " : "", Counted(rows->columns(), "column"), ", not two")),
                     "give pairs source, target: an array (pairs, 2) or (2, pairs), or CSV");
   }
   return ForEachRow<int64_t>(*rows, [&](int64_t row, absl::Span<const int64_t> pair) {

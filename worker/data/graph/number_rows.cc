@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -32,6 +33,8 @@ namespace {
 
 constexpr size_t kPieceBytes = 1 << 18;
 constexpr size_t kLineMax = 64 << 20;
+// Spreadsheets, and PowerShell, begin text with it.
+constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 absl::Status RefusedFile(absl::string_view name, absl::string_view what, absl::string_view hint) {
   return WithHint(absl::InvalidArgumentError(absl::StrCat(name, ": ", what)), hint);
@@ -65,6 +68,11 @@ class PeekedStream {
     return absl::string_view(buffer_).substr(at_);
   }
   void Skip(size_t size) { at_ += size; }
+  absl::Status SkipByteOrderMark() {
+    LH_ASSIGN_OR_RETURN(const absl::string_view head, Peek(kByteOrderMark.size()));
+    if (absl::StartsWith(head, kByteOrderMark)) Skip(kByteOrderMark.size());
+    return absl::OkStatus();
+  }
   // Fewer only at the end.
   absl::StatusOr<size_t> Read(absl::Span<char> out) {
     size_t done = std::min(waiting(), out.size());
@@ -238,8 +246,13 @@ class CsvRows : public NumberRows {
   }
   // The length of the first row is that of all.
   absl::Status Start() {
+    LH_RETURN_IF_ERROR(stream_.SkipByteOrderMark());
     LH_RETURN_IF_ERROR(NextLine());
     if (!has_line_) return absl::OkStatus();
+    if (absl::StrContains(line_, ';')) {
+      return ErrorAt(0, 0, "its columns are separated by semicolons",
+                     "separate them by commas, and write decimals with a point");
+    }
     columns_ = 1 + std::count(line_.begin(), line_.end(), ',');
     // Edges are also written with a tab or spaces.
     if (columns_ == 1) {
@@ -271,8 +284,9 @@ class CsvRows : public NumberRows {
         if (Parse(field, out[rows * columns_ + column])) continue;
         return ErrorAt(row_, column,
                        absl::StrCat("\"", EscapedLine(field.substr(0, 40)), "\" is not ", what),
-                       row_ == 0 ? "a CSV file must not have a heading: remove its first line"
-                                 : "correct the line");
+                       row_ == 0 && HasLetter(field)
+                           ? "a CSV file must not have a heading: remove its first line"
+                           : "correct the line");
       }
       if (rest.data() != nullptr && !(spaces_ && TakeField(rest).empty())) return WrongLength();
       ++rows;
@@ -286,8 +300,18 @@ class CsvRows : public NumberRows {
                    "correct the line");
   }
 
-  // Cuts the next field off. After the last one the rest is null.
+  static bool HasLetter(absl::string_view field) {
+    return std::any_of(field.begin(), field.end(), absl::ascii_isalpha);
+  }
+
+  // Cuts the next field off. After the last one the rest is null. A number may be quoted.
   absl::string_view TakeField(absl::string_view& rest) const {
+    const absl::string_view field = TakeWord(rest);
+    const bool quoted = field.size() >= 2 && field.front() == '"' && field.back() == '"';
+    return quoted ? field.substr(1, field.size() - 2) : field;
+  }
+
+  absl::string_view TakeWord(absl::string_view& rest) const {
     if (spaces_) {
       const size_t begin = std::min(rest.find_first_not_of(" \t"), rest.size());
       const size_t end = std::min(rest.find_first_of(" \t", begin), rest.size());
@@ -468,6 +492,7 @@ absl::Status ForEachLine(const std::string& path,
                          absl::FunctionRef<absl::Status(int64_t, absl::string_view)> line) {
   LH_ASSIGN_OR_RETURN(auto bytes, ByteStream::Open(path));
   PeekedStream stream(std::move(bytes));
+  LH_RETURN_IF_ERROR(stream.SkipByteOrderMark());
   constexpr size_t kTextLineMax = 1 << 16;
   for (int64_t number = 0;; ++number) {
     LH_ASSIGN_OR_RETURN(absl::string_view text, stream.Peek(kTextLineMax + 1));

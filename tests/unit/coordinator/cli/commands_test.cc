@@ -49,6 +49,27 @@ TEST_F(CommandsTest, EveryCommandTeachesWithExamples) {
   EXPECT_THAT(run_({"submit", "--help"}).out, HasSubstr("longhaul submit -f job.yaml --dry-run\n"));
 }
 
+// A number without a check of its own is refused with the words for flags, or cut to its type.
+TEST_F(CommandsTest, ValuesOfOptionsAreNotRefusedAsThoseOfFlags) {
+  Arguments unused;
+  const auto app = MakeApp(unused);
+  const std::function<void(const CLI::App&, const std::vector<std::string>&)> check =
+      [&](const CLI::App& of, const std::vector<std::string>& words) {
+        for (const CLI::Option* option : of.get_options()) {
+          if (option->get_items_expected_max() == 0 || option->get_lnames().empty()) continue;
+          std::vector<std::string> args = words;
+          args.push_back(absl::StrCat("--", option->get_lnames()[0], "=maybe"));
+          EXPECT_THAT(run_(args).err, Not(HasSubstr("neither true nor false")));
+        }
+        for (const CLI::App* command : of.get_subcommands({})) {
+          std::vector<std::string> longer = words;
+          longer.push_back(command->get_name());
+          check(*command, longer);
+        }
+      };
+  for (const CLI::App* command : app->get_subcommands({})) check(*command, {command->get_name()});
+}
+
 TEST_F(CommandsTest, HelpAndVersionAreUnderstoodAsWordsAndAsOptions) {
   EXPECT_EQ(run_({"help", "submit"}).out, run_({"submit", "--help"}).out);
   EXPECT_EQ(run_({"help"}).out, run_({"-h"}).out);

@@ -103,6 +103,10 @@ TEST_F(GraphCommandTest, ImportsPairs) {
   result = with({"--valid-share", "1.5"});
   EXPECT_EQ(result.exit, 4);
   EXPECT_THAT(result.err, HasSubstr("--valid-share"));
+  for (const char* seed : {"-1", "x", "1.5", "99999999999999999999"}) {
+    EXPECT_THAT(with({"--valid-share", "0.5", "--split-seed", seed}).err,
+                HasSubstr("--split-seed: '" + std::string(seed) + "' is not a whole number"));
+  }
   result = with({"--valid-share", "0.7", "--split-seed", "4", "-o", "json"});
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(result.envelope()["data"]["classes"], 0);

@@ -1,4 +1,5 @@
 // What the CLI does with files of models. tests/models runs it on those that transformers wrote.
+#include <filesystem>
 #include <fstream>
 
 #include "cli_runner.h"
@@ -149,10 +150,55 @@ TEST_F(ModelsTest, ExportRefusesWhatIsNoCheckpoint) {
 }
 
 TEST_F(ModelsTest, CommandsOfLonghaulLmComeFirst) {
-  const CliResult result = run_({"-o", "json", "eval", "x"});
+  const CliResult result = run_({"--context", "home", "eval", "x"});
   EXPECT_EQ(result.exit, 4);
   EXPECT_THAT(result.err, HasSubstr("eval comes first"));
+  EXPECT_THAT(result.err, HasSubstr("LONGHAUL_CONTEXT"));
   EXPECT_THAT(run_({"--help"}).out, HasSubstr("sample"));
+}
+
+TEST_F(ModelsTest, OptionsOfTheConnectionMayComeBeforeThem) {
+  fake_.Start();
+  using Words = std::vector<std::string>;
+  for (const Words& before :
+       {Words{"--server", fake_.address(), "-o", "json"}, Words{"--server=" + fake_.address()},
+        Words{"-ojson", "--timeout", "5s", "--server", fake_.address()}}) {
+    for (const Words& command : {Words{"eval"}, Words{"sample"}, Words{"graph", "predict"}}) {
+      Words words = before;
+      words.insert(words.end(), command.begin(), command.end());
+      words.push_back("no-such-job");
+      EXPECT_THAT(run_(words).err, HasSubstr("no local folder is named no-such-job; as a job: "));
+    }
+  }
+}
+
+// A graph lies in the folder `packages`, and the job that trained on it is named `packages`.
+TEST_F(ModelsTest, AFolderWithTheNameOfAJobIsTheJobUnlessItHoldsAModel) {
+  const std::string before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  std::filesystem::create_directory("packages");
+  fake_.Start();
+  const auto said = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--server", fake_.address()});
+    return run_(words).err;
+  };
+  for (const char* manifest : {"", "{\"format\": \"longhaul-graph\", \"version\": 1}"}) {
+    if (*manifest != 0) std::ofstream("packages/manifest.json") << manifest;
+    for (const char* command : {"eval", "sample"}) {
+      EXPECT_THAT(said({command, "packages"}),
+                  HasSubstr("the local folder packages holds no model; as a job: "));
+    }
+    EXPECT_THAT(said({"export", "packages", "--out", "exported"}),
+                HasSubstr("not set in this test"));
+    // A path is never a job.
+    EXPECT_THAT(said({"export", "./packages", "--out", "exported"}),
+                HasSubstr("packages/manifest.json"));
+  }
+  // One that is damaged is explained, not passed over.
+  std::ofstream("packages/manifest.json") << "{";
+  EXPECT_THAT(said({"export", "packages", "--out", "exported"}),
+              HasSubstr("packages/manifest.json is not a checkpoint's manifest"));
+  std::filesystem::current_path(before);
 }
 
 }  // namespace

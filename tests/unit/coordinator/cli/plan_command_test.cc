@@ -73,6 +73,16 @@ TEST_F(PlanTest, TakesLinksFromTheCommandLine) {
   };
   EXPECT_LT(at("2"), at("8"));
   EXPECT_THAT(Plan(kSites, {"--link-mbps", "0"}).err, HasSubstr("--link-mbps"));
+  // A round trip of 0 is one, too.
+  const auto seconds = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"-o", "json"};
+    args.insert(args.end(), more.begin(), more.end());
+    const char* const far =
+        "pools: [{copies: 2, tokens_per_second: 5000, link: {up_mbps: 40, rtt_ms: 900}}]";
+    return double{Plan(far, args).envelope()["data"]["seconds"]};
+  };
+  EXPECT_LT(seconds({"--rtt-ms", "0"}), seconds({}));
+  EXPECT_EQ(seconds({"--rtt-ms", "900"}), seconds({}));
   // Without a file of sites it needs a coordinator.
   const CliResult alone = run_({"--server", "127.0.0.1:1", "plan", "-f", Write("job.yaml", kJob)});
   EXPECT_EQ(alone.exit, 2) << alone.err;
@@ -91,6 +101,13 @@ TEST_F(PlanTest, RefusesWhatIsWrong) {
   EXPECT_THAT(sites.err, AllOf(HasSubstr("sites.yaml are refused"), HasSubstr("pools[0].machine"),
                                HasSubstr("train.device of the job is CPU")));
   EXPECT_THAT(Plan("pools: [{").err, HasSubstr("sites.yaml are refused"));
+  EXPECT_THAT(Plan("pools: [{link: {up_mbps: 0}}]").err,
+              HasSubstr("pools[0].link.up_mbps: found 0, which is not possible here (leave the "
+                        "field out for its default, 1000)"));
+  // What is wrong with the job is not wrong with the sites.
+  const CliResult graph =
+      run_({"plan", "-f", "deploy/examples/packages.yaml", "--sites", Write("sites.yaml", kSites)});
+  EXPECT_THAT(graph.err, AllOf(HasSubstr("the job spec is refused"), HasSubstr("on a graph")));
   EXPECT_THAT(Plan(kSites, {"--set", "sync.hh=3"}).err, HasSubstr("the job spec is refused"));
   EXPECT_THAT(Plan(kSites, {"--utilization", "1.5"}).err, HasSubstr("--utilization"));
   EXPECT_EQ(run_({"plan", "-f", dir_.Join("none.yaml"), "--sites", dir_.Join("none")}).exit, 4);

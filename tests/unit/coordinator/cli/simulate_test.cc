@@ -62,6 +62,9 @@ TEST_F(SimulateTest, ShowsTheLinkThatAUtilizationNeeds) {
   EXPECT_THAT(RefusalOf(model), HasSubstr("give --targets or --bandwidth"));
   args.insert(args.end(), {"--h", "4"});
   EXPECT_THAT(RefusalOf(args), HasSubstr("8 fragments do not fit into h = 4 steps"));
+  args.back() = "100";
+  args.insert(args.end(), {"--tau", "100"});
+  EXPECT_THAT(RefusalOf(args), HasSubstr("--tau: 100 steps are not below h = 100"));
 }
 
 TEST_F(SimulateTest, FindsTheStrideOfAnUpdate) {
@@ -164,6 +167,8 @@ TEST_F(SimulateTest, NamesLineAndColumnOfAFileThatIsWrong) {
   EXPECT_THAT(refusal(heading + ",1,1,1,1,1\n"), HasSubstr("column 1 (workload): expected a name"));
   EXPECT_THAT(refusal(heading + "x,1,1,1,1,1\n"),
               AllOf(HasSubstr("line 2, column 1 (workload)"), HasSubstr("has one time")));
+  EXPECT_THAT(refusal(heading + "x,1,1,1,1,1\nx,1,1,1,1,2\n"),
+              AllOf(HasSubstr("line 2, column 1 (workload)"), HasSubstr("times at one clock")));
   EXPECT_THAT(refusal(heading), HasSubstr("there are no rows"));
   EXPECT_THAT(RefusalOf({"cores", "--calibrate", dir_.Join("none.csv")}), HasSubstr("none.csv"));
   const std::string other =
@@ -197,35 +202,32 @@ constexpr char kJobToSimulate[] =
     "pools: {min: 2}}";
 
 TEST_F(SimulateTest, RunsAJobInVirtualTime) {
-  const std::vector<std::string> job = {"job",
-                                        "-f",
-                                        Write("job.yaml", kJobToSimulate),
-                                        "--rounds",
-                                        "20",
-                                        "--link-mbps",
-                                        "20",
-                                        "--rtt-ms",
-                                        "30",
-                                        "--set",
-                                        "evaluation.every_cycles=-1"};
+  const std::vector<std::string> job = {"job",      "-f",    Write("job.yaml", kJobToSimulate),
+                                        "--rounds", "20",    "--link-mbps",
+                                        "20",       "--set", "evaluation.every_cycles=-1"};
   const auto with = [&](std::vector<std::string> more) {
     more.insert(more.begin(), job.begin(), job.end());
     return more;
   };
-  const Json data = DataOf(with({"--pools", "1,4"}));
+  const Json data = DataOf(with({"--pools", "1,4", "--rtt-ms", "30"}));
   ASSERT_EQ(data["growth"].size(), 2u);
   EXPECT_EQ(data["growth"][0]["pools"], 1);
   EXPECT_EQ(data["pools"], 4);
   EXPECT_TRUE(data["completed"]);
   EXPECT_NEAR(double{data["utilization"]}, double{data["forecast_utilization"]}, 0.03);
+  const auto seconds = [&](const std::string& rtt_ms) {
+    return double{DataOf(with({"--pools", "4", "--rtt-ms", rtt_ms}))["seconds"]};
+  };
+  EXPECT_LT(seconds("0"), seconds("200"));
   const std::string faults = Write("faults.csv",
                                    "fault,pool,at_seconds,per_hour,lasts_seconds,factor\n"
                                    "pool-lost,0,20,0,60,1\n");
-  const Json faulty = DataOf(with({"--pools", "4", "--faults", faults, "--seed", "3"}));
+  const Json faulty =
+      DataOf(with({"--pools", "4", "--rtt-ms", "30", "--faults", faults, "--seed", "3"}));
   EXPECT_EQ(faulty["pools_lost"], 1);
   EXPECT_LT(double{faulty["goodput"]}, double{data["goodput"]});
   const std::string sites = Write("sites.yaml", "pools: [{tokens_per_second: 100}]");
-  EXPECT_GT(double{DataOf(with({"--pools", "4", "--sites", sites}))["seconds"]},
+  EXPECT_GT(double{DataOf(with({"--pools", "4", "--rtt-ms", "30", "--sites", sites}))["seconds"]},
             double{data["seconds"]});
 }
 

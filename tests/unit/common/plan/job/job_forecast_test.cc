@@ -3,17 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/config/load.h"
 #include "common/plan/job/rank_costs.h"
 
 namespace longhaul::plan {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::Field;
 using ::testing::HasSubstr;
@@ -211,6 +214,72 @@ TEST(JobForecastTest, RefusesSitesThatAreWrongOrContradictTheJob) {
               field("pools[0].name"));
   EXPECT_THAT(ViolationsOf("pools: [{machine: h100, copies: 2, tokens_per_second: .nan}]"),
               field("pools[0].tokens_per_second"));
+  EXPECT_THAT(ViolationsOf("pools: [{machine: h100, name: a}, {machine: h100, name: a}]"),
+              field("pools[1].name"));
+  EXPECT_THAT(ViolationsOf("pools: [{machine: h100}, {machine: h100, name: pool-1}]"),
+              field("pools[1].name"))
+      << "the first one has this name by default";
+}
+
+// What a job takes is divided by them.
+TEST(JobForecastTest, RefusesRatesAndSizesThatNoNumberCanHold) {
+  const auto field = [](const std::string& name) {
+    return Contains(Field(&SpecViolation::field, name));
+  };
+  for (const char* rate : {"tokens_per_second", "teraflops", "pair_gb_per_second",
+                           "node_gb_per_second", "pool_gb_per_second"}) {
+    for (const char* value : {"1e-300", "-1", "1e300", "0"}) {
+      EXPECT_THAT(ViolationsOf(
+                      absl::StrCat("pools: [{machine: h100, copies: 2, ", rate, ": ", value, "}]")),
+                  field(absl::StrCat("pools[0].", rate)));
+    }
+  }
+  for (const char* way : {"up_mbps", "down_mbps"}) {
+    for (const char* value : {"1e-300", "1e-4", "1e300", "0"}) {
+      EXPECT_THAT(ViolationsOf(absl::StrCat("pools: [{machine: h100, copies: 2, link: {", way, ": ",
+                                            value, "}}]")),
+                  field(absl::StrCat("pools[0].link.", way)));
+      EXPECT_THAT(ViolationsOf(absl::StrCat("{pools: [{machine: h100, copies: 2}], coordinator: "
+                                            "{link: {",
+                                            way, ": ", value, "}}}")),
+                  field(absl::StrCat("coordinator.link.", way)));
+    }
+  }
+  for (const char* size : {"device_gib", "host_gib"}) {
+    EXPECT_THAT(ViolationsOf(absl::StrCat("pools: [{machine: h100, copies: 2, ", size, ": 1e15}]")),
+                field(absl::StrCat("pools[0].", size)));
+  }
+  for (const char* count : {"copies", "nodes", "ranks", "cores"}) {
+    for (const char* value : {"0", "-1"}) {
+      EXPECT_THAT(ViolationsOf(absl::StrCat("pools: [{machine: h100, ", count, ": ", value, "}]")),
+                  field(absl::StrCat("pools[0].", count)));
+    }
+  }
+  // The least and the most that are accepted give numbers.
+  for (const char* rate : {"1e-9", "1e15"}) {
+    const v1::JobForecast forecast = ForecastJob(
+        JobWith(), SitesOf(JobWith(), absl::StrCat("pools: [{machine: h100, copies: 2, link: "
+                                                   "{up_mbps: 1e-3}, tokens_per_second: ",
+                                                   rate, ", pool_gb_per_second: ", rate,
+                                                   ", price_per_hour: 1e15}]")));
+    EXPECT_TRUE(std::isfinite(forecast.seconds()));
+    EXPECT_TRUE(std::isfinite(forecast.cost()));
+    EXPECT_TRUE(std::isfinite(forecast.pace_utilization()));
+  }
+}
+
+TEST(JobForecastTest, NamesEachNumberThatItAssumed) {
+  const ResolvedJob job = JobWith();
+  const v1::JobForecast forecast = ForecastJob(
+      job, SitesOf(job,
+                   "pools: [{name: a, machine: h100, link: {down_mbps: 500}, price_per_hour: "
+                   "3}, {name: b, machine: h100}]"));
+  EXPECT_THAT(forecast.assumptions(),
+              AllOf(Contains("a: a link of 1000 Mbit/s from the site"),
+                    Contains("b: a link of 1000 Mbit/s"),
+                    Contains("b: price_per_hour is not known, so the cost is not"),
+                    Contains("coordinator.disk_gib is not known, so whether it fits is not")));
+  EXPECT_FALSE(forecast.has_cost());
 }
 
 }  // namespace

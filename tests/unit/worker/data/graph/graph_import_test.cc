@@ -116,7 +116,9 @@ TEST_F(GraphImportTest, EachFormOfEdgesGivesTheSameGraph) {
       {WriteBytes(dir_.Join("c.npy.gz"), Gzipped(NpyBytes(NpyType::kInt32, {2, 4}, narrow))), ""},
       {WriteBytes(dir_.Join("edges.csv.gz"), Gzipped("0,1\n1,2\n2,0\n3,2")), ""},
       Text("tabs.tsv", "0\t1\r\n1\t2\r\n2\t0\r\n3\t2\r\n"),
-      Text("spaces.txt", "0 1\n1  2 \n 2 0\n3 2\n\n\n")};
+      Text("spaces.txt", "0 1\n1  2 \n 2 0\n3 2\n\n\n"),
+      // As spreadsheets write it.
+      Text("sheet.csv", "\xef\xbb\xbf\"0\",\"1\"\r\n\"1\",2\r\n2 , \"0\"\r\n3,2\r\n")};
   for (const NumberFile& form : forms) {
     import_.edges = {form};
     Import();
@@ -393,6 +395,32 @@ TEST_F(GraphImportTest, RefusesOtherFilesOfEdges) {
   EXPECT_EQ(ImportGraph(*fs_, import_).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(GraphImportTest, HintsAtWhatIsWrongWithText) {
+  const auto hint = [&](const std::string& text) {
+    import_.edges = {Text("e.csv", text)};
+    std::filesystem::remove_all(import_.out);
+    return HintIn(ImportGraph(*fs_, import_).status());
+  };
+  EXPECT_THAT(hint("source,target\n0,1\n"), HasSubstr("remove its first line"));
+  EXPECT_THAT(hint("\"source\",\"target\"\n0,1\n"), HasSubstr("remove its first line"));
+  // Its first line is an edge.
+  EXPECT_EQ(hint("0,1.5\n1,2\n"), "correct the line");
+  EXPECT_EQ(hint("\"0,1\"\n"), "correct the line");
+  EXPECT_THAT(hint("0;1\n1;2\n"), HasSubstr("separate them by commas"));
+  import_.edges = {Text("e.csv", "0,1\n")};
+  import_.features = Text("x.csv", "0,5;1\n2,5;3\n4;5\n6;7\n8;9\n");
+  ExpectRefused("x.csv: line 1: its columns are separated by semicolons");
+}
+
+// A wrong number of nodes is told before memory is taken for so many.
+TEST_F(GraphImportTest, ComparesArraysWithTheNumberOfNodesFirst) {
+  import_.nodes = kGraphNodesMax;
+  import_.features = Npy("x.npy", NpyType::kFloat32, {2, 1}, std::vector<float>{1, 2});
+  ExpectRefused(absl::StrCat("x.npy: 2 rows for ", kGraphNodesMax, " nodes"));
+  import_.nodes = 1;
+  ExpectRefused("x.npy: 2 rows for 1 node");
+}
+
 TEST_F(GraphImportTest, AGraphWithoutEdgesIsAGraph) {
   import_.edges = {Text("e.csv", "")};
   EXPECT_EQ(Import().manifest.edges, 0);
@@ -530,6 +558,12 @@ TEST_F(GraphImportTest, KeepsTheUsersIds) {
   import_.ids = Npy("ids.npy", NpyType::kInt64, {5}, std::vector<int64_t>{5, 4, 3, 2, 1}).path;
   Import();
   EXPECT_EQ(GraphFolder::Open(import_.out).value().IdOf(1), "4");
+  import_.ids = Text("ids.txt",
+                     "\xef\xbb\xbf"
+                     "a\r\nb\r\nc\r\nd\r\ne\r\n")
+                    .path;
+  Import();
+  EXPECT_EQ(GraphFolder::Open(import_.out).value().IdOf(0), "a");
   import_.ids = Text("ids.txt", "a\nb\na\nc\nd\n").path;
   ExpectRefused("ids.txt: line 3: the id of line 1");
   import_.ids = Text("ids.txt", "a\nb\n").path;
