@@ -152,8 +152,8 @@ void AddSimulateJob(CLI::App& group, Arguments& arguments) {
       ->required();
   command
       ->add_option("--sites", arguments.sites,
-                   "Their machines and links, as for plan; in turn (default: nominal machines, "
-                   "links of 1000 Mbit/s)")
+                   "The machines and links of the pools, as for plan; pools take them in turn "
+                   "(default: nominal machines, links of 1000 Mbit/s)")
       ->type_name("FILE");
   command
       ->add_option(
@@ -170,7 +170,7 @@ void AddSimulateJob(CLI::App& group, Arguments& arguments) {
                        "per_hour,lasts_seconds,factor; fault: ",
                        coordinator::FaultNames(), "; pool 0: a random one; per_hour 0: once"))
       ->type_name("FILE");
-  command->add_option("--seed", a.seed, "Of what is random (default: 0)")
+  command->add_option("--seed", a.seed, "Seed of the faults that are drawn (default: 0)")
       ->type_name("N")
       ->check(WholeNumber(0, 1 << 30));
   command->add_option("--set", arguments.overrides, "Change one value of the spec, as for submit")

@@ -185,8 +185,9 @@ void AddMeasureFlags(CLI::App& app, ConfigFile& config, WorkerFlags& flags, Word
       ->check(Number(0, absl::ToDoubleSeconds(kMeasureMax)));
   app.add_flag(
       kMeasure, flags.measures,
-      "Measure what a rank of this machine does with Longhaul's own kernels (at most 5 s), "
-      "show it, and exit. With --ranks, --threads and --bind-cores; needs no coordinator");
+      "measure what a rank of this machine does with Longhaul's own kernels, for at most "
+      "--measure-seconds (5 where these are 0), show it, and exit. With --ranks, --threads and "
+      "--bind-cores; needs no coordinator");
   app.add_option("-o,--output", words.output, "with --measure: table or json")
       ->type_name("FORM")
       ->capture_default_str()

@@ -161,7 +161,9 @@ int ShowMeasured(WorkerFlags flags) {
     return StartExitCode(status);
   };
   if (const absl::Status able = PrepareCores(flags.site, options); !able.ok()) return fail(able);
-  const absl::StatusOr<v1::HostFigures> figures = MeasureMachine(options, kMeasureMax);
+  // Where workers are not to measure when they start, this command still does.
+  const absl::Duration limit = flags.measure > absl::ZeroDuration() ? flags.measure : kMeasureMax;
+  const absl::StatusOr<v1::HostFigures> figures = MeasureMachine(options, limit);
   if (!figures.ok()) return fail(figures.status());
   std::cout << (flags.measures_as_json ? FiguresJson(*figures) : FiguresText(*figures));
   return ExitAfterOutput(0, std::cout, std::cerr);

@@ -72,6 +72,13 @@ class CliTest(ClusterTest):
         self.assertEqual(complete("longhaul spec ex"), ["explain"])
         self.assertEqual(complete("longhaul submit --dry"), ["--dry-run"])
         self.assertEqual(complete("longhaul list -o js"), ["json", "jsonl"])
+        self.assertEqual(complete("longhaul graph im"), ["import"])
+        self.assertEqual(complete("longhaul graph import ed"), ["edges"])
+        self.assertEqual(complete("longhaul graph import edges --valid-s"), ["--valid-share"])
+        self.assertEqual(complete("longhaul simulate cores --po"), [])
+        sites = self.cluster.folder / "sites.yaml"
+        sites.touch()
+        self.assertEqual(complete(f"longhaul plan --sites {self.cluster.folder}/sit"), [str(sites)])
 
     def test_completion_of_zsh(self):
         """Calls the functions of zsh without its line editor. compadd shows what it gets."""
@@ -90,6 +97,10 @@ class CliTest(ClusterTest):
         self.assertIn("explain", complete('longhaul spec ""'))
         self.assertEqual(complete('longhaul list -o ""'), ["table", "json", "jsonl", "yaml"])
         self.assertEqual(complete('longhaul submit -f ""'), ["files"])
+        self.assertEqual(complete('longhaul plan --sites ""'), ["files"])
+        self.assertIn("edges", complete('longhaul graph import ""'))
+        self.assertIn("--valid-share", complete('longhaul graph import edges ""'))
+        self.assertNotIn("--pools", complete('longhaul simulate cores ""'))
 
     def test_completion_of_fish(self):
         self.assertEqual(self.cluster.submit("tiny-one").returncode, 0)
@@ -117,6 +128,9 @@ class CliTest(ClusterTest):
         self.assertEqual(complete("longhaul spec ex"), ["explain"])
         self.assertEqual(complete("longhaul submit --dry"), ["--dry-run"])
         self.assertEqual(complete("longhaul list -o js"), ["json", "jsonl"])
+        self.assertEqual(complete("longhaul graph import ed"), ["edges"])
+        self.assertEqual(complete("longhaul graph import edges --valid-s"), ["--valid-share"])
+        self.assertEqual(complete("longhaul simulate cores --po"), [])
         self.assertIn("list", complete("longhaul l"))
         self.assertNotIn("tiny-one", complete("longhaul list "))
 

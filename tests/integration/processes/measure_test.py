@@ -69,6 +69,10 @@ class MeasureTest(unittest.TestCase):
             result = run("longhaul-worker", "--measure", *wrong)
             self.assertEqual((result.returncode, result.stdout), (4, ""), wrong)
             self.assertIn(wrong[0].lstrip("-"), result.stderr)
+        # The time that it may take is that of --measure-seconds.
+        hurried = run("longhaul-worker", "--measure", "--measure-seconds", "0.01")
+        self.assertEqual((hurried.returncode, hurried.stdout), (1, ""), hurried.stderr)
+        self.assertRegex(hurried.stderr, "did not end within 10ms|the time was over before anything was measured")
         # A rank of a pool still needs to know its pool.
         self.assertEqual(run("longhaul-worker").returncode, 4)
         self.assertEqual(run("longhaul-rank", "--measure", "/nonexistent/file", "--measure-until", "0").returncode, 1)

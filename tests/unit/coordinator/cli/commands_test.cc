@@ -383,6 +383,27 @@ TEST_F(CommandsTest, NamesAreForCompletion) {
   }
 }
 
+TEST_F(CommandsTest, CompletionKnowsCommandsOfGroupsOneByOne) {
+  for (const char* shell : {"bash", "zsh"}) {
+    const std::string script = run_({"completion", shell}).out;
+    const auto words = [&](const std::string& pattern) {
+      const size_t at = script.find("\n    " + pattern + ") ");
+      EXPECT_NE(at, std::string::npos) << pattern;
+      return at == std::string::npos ? "" : script.substr(at + 1, script.find('\n', at + 1) - at);
+    };
+    EXPECT_THAT(
+        words("\"graph import edges\""),
+        AllOf(HasSubstr("--valid-share"), HasSubstr("--server"), Not(HasSubstr("--quick"))));
+    EXPECT_THAT(words("\"graph import\""), HasSubstr(" edges ogb graphbolt'"));
+    EXPECT_THAT(words("graph"),
+                AllOf(HasSubstr(" import predict info'"), Not(HasSubstr("--quick"))));
+    EXPECT_THAT(words("\"graph predict\""), HasSubstr("_longhaul_jobs"));
+    EXPECT_THAT(words("\"simulate cores\""),
+                AllOf(HasSubstr("--calibrate"), Not(HasSubstr("--pools"))));
+    EXPECT_THAT(script, AllOf(HasSubstr("|--sites|"), HasSubstr("|--calibrate|")));
+  }
+}
+
 TEST_F(CommandsTest, FishSeesDescriptions) {
   const std::string fish = run_({"completion", "fish"}).out;
   EXPECT_THAT(
@@ -392,6 +413,8 @@ TEST_F(CommandsTest, FishSeesDescriptions) {
             HasSubstr("-n '__longhaul_is get' -a '(__longhaul_jobs)'"),
             HasSubstr("-n '__longhaul_is eval' -a '(__longhaul_jobs)'"),
             HasSubstr("-n '__longhaul_is spec' -a explain -d "),
+            HasSubstr("-n '__longhaul_is \"graph import\"' -a edges -d "),
+            HasSubstr("-n '__longhaul_is \"graph import edges\"' -l edges -r -F -d "),
             HasSubstr("-l dry-run -d 'Check the spec"), HasSubstr("coordinator\\'s")));
 }
 
