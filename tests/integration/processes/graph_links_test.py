@@ -241,6 +241,8 @@ class GraphLinksTest(ClusterTest):
             for word in words:
                 self.assertIn(word, result.stderr)
             self.assertFalse((self.cluster.folder / "refused").exists())
+        result, _ = predict(self.cluster, checkpoint, "refused", "--graph", self.b, "--pairs", "")
+        self.assertEqual(result.returncode, 4, result.stderr)
         result, _ = predict(self.cluster, checkpoint, "refused", "--graph", self.b, "--split", "train")
         self.assertIn("it has no train pairs", result.stderr)
 
@@ -288,6 +290,12 @@ class GraphLinksTest(ClusterTest):
         for name in ("a", "b"):
             self.begin(f"by-{name}", steps=20, sets=[f"data.graph_schema={found[name]['schema_digest']}"])
             self.assertEqual(self.cluster.wait_job(f"by-{name}", seconds=200)["state"], "COMPLETED")
+        # Where the folder is at the site alone, it is the site that compares.
+        hidden = self.cluster.folder / "hidden"
+        self.b.rename(hidden)
+        self.begin("hidden", steps=20, a=self.b, sets=["model.graph_sage.columns=8", f"data.graph_schema={found['b']['schema_digest']}"])
+        hidden.rename(self.b)
+        self.assertEqual(self.cluster.wait_job("hidden", seconds=200)["state"], "COMPLETED")
         # What it reads must be the same.
         columns = self.cluster.folder / "columns.txt"
         columns.write_text("".join(f"column {i}\n" for i in range(COLUMNS)))
