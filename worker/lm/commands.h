@@ -84,7 +84,7 @@ struct PredictArguments {
   // "all", "train", "valid" or "test": nodes, or of a model of links pairs.
   std::string split = "all";
   // For a model of links, instead of a split: a file of pairs (worker/data/graph/id_pairs.h).
-  std::string pairs;
+  std::optional<std::string> pairs;
   bool embeddings = false;
   int threads = 1;
 };

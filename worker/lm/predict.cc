@@ -244,7 +244,7 @@ absl::StatusOr<nlohmann::ordered_json> Predict(const PredictArguments& arguments
   LH_ASSIGN_OR_RETURN(const std::unique_ptr<CheckpointFolder> checkpoint,
                       OpenCheckpoint(arguments.model));
   const GraphSageShape shape = ShapeOf(checkpoint->manifest().model().graph_sage());
-  if (!shape.links && !arguments.pairs.empty()) {
+  if (!shape.links && arguments.pairs.has_value()) {
     return WithHint(
         absl::InvalidArgumentError(absl::StrCat("--pairs: the model of ", arguments.model,
                                                 " predicts the classes of nodes, not links")),
@@ -263,8 +263,8 @@ absl::StatusOr<nlohmann::ordered_json> Predict(const PredictArguments& arguments
   absl::Span<const NodePair> pairs;
   if (!shape.links) {
     LH_ASSIGN_OR_RETURN(nodes, NodesOf(graph, arguments.split));
-  } else if (!arguments.pairs.empty()) {
-    LH_ASSIGN_OR_RETURN(given, ReadIdPairs(arguments.pairs, graph));
+  } else if (arguments.pairs.has_value()) {
+    LH_ASSIGN_OR_RETURN(given, ReadIdPairs(*arguments.pairs, graph));
     pairs = given;
   } else if (arguments.split != "all") {
     LH_ASSIGN_OR_RETURN(pairs, PairsOf(graph, arguments.split));

@@ -1,4 +1,4 @@
-"""Exported graph models, without PyTorch; and what `longhaul graph predict` says of a graph."""
+"""Exported graph models, without PyTorch; what `longhaul graph predict` says of a graph; and what is shown of evaluations."""
 
 import array
 import json
@@ -38,3 +38,18 @@ def read_floats(path):
     data = path.read_bytes()
     header = data[:128].decode("latin-1")
     return header[header.index("'shape': ") + 9 : header.index(")") + 1], array.array("f", data[128:])
+
+
+def check_pools_together(test, job, sizes):
+    """What is shown of all pools follows from what each found on its own examples, of which `sizes` has how many: pool to split to number."""
+    sites = {p["pool"]: {m["name"]: m["value"] for m in p["outer_evaluation"]} for p in job["pools"]}
+    loss = job["eval_loss"]
+    together, worst, means = ({m["name"]: m["value"] for m in loss[part]} for part in ("metrics", "worst_pool", "mean_of_pools"))
+    test.assertEqual(loss["pools"], len(sites))
+    test.assertEqual(together["test_examples"], sum(size["test"] for size in sizes.values()))
+    for name in sorted(set().union(*sites.values()) - {"test_examples"}):
+        of = [sites[pool][name] for pool in sites]
+        weights = [sizes[pool]["test" if name.startswith("test_") else "valid"] for pool in sites]
+        test.assertAlmostEqual(together[name], sum(a * b for a, b in zip(of, weights)) / sum(weights), places=9)
+        test.assertAlmostEqual(worst[name], (max if name.endswith("loss") else min)(of), places=9)
+        test.assertAlmostEqual(means[name], sum(of) / len(of), places=9)

@@ -10,7 +10,7 @@ import signal
 import struct
 
 from cluster import ClusterTest, alive, kill, main, wait_until
-from graph_tensors import predict, product, read_floats, read_tensors
+from graph_tensors import check_pools_together, predict, product, read_floats, read_tensors
 
 CLASSES, COLUMNS = 4, 8
 GRAPH_JOB = """
@@ -171,18 +171,8 @@ class GraphsTest(ClusterTest):
         for p in job["pools"]:
             # Beside it what its own parameters reach, without test nodes.
             self.assertEqual({m["name"] for m in p["evaluation"]}, names)
-        all_nodes = self.metrics(job)
-        loss = job["eval_loss"]
-        self.assertEqual(loss["pools"], 2)
-        worst, means = ({m["name"]: m["value"] for m in loss[part]} for part in ("worst_pool", "mean_of_pools"))
-        for name in sorted(names | {f"test_{name}" for name in names}):
-            of = [sites[pool][name] for pool in sites]
-            weights = [sizes[pool]["test" if name.startswith("test_") else "valid"] for pool in sites]
-            self.assertAlmostEqual(all_nodes[name], sum(a * b for a, b in zip(of, weights)) / sum(weights), places=9)
-            self.assertAlmostEqual(worst[name], (max if name.endswith("loss") else min)(of), places=9)
-            self.assertAlmostEqual(means[name], sum(of) / 2, places=9)
-        self.assertEqual(all_nodes["test_examples"], sum(size["test"] for size in sizes.values()))
-        self.assertAlmostEqual(loss["last"], all_nodes["loss"], places=9)
+        check_pools_together(self, job, sizes)
+        self.assertAlmostEqual(job["eval_loss"]["last"], self.metrics(job)["loss"], places=9)
         shown = self.cluster.cli("get", "graph").stdout
         for words in ("macro f1", "test accuracy", "worst pool", "mean of 2 pools", "its own", "NODES/S"):
             self.assertIn(words, shown)

@@ -44,13 +44,23 @@ class IdPairReader {
   }
 
   absl::Status ReadTexts() {
-    return ForEachLine(path_, [this](int64_t line, absl::string_view text) -> absl::Status {
+    // Empty lines at the end are none.
+    std::optional<int64_t> empty;
+    return ForEachLine(path_, [&](int64_t line, absl::string_view text) -> absl::Status {
       const auto error = [&](absl::string_view place, absl::string_view what,
                              absl::string_view hint) {
         return WithHint(
             absl::InvalidArgumentError(absl::StrCat(path_, ": line ", line + 1, place, ": ", what)),
             hint);
       };
+      if (text.empty()) {
+        empty = empty.value_or(line);
+        return absl::OkStatus();
+      }
+      if (empty.has_value()) {
+        line = *empty;
+        return error("", "an empty line", "remove the line");
+      }
       int64_t nodes[2] = {};
       std::optional<absl::string_view> rest = text;
       for (int end = 0; end < 2; ++end) {

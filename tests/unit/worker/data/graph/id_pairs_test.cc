@@ -94,7 +94,7 @@ TEST_F(IdPairsTest, NumbersAreTheUsersOwn) {
 TEST_F(IdPairsTest, TextsMayBeQuoted) {
   Import("a,b\nsay \"hi\"\n17\n");
   const std::vector<NodePair> pairs = {{0, 1}, {2, 0}};
-  EXPECT_EQ(ReadText("\"a,b\",\"say \"\"hi\"\"\"\r\n17,\"a,b\"\n"), pairs);
+  EXPECT_EQ(ReadText("\"a,b\",\"say \"\"hi\"\"\"\r\n17,\"a,b\"\n\n\n"), pairs);
   EXPECT_EQ(Read(WriteBytes(dir_.Join("pairs.csv.gz"), Gzipped("17,17"))),
             (std::vector<NodePair>{{2, 2}}));
   // An array has no texts, but ids may look like numbers.
