@@ -109,8 +109,8 @@ void MultiplyPairs(const MatrixRef<uint32_t>& a, const uint32_t* panels, const P
     const int64_t width = WidthOf(p.columns - begin);
     const int64_t present = std::min<int64_t>(kLanes, p.columns - column);
     for (int64_t row = 0; row < p.rows; ++row) {
-      const uint32_t* left = a.data + row * a.row_stride;
-      // Without any depth there may be no panels.
+      // Without any depth there may be neither data nor panels.
+      const uint32_t* left = pairs > 0 ? a.data + row * a.row_stride : a.data;
       const uint32_t* right = pairs > 0 ? panels + begin * pairs + column - begin : panels;
       auto sum = hn::Zero(kFloat);
       for (int64_t k = 0; k < pairs; ++k, left += a.column_stride, right += width) {

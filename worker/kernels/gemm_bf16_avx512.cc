@@ -93,7 +93,8 @@ void MultiplyBf16Avx512(const MatrixRef<uint32_t>& a, const uint32_t* panels, co
     // Runs at least once: with depth 0 the product is zero.
     do {
       const PairTile tile{.left = a.data + k * a.column_stride,
-                          .row_stride = a.row_stride,
+                          // Without any depth there may be no data.
+                          .row_stride = pairs > 0 ? a.row_stride : 0,
                           .depth_stride = a.column_stride,
                           .panel = panels + column * pairs + k * vectors * kVector,
                           .pairs = std::min(kPairBlock, pairs - k),
