@@ -32,10 +32,11 @@ class SquareLanes {
     HWY_UNROLL(16)
     for (auto& lanes : lanes_) lanes = hn::Zero(kDouble);
   }
-  // Adds the elements of the lanes [lane, lane + kStep).
+  // Adds the elements of the lanes [lane, lane + kStep). The square of a float is exact in double,
+  // so a fused multiply-add rounds as two operations do.
   HWY_INLINE void Add(hn::Vec<FloatTag> x, size_t lane) {
     const auto wide = hn::PromoteTo(kDouble, x);
-    lanes_[lane / kStep] = hn::Add(lanes_[lane / kStep], hn::Mul(wide, wide));
+    lanes_[lane / kStep] = hn::MulAdd(wide, wide, lanes_[lane / kStep]);
   }
   // Adds the element of one lane, after the last whole group.
   HWY_INLINE void AddOne(double x, size_t lane) { rest_[lane] = x * x; }

@@ -9,7 +9,7 @@
 #include "hwy/foreach_target.h"
 // clang-format on
 
-#include "hwy/contrib/math/math-inl.h"
+#include "worker/kernels/exp-inl.h"
 #include "worker/kernels/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -83,8 +83,8 @@ HWY_INLINE float LargestOf(const float* row, int64_t begin, int64_t end) {
 HWY_INLINE float Exponentials(float* row, int64_t begin, int64_t end, float scale, float shift) {
   FloatVector sum = hn::Zero(kFloat);
   for (int64_t t = begin; t < end; t += kLanes) {
-    const auto e = hn::Exp(kFloat, hn::MulSub(hn::LoadU(kFloat, row + t), hn::Set(kFloat, scale),
-                                              hn::Set(kFloat, shift)));
+    const auto e = Exp(kFloat, hn::MulSub(hn::LoadU(kFloat, row + t), hn::Set(kFloat, scale),
+                                          hn::Set(kFloat, shift)));
     sum = hn::Add(sum, e);
     hn::StoreU(e, kFloat, row + t);
   }

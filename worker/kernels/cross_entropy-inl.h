@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hwy/contrib/math/math-inl.h"
 #include "worker/kernels/cross_entropy.h"
+#include "worker/kernels/exp-inl.h"
 #include "worker/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -36,7 +36,7 @@ double LossOfRows(float* logits, const int64_t* targets, int64_t rows, int64_t c
     const float most = Largest(logits, classes);
     const float at_target = logits[targets[row]];
     const float sum = SumOf(classes, [&](auto d, int64_t i) HWY_ATTR {
-      const auto e = hn::Exp(d, hn::Sub(hn::LoadU(d, logits + i), hn::Set(d, most)));
+      const auto e = Exp(d, hn::Sub(hn::LoadU(d, logits + i), hn::Set(d, most)));
       hn::StoreU(e, d, logits + i);
       return e;
     });

@@ -1,5 +1,6 @@
 // The innermost part of a matrix product, for each instruction set: a tile of C held in registers.
 // Panels are as in gemm.h.
+#include <algorithm>
 #include <cstdint>
 
 #include "hwy/highway.h"
@@ -31,18 +32,31 @@ struct Panel {
   int64_t width = 0, depth = 0;
   // Where the multiplication begins along the depth.
   int64_t first = 0;
+  // The panels do not fit into a cache of their own, and are read in order: along the depth, then
+  // the next one. What is read next is prefetched, since processors do so too late, or within a
+  // page only.
+  bool streamed = false;
 };
+// So many floats do not fit.
+constexpr int64_t kStreamedFloats = 128 << 10;
 
 // What tiles read of it: rows of `width` elements.
 struct PanelRows {
   const float* data = nullptr;
   int64_t width = 0;
+  // What is read next, in the same form, if the panels are streamed. Each tile prefetches so many
+  // lines of every kStep rows.
+  const float* ahead = nullptr;
+  bool streamed = false;
+  int64_t lines = 0;
 };
+constexpr int64_t kLineFloats = 16;
 
 // Computes R rows and V vectors of columns of C. Does not write columns from `columns` on.
+// Not inlined: where it is, together with much else, sums do not stay in registers.
 template <int R, int V>
-HWY_INLINE void Tile(const FloatMatrix& a, int64_t depth, const PanelRows& right_side,
-                     int64_t columns, float* HWY_RESTRICT c, int64_t c_stride, bool add) {
+HWY_NOINLINE void Tile(const FloatMatrix& a, int64_t depth, const PanelRows& right_side,
+                       int64_t columns, float* HWY_RESTRICT c, int64_t c_stride, bool add) {
   FloatVector sums[R][V];
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
@@ -51,15 +65,27 @@ HWY_INLINE void Tile(const FloatMatrix& a, int64_t depth, const PanelRows& right
   }
   const float* left = a.data;
   const float* HWY_RESTRICT panel = right_side.data;
-  for (int64_t k = 0; k < depth; ++k, left += a.column_stride, panel += right_side.width) {
-    FloatVector right[V];
-#pragma GCC unroll 16
-    for (int v = 0; v < V; ++v) right[v] = hn::LoadU(kFloat, panel + v * kLanes);
-#pragma GCC unroll 16
+  const float* ahead = right_side.ahead;
+  if (right_side.streamed) {
     for (int r = 0; r < R; ++r) {
-      const auto x = hn::Set(kFloat, left[r * a.row_stride]);
+      for (int64_t i = 0; i < V * kLanes; i += kLineFloats)
+        __builtin_prefetch(c + r * c_stride + i);
+    }
+  }
+  for (int64_t k = 0; k < depth; k += kStep, ahead += kStep * right_side.width) {
+    for (int64_t i = 0; i < right_side.lines; ++i)
+      __builtin_prefetch(ahead + i * kLineFloats, 0, 2);
+    const int64_t count = std::min(kStep, depth - k);
+    for (int64_t i = 0; i < count; ++i, left += a.column_stride, panel += right_side.width) {
+      FloatVector right[V];
 #pragma GCC unroll 16
-      for (int v = 0; v < V; ++v) sums[r][v] = hn::MulAdd(x, right[v], sums[r][v]);
+      for (int v = 0; v < V; ++v) right[v] = hn::LoadU(kFloat, panel + v * kLanes);
+#pragma GCC unroll 16
+      for (int r = 0; r < R; ++r) {
+        const auto x = hn::Set(kFloat, left[r * a.row_stride]);
+#pragma GCC unroll 16
+        for (int v = 0; v < V; ++v) sums[r][v] = hn::MulAdd(x, right[v], sums[r][v]);
+      }
     }
   }
 #pragma GCC unroll 16
@@ -85,12 +111,17 @@ HWY_INLINE void Tile(const FloatMatrix& a, int64_t depth, const PanelRows& right
 
 // Computes all rows for a panel of V vectors.
 template <int V>
-HWY_INLINE void Rows(FloatMatrix a, int64_t rows, int64_t depth, const PanelRows& panel,
-                     int64_t columns, float* c, int64_t c_stride, bool add) {
+HWY_INLINE void Rows(FloatMatrix a, int64_t rows, int64_t depth, PanelRows panel, int64_t columns,
+                     float* c, int64_t c_stride, bool add) {
+  // All tiles together prefetch all of it.
+  const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
+  if (tiles > 0 && panel.streamed)
+    panel.lines = (panel.width * kStep / kLineFloats + tiles - 1) / tiles;
   const auto advance = [&](int count) {
     a.data += count * a.row_stride;
     c += count * c_stride;
     rows -= count;
+    panel.ahead += panel.lines * kLineFloats;
   };
   for (; rows >= kTileRows; advance(kTileRows))
     Tile<kTileRows, V>(a, depth, panel, columns, c, c_stride, add);
@@ -114,13 +145,21 @@ HWY_INLINE void MultiplyPanel(const FloatMatrix& a, int64_t rows, int64_t depth,
                               int64_t columns, float* c, int64_t c_stride, bool add) {
   constexpr int kVectors = kStep / kLanes;
   if constexpr (kNarrow) {
+    const auto part = [&](int64_t j, int64_t first) {
+      return panel.data + j * panel.depth + first * kStep;
+    };
+    const int64_t end = panel.first + depth;
     for (int64_t j = 0; j < columns; j += kStep) {
-      Rows<kVectors>(a, rows, depth, {panel.data + j * panel.depth + panel.first * kStep, kStep},
+      const float* const ahead = j + kStep < columns ? part(j + kStep, panel.first)
+                                 : end < panel.depth ? part(0, end)
+                                                     : part(panel.width, 0);
+      Rows<kVectors>(a, rows, depth, {part(j, panel.first), kStep, ahead, panel.streamed},
                      columns - j, c + j, c_stride, add);
     }
     return;
   }
-  const PanelRows right{panel.data + panel.first * panel.width, panel.width};
+  const float* const data = panel.data + panel.first * panel.width;
+  const PanelRows right{data, panel.width, data + depth * panel.width, panel.streamed};
   if (columns > 2 * kStep) {
     Rows<3 * kVectors>(a, rows, depth, right, columns, c, c_stride, add);
   } else if (columns > kStep) {

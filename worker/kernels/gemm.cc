@@ -33,8 +33,9 @@ HWY_INLINE void CopyLeft(const FloatMatrix& a, int64_t rows, int64_t depth, floa
 // Rows of C from a part of the depth, k to k + depth, of all of which A has `depth`.
 HWY_INLINE void MultiplyPart(const FloatMatrix& a, int64_t rows, int64_t k, int64_t depth,
                              const float* panel, int64_t columns, const Product& p, float* c) {
-  MultiplyPanel(a, rows, depth, {panel, WidthOf(columns), p.depth, k}, columns, c, p.c_stride,
-                p.add || k > 0);
+  const bool streamed = p.depth * p.columns >= kStreamedFloats;
+  MultiplyPanel(a, rows, depth, {panel, WidthOf(columns), p.depth, k, streamed}, columns, c,
+                p.c_stride, p.add || k > 0);
 }
 
 // Neighbours along the depth of a transposed matrix lie far apart, often by a multiple of a page:

@@ -1,25 +1,22 @@
 // layer_kernels.cc includes it once for each instruction set.
-#include "hwy/contrib/math/math-inl.h"
+#include "worker/kernels/exp-inl.h"
 #include "worker/kernels/lanes-inl.h"
 #include "worker/kernels/swiglu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 
-// Highway's Exp is defined up to 104. From 88 on, the sigmoid is below the normal float32 numbers
-// anyway.
+// 1 / sigmoid(z). From 88 on, the sigmoid is below the normal float32 numbers anyway.
 template <class D, class V>
-HWY_INLINE V Sigmoid(D d, V z) {
-  const auto one = hn::Set(d, 1.0f);
-  const auto power = hn::Min(hn::Neg(z), hn::Set(d, 88.0f));
-  return hn::Div(one, hn::Add(one, hn::Exp(d, power)));
+HWY_INLINE V InverseSigmoid(D d, V z) {
+  return hn::Add(hn::Set(d, 1.0f), Exp(d, hn::Min(hn::Neg(z), hn::Set(d, 88.0f))));
 }
 
 void GateRows(const float* gate_up, int64_t rows, int64_t width, float* h) {
   for (int64_t row = 0; row < rows; ++row, gate_up += 2 * width, h += width) {
     ForLanes(width, [&](auto d, int64_t i) HWY_ATTR {
       const auto gate = hn::LoadU(d, gate_up + i), up = hn::LoadU(d, gate_up + width + i);
-      hn::StoreU(hn::Mul(hn::Mul(gate, Sigmoid(d, gate)), up), d, h + i);
+      hn::StoreU(hn::Mul(hn::Div(gate, InverseSigmoid(d, gate)), up), d, h + i);
     });
   }
 }
@@ -31,7 +28,7 @@ void GateRowsBackward(const float* dh, const float* gate_up, int64_t rows, int64
     ForLanes(width, [&](auto d, int64_t i) HWY_ATTR {
       const auto gate = hn::LoadU(d, gate_up + i), up = hn::LoadU(d, gate_up + width + i);
       const auto gradient = hn::LoadU(d, dh + i);
-      const auto s = Sigmoid(d, gate);
+      const auto s = hn::Div(hn::Set(d, 1.0f), InverseSigmoid(d, gate));
       const auto silu = hn::Mul(gate, s);
       const auto slope = hn::MulAdd(silu, hn::Sub(hn::Set(d, 1.0f), s), s);
       hn::StoreU(hn::Mul(hn::Mul(gradient, up), slope), d, dgate_up + i);

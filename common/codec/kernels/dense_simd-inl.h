@@ -368,11 +368,18 @@ void Encode(const EncodeBlocks& run) {
   }
 }
 
+// Codes that are large are read from memory at a rate that matters.
+template <class Policy>
+HWY_INLINE void ReadCodesAhead(const uint8_t* codes, int64_t block) {
+  if constexpr (Policy::kCodeBytes == kReadAheadBytes) ReadAhead(codes, block);
+}
+
 template <class Policy>
 void Decode(const CodedRun& run, float* out) {
   for (int64_t b = 0; b < run.blocks; ++b) {
     const auto scale = Policy::FromPlane(run, b);
     const typename Policy::Unpacker codes(run.codes + b * Policy::kCodeBytes);
+    ReadCodesAhead<Policy>(run.codes + b * Policy::kCodeBytes, b);
     float* block = out + b * kBlockElements;
     LONGHAUL_EACH_VECTOR
     for (int v = 0; v < kVectors; ++v) {
@@ -387,6 +394,7 @@ void Accumulate(const CodedRun& run, float weight, float* acc) {
   for (int64_t b = 0; b < run.blocks; ++b) {
     const auto scale = Policy::FromPlane(run, b);
     const typename Policy::Unpacker codes(run.codes + b * Policy::kCodeBytes);
+    ReadCodesAhead<Policy>(run.codes + b * Policy::kCodeBytes, b);
     float* block = acc + b * kBlockElements;
     if (!IsMadeInCache(run.blocks)) ReadAhead(block, b);
     LONGHAUL_EACH_VECTOR

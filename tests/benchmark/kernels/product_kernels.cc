@@ -85,7 +85,7 @@ void AddAttention(KernelTable& table, int64_t positions, int64_t width) {
                          static_cast<double>(width) * 4;
   // And as many exponentials, each with four instructions around it, as there are pairs of a query
   // and a key.
-  const double softmax = 2 * 20 * product / static_cast<double>(2 * width);
+  const double softmax = 2 * (13 + 4) * product / static_cast<double>(2 * width);
   const std::string name = absl::StrCat("attention_t", positions, "_w", width);
   const auto forward = [&] {
     kernels::AttentionForward(shape, inputs, out.mutable_data_ptr<float>(), out_stride,

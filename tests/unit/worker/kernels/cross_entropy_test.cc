@@ -54,6 +54,37 @@ TEST(CrossEntropyTest, ARowWithoutATargetHasNoLossAndNoGradient) {
   });
 }
 
+// Else a run would continue with weights that are spoilt.
+TEST(CrossEntropyTest, ALogitThatIsNotANumberMakesTheLossNone) {
+  OnEachTarget([] {
+    for (const int64_t classes : {3, 17, 250}) {
+      for (const int64_t at : {int64_t{0}, classes / 2, classes - 1}) {
+        Values logits(classes);
+        logits.data()[at] = NAN;
+        const int64_t target = 1;
+        EXPECT_TRUE(std::isnan(CrossEntropy(logits.data(), &target, 1, classes, 1))) << at;
+      }
+    }
+  });
+}
+
+// Far below the largest logit a probability is exactly 0, and near it within a few units of
+// float32.
+TEST(CrossEntropyTest, ProbabilitiesAreExactToTheLastDigits) {
+  OnEachTarget([] {
+    for (float below = 0; below < 120; below += 0.37f) {
+      float logits[] = {0, -below};
+      const int64_t target = kNoTarget + 1;
+      CrossEntropy(logits, &target, 1, 2, 1);
+      const double expected = 1 / (1 + std::exp(static_cast<double>(below)));
+      EXPECT_NEAR(logits[1], expected, 5e-7 * expected + 2e-38) << below;
+      if (below > 88) {
+        EXPECT_EQ(logits[1], 0) << below;
+      }
+    }
+  });
+}
+
 TEST(CrossEntropyTest, LargeLogitsStayFinite) {
   float logits[] = {1e30f, -1e30f, 0};
   const int64_t target = 0;

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "common/base/random.h"
+#include "tests/testing/each_target.h"
 
 namespace longhaul {
 namespace {
@@ -28,6 +30,22 @@ TEST(SquaredNormTest, AddsBlockByBlock) {
   const auto all = absl::MakeSpan(values);
   EXPECT_EQ(SquaredNorm(all), SquaredNorm(all.first(128)) + SquaredNorm(all.subspan(128, 128)) +
                                   SquaredNorm(all.subspan(256)));
+}
+
+// A lane's sum in plain code: every instruction set gives its bits.
+TEST(SquaredNormTest, EveryInstructionSetGivesTheBitsOfTheDefinition) {
+  std::vector<float> values(1000);
+  Random random(5);
+  for (float& value : values) value = static_cast<float>(random.Uniform() - 0.5);
+  double expected = 0;
+  for (size_t block = 0; block < values.size(); block += kSquaredBlock) {
+    double lanes[8] = {};
+    for (size_t i = block; i < std::min<size_t>(block + kSquaredBlock, values.size()); ++i)
+      lanes[i % 8] += double{values[i]} * values[i];
+    expected += ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+                ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+  }
+  OnEachTarget([&] { EXPECT_EQ(SquaredNorm(values), expected); });
 }
 
 TEST(SquaredNormTest, AnyNumberOfThreadsGivesTheSameBits) {
