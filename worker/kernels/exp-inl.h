@@ -13,8 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace longhaul::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// exp(x) to within 2.5e-7 of its value, for x up to 88. Below -87 it is 0, for NaN it is NaN, and
-// exp(0) is 1. With x = n ln(2) + r, |r| <= ln(2) / 2: 2^n times a polynomial in r, whose largest
+// exp(x) to within 2.5e-7 of its value, for x up to 88. Below -87 it is 0, for any NaN it is a NaN,
+// and exp(0) is 1. With x = n ln(2) + r, |r| <= ln(2) / 2: 2^n times a polynomial in r, whose largest
 // relative error is the least for its degree.
 template <class D, class V>
 HWY_INLINE V Exp(D d, V x) {
@@ -32,7 +32,9 @@ HWY_INLINE V Exp(D d, V x) {
   p = hn::MulAdd(p, r, hn::Set(d, 0x1.fffff6p-1f));
   p = hn::MulAdd(p, r, hn::Set(d, 1.0f));
   const auto bits = hn::Add(hn::BitCast(whole, p), hn::ShiftLeft<23>(hn::BitCast(whole, shifted)));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.0f)), hn::BitCast(d, bits));
+  // The payload of a NaN may have made a number of it; 0 times r brings it back.
+  const auto value = hn::MulAdd(r, hn::Zero(d), hn::BitCast(d, bits));
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.0f)), value);
 }
 
 }  // namespace longhaul::kernels::HWY_NAMESPACE

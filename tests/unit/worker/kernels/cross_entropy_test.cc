@@ -1,5 +1,7 @@
 #include "worker/kernels/cross_entropy.h"
 
+#include <bit>
+
 #include "tests/unit/worker/kernels/reference.h"
 
 namespace longhaul::kernels {
@@ -59,10 +61,13 @@ TEST(CrossEntropyTest, ALogitThatIsNotANumberMakesTheLossNone) {
   OnEachTarget([] {
     for (const int64_t classes : {3, 17, 250}) {
       for (const int64_t at : {int64_t{0}, classes / 2, classes - 1}) {
-        Values logits(classes);
-        logits.data()[at] = NAN;
-        const int64_t target = 1;
-        EXPECT_TRUE(std::isnan(CrossEntropy(logits.data(), &target, 1, classes, 1))) << at;
+        for (const uint32_t payload : {0x0u, 0x1u, 0x2u, 0x1ffu, 0x3fffffu, 0x80000001u}) {
+          Values logits(classes);
+          logits.data()[at] = std::bit_cast<float>(0x7fc00000u | payload);
+          const int64_t target = 1;
+          EXPECT_TRUE(std::isnan(CrossEntropy(logits.data(), &target, 1, classes, 1)))
+              << at << " " << payload;
+        }
       }
     }
   });
