@@ -102,12 +102,14 @@ absl::StatusOr<MetricSums> GraphedPass::ForwardBackward(const StagedBatch& batch
 
 at::Tensor GraphedPass::Pass(const OfSize& of, bool recompute, FlatGradients* gradients,
                              absl::FunctionRef<void(const std::function<void()>& part)> run) {
+  const auto recomputes = [&](int unit) { return recompute && Recomputes(model_, unit); };
   std::vector<Segment> segments;
   at::Tensor x;
   for (int unit = 0; unit < UnitCount(model_); ++unit) {
     run([&] {
-      segments.push_back(recompute ? ForwardToRecompute(model_, unit, x, of.batch, leaves_[unit])
-                                   : ForwardUnit(model_, unit, x, of.batch, leaves_[unit]));
+      segments.push_back(recomputes(unit)
+                             ? ForwardToRecompute(model_, unit, x, of.batch, leaves_[unit])
+                             : ForwardUnit(model_, unit, x, of.batch, leaves_[unit]));
       x = segments.back().output;
     });
   }
@@ -117,7 +119,8 @@ at::Tensor GraphedPass::Pass(const OfSize& of, bool recompute, FlatGradients* gr
   for (int unit = UnitCount(model_) - 1; unit >= 0; --unit) {
     run([&] {
       Segment& segment = segments.back();
-      if (recompute) segment = ForwardUnit(model_, unit, segment.input, of.batch, leaves_[unit]);
+      if (recomputes(unit))
+        segment = ForwardUnit(model_, unit, segment.input, of.batch, leaves_[unit]);
       gradient = gradients == nullptr ? GradientsOf(segment, gradient).back()
                                       : BackwardUnit(model_, unit, segment, gradient, *gradients);
       segments.pop_back();

@@ -15,7 +15,8 @@
 
 namespace longhaul {
 
-// The uses for a WeightStream. Training: every unit forward, then every unit backward in reverse.
+// The uses for a WeightStream. Training: every unit forward, then in reverse those that backward
+// gathers (GathersForBackward); the last unit's backward belongs to the use of its forward.
 // Evaluation: every unit forward.
 std::vector<UnitUse> TrainingUses(const Model& model);
 std::vector<UnitUse> EvaluationUses(const Model& model);

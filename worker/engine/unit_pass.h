@@ -6,6 +6,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/strings/string_view.h"
+#include "common/layout/backward_gathers.h"
 #include "worker/engine/flat_gradients.h"
 #include "worker/engine/trace.h"
 #include "worker/model/model.h"
@@ -27,6 +28,10 @@ inline int UnitCount(const Model& model) { return static_cast<int>(model.layout(
 // `x`: the output of the unit before.
 Segment ForwardUnit(const Model& model, int unit, const at::Tensor& x, const StagedBatch& batch,
                     std::vector<at::Tensor> weights);
+// Whether a pass that recomputes runs the unit's forward again. Elsewhere it would spare nothing.
+inline bool Recomputes(const Model& model, int unit) {
+  return GathersForBackward(model.layout(), unit);
+}
 // Without a graph, so that nothing but the input is kept. Before backward ForwardUnit runs with it.
 Segment ForwardToRecompute(const Model& model, int unit, const at::Tensor& x,
                            const StagedBatch& batch, const std::vector<at::Tensor>& weights);

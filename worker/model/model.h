@@ -3,7 +3,8 @@
 // weights of one unit at a time.
 //
 // Units run in the order of the layout. Each reads the output of the unit before it, and what it
-// needs of the batch. The last returns the sums of the model's metrics over the batch.
+// needs of the batch. The last returns the sums of the model's metrics over the batch. Backward of
+// a unit of kind kEmbedding must not read its weights: they are gone by then (GathersForBackward).
 // Implementations: TransformerLm; in tests BigramModel. Immutable, so thread-safe. Forward is
 // differentiable by autograd, and throws c10::Error as torch does; the engine converts it.
 #pragma once
