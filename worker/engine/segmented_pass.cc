@@ -3,8 +3,6 @@
 #include <utility>
 
 #include "ATen/core/grad_mode.h"
-#include "ATen/ops/zeros.h"
-#include "ATen/ops/zeros_like.h"
 #include "absl/functional/function_ref.h"
 #include "c10/util/Exception.h"
 #include "common/base/status_macros.h"
@@ -16,10 +14,10 @@ namespace {
 
 using UnitWork = absl::FunctionRef<void(int unit, std::vector<at::Tensor> weights)>;
 
-// Runs forward and backward of the units in the order of TrainingUses. A unit whose backward
-// gathers nothing gets no weights there, except the last one.
+// Runs `forward` of all units but the last, `both` of the last, and `backward` of the others in
+// reverse. Weights are those of TrainingUses: where backward gathers none, it gets none.
 absl::Status WalkUnits(const Model& model, const StagedBatch& batch, Trace* trace,
-                       WeightStream& weights, UnitWork forward, UnitWork backward,
+                       WeightStream& weights, UnitWork forward, UnitWork both, UnitWork backward,
                        const UnitGradientReady& ready) {
   const auto run = [&](absl::string_view what, UnitWork work, int unit,
                        std::vector<at::Tensor> taken) {
@@ -29,9 +27,12 @@ absl::Status WalkUnits(const Model& model, const StagedBatch& batch, Trace* trac
   };
   const int last = UnitCount(model) - 1;
   for (int unit = 0; unit <= last; ++unit) {
-    LH_ASSIGN_OR_RETURN(const std::vector<at::Tensor> taken, weights.Take());
-    run("forward ", forward, unit, taken);
-    if (unit == last) run("backward ", backward, unit, taken);
+    LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
+    if (unit < last) {
+      run("forward ", forward, unit, std::move(taken));
+    } else {
+      run("forward and backward ", both, unit, std::move(taken));
+    }
     weights.Done();
   }
   LH_RETURN_IF_ERROR(ready(last));
@@ -62,6 +63,10 @@ absl::StatusOr<MetricSums> FusedForwardBackward(const Model& model, const Staged
   LH_RETURN_IF_ERROR(WalkUnits(
       model, batch, options.trace, weights,
       [&](int unit, const Tensors& taken) { fused.Forward(unit, taken); },
+      [&](int unit, const Tensors& taken) {
+        fused.Forward(unit, taken);
+        fused.Backward(unit, taken, gradients);
+      },
       [&](int unit, const Tensors& taken) { fused.Backward(unit, taken, gradients); }, ready));
   MetricSums sums(model);
   if (batch.examples > 0) sums.Add(fused.sums());
@@ -108,12 +113,6 @@ std::vector<double> MetricSums::Total() const {
   return total;
 }
 
-at::Tensor GradientOfSums(const at::Tensor& sums, double scale) {
-  at::Tensor gradient = at::zeros_like(sums);
-  gradient.narrow(0, 0, 1).fill_(scale);
-  return gradient;
-}
-
 std::vector<UnitUse> EvaluationUses(const Model& model) {
   std::vector<UnitUse> uses;
   for (int unit = 0; unit < UnitCount(model); ++unit) uses.push_back({unit, Pass::kEvaluation});
@@ -137,26 +136,29 @@ absl::StatusOr<MetricSums> ForwardBackward(const Model& model, const StagedBatch
     return FusedForwardBackward(model, batch, options, weights, gradients, ready);
   const auto recomputes = [&](int unit) { return options.recompute && Recomputes(model, unit); };
   std::vector<Segment> segments;
-  at::Tensor x, last, gradient;
+  MetricSums sums(model);
+  at::Tensor x, gradient;
   const auto forward = [&](int unit, std::vector<at::Tensor> taken) {
     segments.push_back(recomputes(unit) ? ForwardToRecompute(model, unit, x, batch, taken)
                                         : ForwardUnit(model, unit, x, batch, std::move(taken)));
     x = segments.back().output;
   };
+  const auto both = [&](int, const std::vector<at::Tensor>& taken) {
+    const at::Tensor of_sums = GradientOfSums(model, options.scale, taken[0].device());
+    Model::LastUnit result =
+        LastUnitPass(model, taken, std::exchange(x, {}), batch, of_sums, &gradients);
+    sums.Add(result.sums);
+    gradient = std::move(result.of_x);
+  };
   const auto backward = [&](int unit, std::vector<at::Tensor> taken) {
-    if (!last.defined()) {
-      last = std::exchange(x, at::Tensor()).detach();
-      gradient = GradientOfSums(last, options.scale);
-    }
     Segment& segment = segments.back();
     if (recomputes(unit))
       segment = ForwardUnit(model, unit, segment.input, batch, std::move(taken));
     gradient = BackwardUnit(model, unit, segment, gradient, gradients);
     segments.pop_back();
   };
-  LH_RETURN_IF_ERROR(WalkUnits(model, batch, options.trace, weights, forward, backward, ready));
-  MetricSums sums(model);
-  if (last.defined()) sums.Add(last);
+  LH_RETURN_IF_ERROR(
+      WalkUnits(model, batch, options.trace, weights, forward, both, backward, ready));
   return sums;
 }
 

@@ -68,8 +68,6 @@ absl::StatusOr<MetricSums> ForwardBackward(const Model& model, const StagedBatch
                                            const PassOptions& options, WeightStream& weights,
                                            FlatGradients& gradients,
                                            const UnitGradientReady& ready);
-// The gradient of what the last unit returns: `scale` for the loss, 0 for the other sums.
-at::Tensor GradientOfSums(const at::Tensor& sums, double scale);
 
 // The sums of an evaluation, without gradients.
 absl::StatusOr<MetricSums> ForwardOnly(const Model& model, const StagedBatch& batch,

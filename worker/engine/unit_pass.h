@@ -43,6 +43,13 @@ std::vector<at::Tensor> GradientsOf(const Segment& segment, const at::Tensor& ou
 at::Tensor BackwardUnit(const Model& model, int unit, const Segment& segment,
                         const at::Tensor& output_gradient, FlatGradients& gradients);
 
+// Model::ForwardBackward. Null `gradients`: those of the weights are dropped.
+Model::LastUnit LastUnitPass(const Model& model, absl::Span<const at::Tensor> weights,
+                             const at::Tensor& x, const StagedBatch& batch,
+                             const at::Tensor& of_sums, FlatGradients* gradients);
+// The gradient of what the last unit returns: `scale` for the loss, 0 for the other sums.
+at::Tensor GradientOfSums(const Model& model, double scale, at::Device device);
+
 // The tensors that a unit takes: its own, then the borrowed ones.
 std::vector<TensorRef> RefsOf(const Model& model, int unit);
 
