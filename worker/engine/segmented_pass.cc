@@ -119,6 +119,12 @@ std::vector<UnitUse> EvaluationUses(const Model& model) {
   return uses;
 }
 
+std::vector<UnitUse> CopyUses(const Model& model) {
+  std::vector<UnitUse> uses = EvaluationUses(model);
+  for (UnitUse& use : uses) use.borrows = false;
+  return uses;
+}
+
 std::vector<UnitUse> TrainingUses(const Model& model) {
   std::vector<UnitUse> uses;
   for (int unit = 0; unit < UnitCount(model); ++unit) uses.push_back({unit, Pass::kForward});

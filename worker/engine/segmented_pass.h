@@ -17,9 +17,10 @@ namespace longhaul {
 
 // The uses for a WeightStream. Training: every unit forward, then in reverse those that backward
 // gathers (GathersForBackward); the last unit's backward belongs to the use of its forward.
-// Evaluation: every unit forward.
+// Evaluation: every unit forward. A copy: every unit, without what it borrows.
 std::vector<UnitUse> TrainingUses(const Model& model);
 std::vector<UnitUse> EvaluationUses(const Model& model);
+std::vector<UnitUse> CopyUses(const Model& model);
 
 // Called when a unit's gradient is complete on this rank, last unit first.
 using UnitGradientReady = std::function<absl::Status(int unit)>;

@@ -102,6 +102,22 @@ TEST(GathersTest, AMicroBatchGathersOnlyWhatItReads) {
   }
 }
 
+// A copy of the weights needs no embedding for a tied head.
+TEST(GathersTest, ACopyGathersEachUnitOnce) {
+  RunRanks(2, [&](int, Communicator& communicator) {
+    at::set_num_threads(1);
+    GatherNames queue;
+    Engine::Options options = MakeOptions(Decoder(/*tied=*/true), "zero3", &communicator);
+    options.queue = &queue;
+    const auto engine = Engine::Create(std::move(options)).value();
+    queue.Take();
+    ASSERT_TRUE(engine->CopyWeights().ok());
+    const std::vector<std::string> expected = {"embedding for evaluation", "layer 0 for evaluation",
+                                               "layer 1 for evaluation", "head for evaluation"};
+    EXPECT_EQ(queue.Take(), expected);
+  });
+}
+
 // Bytes that came in two steps of two micro-batches, by use and level: of all ranks.
 using Traffic = std::array<std::array<double, 3>, kUses>;
 
