@@ -125,11 +125,13 @@ std::vector<UnitUse> CopyUses(const Model& model) {
   return uses;
 }
 
-std::vector<UnitUse> TrainingUses(const Model& model) {
+std::vector<UnitUse> TrainingUses(const Model& model, int micro_batches) {
   std::vector<UnitUse> uses;
-  for (int unit = 0; unit < UnitCount(model); ++unit) uses.push_back({unit, Pass::kForward});
-  for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
-    if (GathersForBackward(model.layout(), unit)) uses.push_back({unit, Pass::kBackward});
+  for (int micro = 0; micro < micro_batches; ++micro) {
+    for (int unit = 0; unit < UnitCount(model); ++unit) uses.push_back({unit, Pass::kForward});
+    for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
+      if (GathersForBackward(model.layout(), unit)) uses.push_back({unit, Pass::kBackward});
+    }
   }
   return uses;
 }

@@ -15,10 +15,10 @@
 
 namespace longhaul {
 
-// The uses for a WeightStream. Training: every unit forward, then in reverse those that backward
-// gathers (GathersForBackward); the last unit's backward belongs to the use of its forward.
-// Evaluation: every unit forward. A copy: every unit, without what it borrows.
-std::vector<UnitUse> TrainingUses(const Model& model);
+// The uses for a WeightStream. Training, in each micro-batch: every unit forward, then in reverse
+// those that backward gathers (GathersForBackward); the last unit's backward belongs to the use of
+// its forward. Evaluation: every unit forward. A copy: every unit, without what it borrows.
+std::vector<UnitUse> TrainingUses(const Model& model, int micro_batches = 1);
 std::vector<UnitUse> EvaluationUses(const Model& model);
 std::vector<UnitUse> CopyUses(const Model& model);
 

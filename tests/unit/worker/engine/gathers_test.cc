@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -100,6 +101,42 @@ TEST(GathersTest, AMicroBatchGathersOnlyWhatItReads) {
       }
     }
   }
+}
+
+// Notes the order of gathers and reductions.
+class WorkNames : public StreamQueue {
+ public:
+  Ticket Submit(std::string name, std::function<absl::Status()> work) override {
+    names_.push_back(name);
+    return queue_->Submit(std::move(name), std::move(work));
+  }
+  absl::Status Wait(Ticket ticket) override { return queue_->Wait(ticket); }
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  const std::unique_ptr<StreamQueue> queue_ = MakeStreamQueue(at::kCPU);
+  std::vector<std::string> names_;
+};
+
+TEST(GathersTest, BackwardHidesTheFirstGatherOfTheNextMicroBatch) {
+  RunRanks(2, [&](int rank, Communicator& communicator) {
+    at::set_num_threads(1);
+    WorkNames queue;
+    Engine::Options options = MakeOptions(Decoder(), "zero3", &communicator);
+    options.plan.accumulation = 2;
+    options.queue = &queue;
+    const auto engine = Engine::Create(std::move(options)).value();
+    const std::vector<int64_t> tokens = Tokens(1, {.first = 2 * rank, .count = 2});
+    ASSERT_TRUE(Step(*engine, {2, kContext, tokens}, 4 * kContext, 0.01).ok());
+    const auto find = [&](const std::string& name, int nth) {
+      auto found = queue.names().begin() - 1;
+      for (int i = 0; i <= nth; ++i) found = std::find(found + 1, queue.names().end(), name);
+      return found - queue.names().begin();
+    };
+    EXPECT_LT(find("gathering embedding for forward", 1),
+              find("reducing the gradient of layer 0", 0));
+    EXPECT_LT(find("reducing the gradient of layer 0", 1), std::ssize(queue.names()));
+  });
 }
 
 // A copy of the weights needs no embedding for a tied head.
