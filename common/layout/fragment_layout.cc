@@ -129,6 +129,8 @@ int64_t BlocksIn(absl::Span<const BlockRange> ranges) {
 }
 
 int64_t ElementsOf(const BlockRange& blocks, int64_t elements) {
+  // A piece that got no block begins after the last one.
+  if (blocks.count == 0) return 0;
   return std::min(blocks.end() * kBlockElements, elements) - blocks.first * kBlockElements;
 }
 

@@ -23,11 +23,11 @@ struct Spread {
 };
 
 struct PartitionMap {
-  // The weights with which the model computes. If they are split, a unit is gathered before each
-  // use (for forward, and again for backward) and freed after it.
+  // The weights with which the model computes. If they are split, a unit is gathered for forward,
+  // and again for backward if that needs it (GathersForBackward), and freed after each use.
   Spread weights;
-  // A copy of the weights that forward keeps. Backward gathers from it instead. It is kept in the
-  // given bits.
+  // A copy of the weights that forward keeps, in the given bits, of units that backward gathers.
+  // Backward gathers from it instead.
   std::optional<Spread> secondary;
   // If gradients are split, they are reduced after each micro-batch to that level, and at the end
   // of the step over the rest of the pool. Otherwise everything is reduced at the end of the step.

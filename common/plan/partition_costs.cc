@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/base/checked_math.h"
 #include "common/codec/codec.h"
+#include "common/layout/backward_gathers.h"
 #include "common/layout/fragment_layout.h"
 #include "common/layout/unit_pieces.h"
 #include "common/partition/hops.h"
@@ -159,21 +160,32 @@ bool SameShape(const UnitLayout& a, const UnitLayout& b) {
   return true;
 }
 
-// Calls visit(unit, how many units have its shape).
-template <typename Function>
-void ForShapes(const ModelLayout& layout, Function&& visit) {
-  std::vector<std::pair<const UnitLayout*, int64_t>> shapes;
-  for (const UnitLayout& unit : layout.units) {
-    const auto same = std::find_if(shapes.begin(), shapes.end(), [&](const auto& shape) {
-      return SameShape(*shape.first, unit);
-    });
-    if (same == shapes.end()) {
-      shapes.emplace_back(&unit, 1);
-    } else {
-      ++same->second;
-    }
+bool HasMatrix(const UnitLayout& unit) {
+  return std::any_of(unit.tensors.begin(), unit.tensors.end(),
+                     [](const TensorLayout& tensor) { return tensor.shape.size() > 1; });
+}
+
+// A shape of units: how many have it, and how often a micro-batch gathers units of it.
+struct UnitShape {
+  const UnitLayout* unit = nullptr;
+  int64_t count = 0, forward = 0, backward = 0;
+};
+
+// A head without a matrix is tied: its forward gathers the embedding once more.
+std::vector<UnitShape> ShapesOf(const ModelLayout& layout) {
+  std::vector<UnitShape> shapes;
+  const bool tied = !layout.units.empty() && layout.units.back().kind == UnitKind::kHead &&
+                    !HasMatrix(layout.units.back());
+  for (int i = 0; i < static_cast<int>(layout.units.size()); ++i) {
+    const UnitLayout& unit = layout.units[i];
+    auto same = std::find_if(shapes.begin(), shapes.end(),
+                             [&](const UnitShape& shape) { return SameShape(*shape.unit, unit); });
+    if (same == shapes.end()) same = shapes.insert(same, UnitShape{.unit = &unit});
+    ++same->count;
+    same->forward += tied && unit.kind == UnitKind::kEmbedding ? 2 : 1;
+    if (GathersForBackward(layout, i)) ++same->backward;
   }
-  for (const auto& [unit, count] : shapes) visit(*unit, count);
+  return shapes;
 }
 
 std::vector<BlockRange> PiecesOf(const UnitLayout& unit, int ranks) {
@@ -203,7 +215,8 @@ PartitionTraffic TrafficOf(const PartitionSetting& setting) {
   const int computed = setting.bf16 ? 16 : 32;
   const Counter counter(setting);
   Counted forward, backward, gradient, refresh;
-  ForShapes(setting.layout, [&](const UnitLayout& unit, int64_t count) {
+  for (const UnitShape& shape : ShapesOf(setting.layout)) {
+    const UnitLayout& unit = *shape.unit;
     const std::vector<BlockRange> pieces = PiecesOf(unit, setting.topology.ranks());
     const std::vector<Bytes> floats = FloatPieces(unit, pieces);
     // What is computed and sent in float32 is not coded.
@@ -211,23 +224,21 @@ PartitionTraffic TrafficOf(const PartitionSetting& setting) {
       if (bits == 0) bits = computed;
       return bits == 32 ? floats : CodedPieces(unit, pieces, bits);
     };
-    const int64_t passes = count * setting.accumulation;
+    const int64_t count = shape.count, passes = count * setting.accumulation;
     const Level weights = map.weights.level, gradients = map.gradients.level;
     if (weights != Level::kRank) {
-      counter.Gather(coded(map.weights.bits), weights, Level::kRank, passes, forward);
-      if (map.secondary.has_value()) {
-        counter.Gather(coded(map.secondary->bits), map.secondary->level, Level::kRank, passes,
-                       backward);
-      } else {
-        counter.Gather(coded(map.weights.bits), weights, Level::kRank, passes, backward);
-      }
+      const Spread& again = map.secondary.has_value() ? *map.secondary : map.weights;
+      counter.Gather(coded(map.weights.bits), weights, Level::kRank,
+                     shape.forward * setting.accumulation, forward);
+      counter.Gather(coded(again.bits), again.level, Level::kRank,
+                     shape.backward * setting.accumulation, backward);
     }
     const std::vector<Bytes> reduced = coded(map.gradients.bits);
     counter.Reduce(reduced, Level::kRank, gradients, passes, gradient);
     counter.Reduce(reduced, gradients, Level::kPool, count, gradient);
     counter.Gather(coded(0), Level::kPool, map.optimizer, count, gradient);
     counter.Gather(coded(0), map.optimizer, weights, count, refresh);
-  });
+  }
   return {.forward = counter.Mean(forward),
           .backward = counter.Mean(backward),
           .gradient = counter.Mean(gradient),
@@ -239,7 +250,9 @@ PartitionState StateOf(const PartitionSetting& setting) {
   const int ranks = setting.topology.ranks(), computed = setting.bf16 ? 16 : 32;
   const Counter counter(setting);
   PartitionState sum;
-  ForShapes(setting.layout, [&](const UnitLayout& unit, int64_t count) {
+  for (const UnitShape& shape : ShapesOf(setting.layout)) {
+    const UnitLayout& unit = *shape.unit;
+    const int64_t count = shape.count;
     const std::vector<BlockRange> pieces = PiecesOf(unit, ranks);
     const std::vector<Bytes> floats = FloatPieces(unit, pieces);
     const auto held = [&](Level level, int rank) {
@@ -258,11 +271,11 @@ PartitionState StateOf(const PartitionSetting& setting) {
       sum.gradients += count * 4 * held(map.gradients.level, rank);
       if (map.secondary.has_value()) {
         const Bytes bytes = SumOf(secondary, setting.topology.Pieces(map.secondary->level, rank));
-        sum.secondary += static_cast<double>(count * (bytes.payload + bytes.scales));
+        sum.secondary += static_cast<double>(shape.backward * (bytes.payload + bytes.scales));
       }
     }
     const int bits = map.gradients.bits == 0 ? computed : map.gradients.bits;
-    if (!map.error_feedback || bits >= 16) return;
+    if (!map.error_feedback || bits >= 16) continue;
     // Each hop of a reduction has its own error feedback, in bf16, of what the rank holds before
     // it.
     const auto add = [&](Level narrow, Level wide) {
@@ -273,7 +286,7 @@ PartitionState StateOf(const PartitionSetting& setting) {
     };
     add(Level::kRank, map.gradients.level);
     add(map.gradients.level, Level::kPool);
-  });
+  }
   for (double* bytes :
        {&sum.weights, &sum.secondary, &sum.gradients, &sum.optimizer, &sum.error_feedback}) {
     *bytes /= ranks;

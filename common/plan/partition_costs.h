@@ -42,7 +42,9 @@ struct PartitionTraffic {
   UseBytes forward, backward, gradient, refresh;
   LevelBytes total() const;
 };
-// For AdamW. 1-bit Adam exchanges momentum in place of gradients once its variance is frozen.
+// For AdamW. 1-bit Adam exchanges momentum in place of gradients once its variance is frozen. A
+// tied embedding counts twice for forward: it is not kept from its own use until the head's, if
+// fewer units are gathered ahead than the model has layers.
 PartitionTraffic TrafficOf(const PartitionSetting& setting);
 
 // What a rank keeps between two steps, in bytes: means over the ranks.

@@ -10,6 +10,7 @@
 #include "c10/util/Exception.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/layout/backward_gathers.h"
 #include "worker/engine/unit_gather.h"
 
 namespace longhaul {
@@ -70,7 +71,7 @@ ComputeWeights::ComputeWeights(const ModelLayout& layout, const ShardPlan& plan,
     };
     if (!IsFloat()) unit.computed = code(0);
     if (split()) unit.wire = code(map.weights.bits);
-    if (map.secondary.has_value()) {
+    if (map.secondary.has_value() && GathersForBackward(layout, i)) {
       unit.rest = code(map.secondary->bits);
       const PieceRange pieces = plan.topology().Pieces(map.secondary->level, plan.rank());
       unit.secondary =
@@ -191,7 +192,7 @@ void ComputeWeights::Open(int unit, Pass pass) {
   }
   Point(u.flat, u.whole.flat, device_);
   if (u.vectors) Point(u.vectors, u.whole.vectors, device_);
-  const bool own = pass != Pass::kBackward || !plan_.map().secondary.has_value();
+  const bool own = pass != Pass::kBackward || !u.secondary.defined();
   if (host_weights_.weights && own) Fetch(unit);
 }
 
@@ -255,7 +256,7 @@ absl::Status ComputeWeights::Gather(int unit, Pass pass) {
   };
   const auto& secondary = plan_.map().secondary;
   const Level kept = plan_.map().weights.level;
-  if (pass == Pass::kBackward && secondary.has_value()) {
+  if (pass == Pass::kBackward && u.secondary.defined()) {
     if (u.secondary_version != u.version) {
       return absl::InternalError(
           absl::StrFormat("the secondary copy of %s is of version %d of its weights, not %d",
@@ -282,7 +283,7 @@ absl::Status ComputeWeights::Gather(int unit, Pass pass) {
     LH_RETURN_IF_ERROR(GatherCoded(exchange_, plan_, *u.wire, coded, kept, Level::kRank, use));
     u.wire->Decode(all, coded, 0, u.whole);
   }
-  if (pass != Pass::kForward || !secondary.has_value()) return absl::OkStatus();
+  if (pass != Pass::kForward || !u.secondary.defined()) return absl::OkStatus();
   u.secondary_version = u.version;
   const PieceRange rests = pieces(secondary->level);
   if (!raw && u.rest->bits() == u.wire->bits()) {

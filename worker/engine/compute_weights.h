@@ -69,7 +69,7 @@ class ComputeWeights {
   // are not split.
   void Open(int unit, Pass pass = Pass::kForward);
   // Fills the unit. Forward and evaluation read the kept weights, backward reads the secondary copy
-  // if there is one. Forward makes the secondary copy. INTERNAL: that copy is stale.
+  // if the unit has one. Forward makes the secondary copy. INTERNAL: that copy is stale.
   absl::Status Gather(int unit, Pass pass);
   // Frees the memory of the whole unit.
   void Close(int unit);
@@ -97,7 +97,7 @@ class ComputeWeights {
     UnitValues kept;
     // The memory of the gathered unit. Undefined: the unit is closed.
     UnitValues whole;
-    // Coded.
+    // Coded. Undefined: backward gathers from the kept weights, or not at all.
     at::Tensor secondary;
     int64_t version = 0, secondary_version = -1;
     // If kept weights are in host memory: the copy on the device that a gather reads, from Open to

@@ -390,11 +390,14 @@ absl::StatusOr<MetricSums> Engine::ComputeGradients(StageMicroBatch stage, doubl
   const int reset = plan_.map().error_reset_steps;
   if (reset > 0 && updates() % reset == 0) reduction_.ForgetErrors();
   MetricSums sums(*model_);
+  // Of the whole step, so that backward of one micro-batch hides the first gathers of the next.
+  WeightStream weights(*model_, weights_, *queue_, TrainingUses(*model_, accumulation_),
+                       gathers_ahead_);
   for (int micro = 0; micro < accumulation_; ++micro) {
     LH_ASSIGN_OR_RETURN(StagedBatch batch, stage(micro, accumulation_));
     Prepare(batch);
     LH_ASSIGN_OR_RETURN(const MetricSums of_batch,
-                        ComputeMicroBatch(batch, scale, micro == accumulation_ - 1));
+                        ComputeMicroBatch(batch, scale, micro == accumulation_ - 1, weights));
     sums.Add(of_batch);
     // The next backward may first contribute to any unit (tied weights).
     LH_RETURN_IF_ERROR(FreeReduced(0));
@@ -403,14 +406,13 @@ absl::StatusOr<MetricSums> Engine::ComputeGradients(StageMicroBatch stage, doubl
 }
 
 absl::StatusOr<MetricSums> Engine::ComputeMicroBatch(const StagedBatch& batch, double scale,
-                                                     bool last) {
+                                                     bool last, WeightStream& weights) {
   const auto ready = [&](int unit) { return SubmitReduction(unit, last); };
   const PassOptions options{
       .scale = scale, .recompute = recompute_, .trace = trace_.get(), .fused = fused_.get()};
   if (graphed_ != nullptr && batch.examples > 0)
     return graphed_->ForwardBackward(batch, options, gradients_, ready);
-  WeightStream stream(*model_, weights_, *queue_, TrainingUses(*model_), gathers_ahead_);
-  return ForwardBackward(*model_, batch, options, stream, gradients_, ready);
+  return ForwardBackward(*model_, batch, options, weights, gradients_, ready);
 }
 
 absl::Status Engine::SubmitReduction(int unit, bool last) {

@@ -214,7 +214,8 @@ class Engine {
   absl::Status MakeOptimizer(const TrainingPlan& plan);
   absl::Status Initialize(const InitialParameters& initial);
   absl::StatusOr<MetricSums> ComputeGradients(StageMicroBatch stage, double scale);
-  absl::StatusOr<MetricSums> ComputeMicroBatch(const StagedBatch& batch, double scale, bool last);
+  absl::StatusOr<MetricSums> ComputeMicroBatch(const StagedBatch& batch, double scale, bool last,
+                                               WeightStream& weights);
   // Submits the reduction of a unit's complete gradient.
   absl::Status SubmitReduction(int unit, bool last);
   // Runs on the queue.

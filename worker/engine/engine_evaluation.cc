@@ -51,7 +51,7 @@ absl::StatusOr<EvaluationMemory> Engine::PrepareEvaluationBeside(const StagedBat
 absl::StatusOr<EvaluatedWeights> Engine::CopyWeights() {
   return CatchTorch("copying the weights", [&]() -> absl::StatusOr<EvaluatedWeights> {
     LH_RETURN_IF_ERROR(CheckSettled());
-    WeightStream stream(*model_, weights_, *queue_, EvaluationUses(*model_), gathers_ahead_);
+    WeightStream stream(*model_, weights_, *queue_, CopyUses(*model_), gathers_ahead_);
     LH_ASSIGN_OR_RETURN(WeightSnapshot weights, WeightSnapshot::Take(*model_, stream));
     return EvaluatedWeights{std::move(weights), weights_.loss().Take().finite};
   });

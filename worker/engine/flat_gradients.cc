@@ -55,13 +55,11 @@ at::Tensor FlatGradients::View(TensorRef ref) const {
   return units_[ref.unit].flat.narrow(0, tensor.offset, tensor.elements).view(tensor.shape);
 }
 
-void FlatGradients::Add(TensorRef ref, const at::Tensor& gradient) {
+void FlatGradients::Add(TensorRef ref, const at::Tensor& gradient) { Place(ref).Take(gradient); }
+
+GradientPlace FlatGradients::Place(TensorRef ref) {
   const bool add = Slot(ref).add;
-  if (add) {
-    View(ref).add_(gradient);
-  } else {
-    View(ref).copy_(gradient);
-  }
+  return {View(ref), add};
 }
 
 GradientSlot FlatGradients::Slot(TensorRef ref) {

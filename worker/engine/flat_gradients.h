@@ -34,7 +34,8 @@ class FlatGradients : public GradientSlots {
   void Add(TensorRef tensor, const at::Tensor& gradient);
   // Whether a tensor has a contribution.
   bool any() const;
-  // As Add, for a contribution that the caller writes to the returned slot.
+  // As Add, for a contribution that the caller writes to the returned place before the next call.
+  GradientPlace Place(TensorRef tensor);
   GradientSlot Slot(TensorRef tensor) override;
   // Completes a unit's buffer: tensors without a contribution become zero.
   void Finish(int unit);

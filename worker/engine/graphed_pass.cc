@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "ATen/ops/empty_like.h"
-#include "ATen/ops/zeros.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
@@ -55,10 +54,8 @@ GraphedPass::OfSize& GraphedPass::SizeOf(const StagedBatch& batch) {
     if (!kept.defined()) kept = at::empty_like(given);
     kept.copy_(given);
   }
-  if (!of.gradient.defined()) {
-    of.gradient = at::zeros({static_cast<int64_t>(model_.metrics().size())},
-                            leaves_[0][0].options().dtype(at::kFloat));
-  }
+  if (!of.gradient.defined())
+    of.gradient = GradientOfSums(model_, /*scale=*/1, leaves_[0][0].device());
   return of;
 }
 
@@ -78,46 +75,56 @@ absl::StatusOr<MetricSums> GraphedPass::ForwardBackward(const StagedBatch& batch
     recording = Record(of, options.recompute, gradients);
   }
   auto next = recording.graphs.begin();
-  for (int unit = 0; unit < UnitCount(model_); ++unit) {
-    const Trace::Span span = TraceSpanOf(options.trace, "forward ", model_, unit);
+  const auto launch = [&](absl::string_view what, int unit) {
+    const Trace::Span span = TraceSpanOf(options.trace, what, model_, unit);
     (*next++)->Launch();
-  }
+  };
+  const auto written = [&](int unit) {
+    for (const TensorRef& ref : RefsOf(model_, unit)) gradients.Slot(ref);
+    return ready(unit);
+  };
+  const int last = UnitCount(model_) - 1;
+  for (int unit = 0; unit < last; ++unit) launch("forward ", unit);
+  launch("forward and backward ", last);
   if (expected.defined()) {
     LH_RETURN_IF_ERROR(await_device_());
     LH_RETURN_IF_ERROR(CheckLoss(recording.sums, expected));
   }
   MetricSums sums(model_);
   sums.Add(recording.sums);
-  for (int unit = UnitCount(model_) - 1; unit >= 0; --unit) {
-    {
-      const Trace::Span span = TraceSpanOf(options.trace, "backward ", model_, unit);
-      (*next++)->Launch();
-    }
-    // The graph wrote there.
-    for (const TensorRef& ref : RefsOf(model_, unit)) gradients.Slot(ref);
-    LH_RETURN_IF_ERROR(ready(unit));
+  LH_RETURN_IF_ERROR(written(last));
+  for (int unit = last - 1; unit >= 0; --unit) {
+    launch("backward ", unit);
+    LH_RETURN_IF_ERROR(written(unit));
   }
   return sums;
 }
 
 at::Tensor GraphedPass::Pass(const OfSize& of, bool recompute, FlatGradients* gradients,
                              absl::FunctionRef<void(const std::function<void()>& part)> run) {
+  const auto recomputes = [&](int unit) { return recompute && Recomputes(model_, unit); };
   std::vector<Segment> segments;
-  at::Tensor x;
-  for (int unit = 0; unit < UnitCount(model_); ++unit) {
+  at::Tensor x, gradient, sums;
+  const int last = UnitCount(model_) - 1;
+  for (int unit = 0; unit < last; ++unit) {
     run([&] {
-      segments.push_back(recompute ? ForwardToRecompute(model_, unit, x, of.batch, leaves_[unit])
-                                   : ForwardUnit(model_, unit, x, of.batch, leaves_[unit]));
+      segments.push_back(recomputes(unit)
+                             ? ForwardToRecompute(model_, unit, x, of.batch, leaves_[unit])
+                             : ForwardUnit(model_, unit, x, of.batch, leaves_[unit]));
       x = segments.back().output;
     });
   }
-  at::Tensor sums = x.detach();
-  x.reset();
-  at::Tensor gradient = of.gradient;
-  for (int unit = UnitCount(model_) - 1; unit >= 0; --unit) {
+  run([&] {
+    Model::LastUnit result =
+        LastUnitPass(model_, leaves_[last], std::exchange(x, {}), of.batch, of.gradient, gradients);
+    sums = std::move(result.sums);
+    gradient = std::move(result.of_x);
+  });
+  for (int unit = last - 1; unit >= 0; --unit) {
     run([&] {
       Segment& segment = segments.back();
-      if (recompute) segment = ForwardUnit(model_, unit, segment.input, of.batch, leaves_[unit]);
+      if (recomputes(unit))
+        segment = ForwardUnit(model_, unit, segment.input, of.batch, leaves_[unit]);
       gradient = gradients == nullptr ? GradientsOf(segment, gradient).back()
                                       : BackwardUnit(model_, unit, segment, gradient, *gradients);
       segments.pop_back();

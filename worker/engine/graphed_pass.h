@@ -44,7 +44,7 @@ class GraphedPass {
 
  private:
   struct Recording {
-    // Of every unit forward, then of every unit backward in reverse.
+    // Of every unit forward, then of every unit backward in reverse. Of the last unit one for both.
     std::vector<std::unique_ptr<DeviceGraph>> graphs;
     at::Tensor sums;
   };
@@ -58,8 +58,8 @@ class GraphedPass {
 
   // Copies the batch to where the graphs read it.
   OfSize& SizeOf(const StagedBatch& batch);
-  // Forward, then backward. `run` gets the part of each unit, in this order. Null `gradients`: they
-  // are dropped. Returns the sums.
+  // Forward, then backward. `run` gets the part of each graph, in order. Null `gradients`: they are
+  // dropped. Returns the sums.
   at::Tensor Pass(const OfSize& of, bool recompute, FlatGradients* gradients,
                   absl::FunctionRef<void(const std::function<void()>& part)> run);
   Recording Record(const OfSize& of, bool recompute, FlatGradients& gradients);

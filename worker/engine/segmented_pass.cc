@@ -1,42 +1,73 @@
 #include "worker/engine/segmented_pass.h"
 
+#include <utility>
+
 #include "ATen/core/grad_mode.h"
-#include "ATen/ops/zeros.h"
-#include "ATen/ops/zeros_like.h"
+#include "absl/functional/function_ref.h"
 #include "c10/util/Exception.h"
 #include "common/base/status_macros.h"
+#include "common/layout/backward_gathers.h"
 #include "worker/engine/unit_pass.h"
 
 namespace longhaul {
 namespace {
+
+using UnitWork = absl::FunctionRef<void(int unit, std::vector<at::Tensor> weights)>;
+
+// Runs `forward` of all units but the last, `both` of the last, and `backward` of the others in
+// reverse. Weights are those of TrainingUses: where backward gathers none, it gets none.
+absl::Status WalkUnits(const Model& model, const StagedBatch& batch, Trace* trace,
+                       WeightStream& weights, UnitWork forward, UnitWork both, UnitWork backward,
+                       const UnitGradientReady& ready) {
+  const auto run = [&](absl::string_view what, UnitWork work, int unit,
+                       std::vector<at::Tensor> taken) {
+    if (batch.examples == 0) return;
+    const Trace::Span span = TraceSpanOf(trace, what, model, unit);
+    work(unit, std::move(taken));
+  };
+  const int last = UnitCount(model) - 1;
+  for (int unit = 0; unit <= last; ++unit) {
+    LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
+    if (unit < last) {
+      run("forward ", forward, unit, std::move(taken));
+    } else {
+      run("forward and backward ", both, unit, std::move(taken));
+    }
+    weights.Done();
+  }
+  LH_RETURN_IF_ERROR(ready(last));
+  for (int unit = last - 1; unit >= 0; --unit) {
+    if (GathersForBackward(model.layout(), unit)) {
+      LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
+      run("backward ", backward, unit, std::move(taken));
+      weights.Done();
+    } else {
+      run("backward ", backward, unit, {});
+    }
+    LH_RETURN_IF_ERROR(ready(unit));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<MetricSums> FusedForwardBackward(const Model& model, const StagedBatch& batch,
                                                 const PassOptions& options, WeightStream& weights,
                                                 FlatGradients& gradients,
                                                 const UnitGradientReady& ready) {
   using Keep = FusedPass::Keep;
+  using Tensors = std::vector<at::Tensor>;
   FusedPass& fused = *options.fused;
   if (batch.examples > 0) {
     fused.Begin(batch, {.keep = options.recompute ? Keep::kInputs : Keep::kActivations,
                         .scale = options.scale});
   }
-  for (int unit = 0; unit < UnitCount(model); ++unit) {
-    LH_ASSIGN_OR_RETURN(const std::vector<at::Tensor> taken, weights.Take());
-    if (batch.examples > 0) {
-      const Trace::Span span = TraceSpanOf(options.trace, "forward ", model, unit);
-      fused.Forward(unit, taken);
-    }
-    weights.Done();
-  }
-  for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
-    LH_ASSIGN_OR_RETURN(const std::vector<at::Tensor> taken, weights.Take());
-    if (batch.examples > 0) {
-      const Trace::Span span = TraceSpanOf(options.trace, "backward ", model, unit);
-      fused.Backward(unit, taken, gradients);
-    }
-    weights.Done();
-    LH_RETURN_IF_ERROR(ready(unit));
-  }
+  LH_RETURN_IF_ERROR(WalkUnits(
+      model, batch, options.trace, weights,
+      [&](int unit, const Tensors& taken) { fused.Forward(unit, taken); },
+      [&](int unit, const Tensors& taken) {
+        fused.Forward(unit, taken);
+        fused.Backward(unit, taken, gradients);
+      },
+      [&](int unit, const Tensors& taken) { fused.Backward(unit, taken, gradients); }, ready));
   MetricSums sums(model);
   if (batch.examples > 0) sums.Add(fused.sums());
   return sums;
@@ -82,22 +113,26 @@ std::vector<double> MetricSums::Total() const {
   return total;
 }
 
-at::Tensor GradientOfSums(const at::Tensor& sums, double scale) {
-  at::Tensor gradient = at::zeros_like(sums);
-  gradient.narrow(0, 0, 1).fill_(scale);
-  return gradient;
-}
-
 std::vector<UnitUse> EvaluationUses(const Model& model) {
   std::vector<UnitUse> uses;
   for (int unit = 0; unit < UnitCount(model); ++unit) uses.push_back({unit, Pass::kEvaluation});
   return uses;
 }
 
-std::vector<UnitUse> TrainingUses(const Model& model) {
+std::vector<UnitUse> CopyUses(const Model& model) {
+  std::vector<UnitUse> uses = EvaluationUses(model);
+  for (UnitUse& use : uses) use.borrows = false;
+  return uses;
+}
+
+std::vector<UnitUse> TrainingUses(const Model& model, int micro_batches) {
   std::vector<UnitUse> uses;
-  for (int unit = 0; unit < UnitCount(model); ++unit) uses.push_back({unit, Pass::kForward});
-  for (int unit = UnitCount(model) - 1; unit >= 0; --unit) uses.push_back({unit, Pass::kBackward});
+  for (int micro = 0; micro < micro_batches; ++micro) {
+    for (int unit = 0; unit < UnitCount(model); ++unit) uses.push_back({unit, Pass::kForward});
+    for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
+      if (GathersForBackward(model.layout(), unit)) uses.push_back({unit, Pass::kBackward});
+    }
+  }
   return uses;
 }
 
@@ -107,43 +142,31 @@ absl::StatusOr<MetricSums> ForwardBackward(const Model& model, const StagedBatch
                                            const UnitGradientReady& ready) {
   if (options.fused != nullptr)
     return FusedForwardBackward(model, batch, options, weights, gradients, ready);
-  // The last unit's backward follows its forward at once, so nothing is spared by a second forward.
-  const auto recomputes = [&](int unit) {
-    return options.recompute && unit + 1 < UnitCount(model);
-  };
+  const auto recomputes = [&](int unit) { return options.recompute && Recomputes(model, unit); };
   std::vector<Segment> segments;
-  at::Tensor x;
-  for (int unit = 0; unit < UnitCount(model); ++unit) {
-    LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
-    if (batch.examples > 0) {
-      const Trace::Span span = TraceSpanOf(options.trace, "forward ", model, unit);
-      segments.push_back(recomputes(unit) ? ForwardToRecompute(model, unit, x, batch, taken)
-                                          : ForwardUnit(model, unit, x, batch, std::move(taken)));
-      x = segments.back().output;
-    }
-    weights.Done();
-  }
-  at::Tensor last, gradient;
-  if (batch.examples > 0) {
-    last = x.detach();
-    gradient = GradientOfSums(last, options.scale);
-  }
-  x.reset();
-  for (int unit = UnitCount(model) - 1; unit >= 0; --unit) {
-    LH_ASSIGN_OR_RETURN(std::vector<at::Tensor> taken, weights.Take());
-    if (batch.examples > 0) {
-      const Trace::Span span = TraceSpanOf(options.trace, "backward ", model, unit);
-      Segment& segment = segments.back();
-      if (recomputes(unit))
-        segment = ForwardUnit(model, unit, segment.input, batch, std::move(taken));
-      gradient = BackwardUnit(model, unit, segment, gradient, gradients);
-      segments.pop_back();
-    }
-    weights.Done();
-    LH_RETURN_IF_ERROR(ready(unit));
-  }
   MetricSums sums(model);
-  if (last.defined()) sums.Add(last);
+  at::Tensor x, gradient;
+  const auto forward = [&](int unit, std::vector<at::Tensor> taken) {
+    segments.push_back(recomputes(unit) ? ForwardToRecompute(model, unit, x, batch, taken)
+                                        : ForwardUnit(model, unit, x, batch, std::move(taken)));
+    x = segments.back().output;
+  };
+  const auto both = [&](int, const std::vector<at::Tensor>& taken) {
+    const at::Tensor of_sums = GradientOfSums(model, options.scale, taken[0].device());
+    Model::LastUnit result =
+        LastUnitPass(model, taken, std::exchange(x, {}), batch, of_sums, &gradients);
+    sums.Add(result.sums);
+    gradient = std::move(result.of_x);
+  };
+  const auto backward = [&](int unit, std::vector<at::Tensor> taken) {
+    Segment& segment = segments.back();
+    if (recomputes(unit))
+      segment = ForwardUnit(model, unit, segment.input, batch, std::move(taken));
+    gradient = BackwardUnit(model, unit, segment, gradient, gradients);
+    segments.pop_back();
+  };
+  LH_RETURN_IF_ERROR(
+      WalkUnits(model, batch, options.trace, weights, forward, both, backward, ready));
   return sums;
 }
 

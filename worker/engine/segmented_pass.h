@@ -15,10 +15,12 @@
 
 namespace longhaul {
 
-// The uses for a WeightStream. Training: every unit forward, then every unit backward in reverse.
-// Evaluation: every unit forward.
-std::vector<UnitUse> TrainingUses(const Model& model);
+// The uses for a WeightStream. Training, in each micro-batch: every unit forward, then in reverse
+// those that backward gathers (GathersForBackward); the last unit's backward belongs to the use of
+// its forward. Evaluation: every unit forward. A copy: every unit, without what it borrows.
+std::vector<UnitUse> TrainingUses(const Model& model, int micro_batches = 1);
 std::vector<UnitUse> EvaluationUses(const Model& model);
+std::vector<UnitUse> CopyUses(const Model& model);
 
 // Called when a unit's gradient is complete on this rank, last unit first.
 using UnitGradientReady = std::function<absl::Status(int unit)>;
@@ -67,8 +69,6 @@ absl::StatusOr<MetricSums> ForwardBackward(const Model& model, const StagedBatch
                                            const PassOptions& options, WeightStream& weights,
                                            FlatGradients& gradients,
                                            const UnitGradientReady& ready);
-// The gradient of what the last unit returns: `scale` for the loss, 0 for the other sums.
-at::Tensor GradientOfSums(const at::Tensor& sums, double scale);
 
 // The sums of an evaluation, without gradients.
 absl::StatusOr<MetricSums> ForwardOnly(const Model& model, const StagedBatch& batch,

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "ATen/core/grad_mode.h"
+#include "ATen/ops/empty.h"
+#include "ATen/ops/zeros.h"
 #include "absl/strings/str_cat.h"
 #include "torch/csrc/autograd/autograd.h"
 
@@ -34,6 +36,27 @@ at::Tensor BackwardUnit(const Model& model, int unit, const Segment& segment,
   const std::vector<TensorRef> refs = RefsOf(model, unit);
   for (size_t i = 0; i < refs.size(); ++i) gradients.Add(refs[i], result[i]);
   return segment.input.defined() ? result.back() : at::Tensor();
+}
+
+Model::LastUnit LastUnitPass(const Model& model, absl::Span<const at::Tensor> weights,
+                             const at::Tensor& x, const StagedBatch& batch,
+                             const at::Tensor& of_sums, FlatGradients* gradients) {
+  std::vector<GradientPlace> places;
+  if (gradients != nullptr) {
+    for (const TensorRef& ref : RefsOf(model, UnitCount(model) - 1))
+      places.push_back(gradients->Place(ref));
+  } else {
+    const auto options = c10::TensorOptions(at::kFloat).device(of_sums.device());
+    for (const at::Tensor& weight : weights) places.push_back({at::empty(weight.sizes(), options)});
+  }
+  return model.ForwardBackward(weights, x, batch, of_sums, places);
+}
+
+at::Tensor GradientOfSums(const Model& model, double scale, at::Device device) {
+  at::Tensor gradient = at::zeros({static_cast<int64_t>(model.metrics().size())},
+                                  c10::TensorOptions(at::kFloat).device(device));
+  gradient.narrow(0, 0, 1).fill_(scale);
+  return gradient;
 }
 
 std::vector<TensorRef> RefsOf(const Model& model, int unit) {

@@ -6,6 +6,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/strings/string_view.h"
+#include "common/layout/backward_gathers.h"
 #include "worker/engine/flat_gradients.h"
 #include "worker/engine/trace.h"
 #include "worker/model/model.h"
@@ -27,6 +28,10 @@ inline int UnitCount(const Model& model) { return static_cast<int>(model.layout(
 // `x`: the output of the unit before.
 Segment ForwardUnit(const Model& model, int unit, const at::Tensor& x, const StagedBatch& batch,
                     std::vector<at::Tensor> weights);
+// Whether a pass that recomputes runs the unit's forward again. Elsewhere it would spare nothing.
+inline bool Recomputes(const Model& model, int unit) {
+  return GathersForBackward(model.layout(), unit);
+}
 // Without a graph, so that nothing but the input is kept. Before backward ForwardUnit runs with it.
 Segment ForwardToRecompute(const Model& model, int unit, const at::Tensor& x,
                            const StagedBatch& batch, const std::vector<at::Tensor>& weights);
@@ -37,6 +42,13 @@ std::vector<at::Tensor> GradientsOf(const Segment& segment, const at::Tensor& ou
 // unit).
 at::Tensor BackwardUnit(const Model& model, int unit, const Segment& segment,
                         const at::Tensor& output_gradient, FlatGradients& gradients);
+
+// Model::ForwardBackward. Null `gradients`: those of the weights are dropped.
+Model::LastUnit LastUnitPass(const Model& model, absl::Span<const at::Tensor> weights,
+                             const at::Tensor& x, const StagedBatch& batch,
+                             const at::Tensor& of_sums, FlatGradients* gradients);
+// The gradient of what the last unit returns: `scale` for the loss, 0 for the other sums.
+at::Tensor GradientOfSums(const Model& model, double scale, at::Device device);
 
 // The tensors that a unit takes: its own, then the borrowed ones.
 std::vector<TensorRef> RefsOf(const Model& model, int unit);

@@ -47,10 +47,9 @@ std::vector<at::Tensor> CopyTogether(absl::Span<const at::Tensor> tensors) {
 absl::StatusOr<WeightSnapshot> WeightSnapshot::Take(const Model& model, WeightStream& weights) {
   const at::NoGradGuard no_grad;
   WeightSnapshot snapshot;
-  for (const UnitLayout& unit : model.layout().units) {
+  for (size_t unit = 0; unit < model.layout().units.size(); ++unit) {
     LH_ASSIGN_OR_RETURN(const std::vector<at::Tensor> taken, weights.Take());
-    snapshot.leaves_.push_back(
-        CopyTogether(absl::MakeConstSpan(taken).subspan(0, unit.tensors.size())));
+    snapshot.leaves_.push_back(CopyTogether(taken));
     weights.Done();
   }
   return snapshot;

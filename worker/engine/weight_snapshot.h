@@ -18,7 +18,7 @@ namespace longhaul {
 
 class WeightSnapshot {
  public:
-  // Copies the weights that `weights` gathers; its uses must be EvaluationUses. Blocks for the
+  // Copies the weights that `weights` gathers; its uses must be CopyUses. Blocks for the
   // gathers. Errors: those of the gathers.
   static absl::StatusOr<WeightSnapshot> Take(const Model& model, WeightStream& weights);
   // The memory of a snapshot.

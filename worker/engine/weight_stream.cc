@@ -28,9 +28,13 @@ WeightStream::~WeightStream() {
   for (const auto& [unit, open] : open_) weights_.Close(unit);
 }
 
+std::vector<TensorRef> WeightStream::BorrowedBy(int use) const {
+  return uses_[use].borrows ? model_.Borrowed(uses_[use].unit) : std::vector<TensorRef>();
+}
+
 std::vector<int> WeightStream::UnitsOf(int use) const {
   std::vector<int> units = {uses_[use].unit};
-  for (const TensorRef& ref : model_.Borrowed(uses_[use].unit)) units.push_back(ref.unit);
+  for (const TensorRef& ref : BorrowedBy(use)) units.push_back(ref.unit);
   std::sort(units.begin(), units.end());
   units.erase(std::unique(units.begin(), units.end()), units.end());
   return units;
@@ -56,13 +60,12 @@ bool WeightStream::TryGather(int use) {
 }
 
 absl::StatusOr<std::vector<at::Tensor>> WeightStream::Take() {
-  const UnitUse& use = uses_[present_];
   if (weights_.split()) {
     const int end = std::min(static_cast<int>(uses_.size()), present_ + 1 + ahead_);
     while (gathered_ < end && TryGather(gathered_)) ++gathered_;
     for (const int unit : UnitsOf(present_)) LH_RETURN_IF_ERROR(queue_.Wait(open_[unit].ticket));
   }
-  return weights_.Leaves(use.unit, model_.Borrowed(use.unit));
+  return weights_.Leaves(uses_[present_].unit, BorrowedBy(present_));
 }
 
 void WeightStream::Done() {

@@ -19,6 +19,8 @@ namespace longhaul {
 struct UnitUse {
   int unit = 0;
   Pass pass = Pass::kForward;
+  // Reads the tensors that the unit borrows, too.
+  bool borrows = true;
 };
 
 class WeightStream {
@@ -40,6 +42,7 @@ class WeightStream {
     StreamQueue::Ticket ticket = 0;
   };
 
+  std::vector<TensorRef> BorrowedBy(int use) const;
   std::vector<int> UnitsOf(int use) const;
   bool TryGather(int use);
 

@@ -250,6 +250,8 @@ void FusedDecoder::HeadForward(absl::Span<const at::Tensor> weights) {
                             inverse_ + first);
   });
   loss_sum_ = 0;
+  // Backward has no use for logits that are not kept.
+  if (options_.keep != Keep::kNothing) return;
   for (int64_t first = 0; first < rows(); first += logit_rows_)
     loss_sum_ += Logits(first, std::min(logit_rows_, rows() - first));
 }
@@ -292,7 +294,7 @@ void FusedDecoder::HeadBackward(int unit, absl::Span<const at::Tensor> weights,
   const float* const x = Stream(shape_.layers);
   for (int64_t first = 0; first < rows(); first += logit_rows_) {
     const int64_t count = std::min(logit_rows_, rows() - first);
-    if (logit_rows_ < rows()) Logits(first, count);
+    loss_sum_ += Logits(first, count);
     ForTasks((count + kRowBlock - 1) / kRowBlock, [&](int64_t block, int thread) {
       const int64_t at = block * kRowBlock, here = std::min(kRowBlock, count - at);
       float* const dnormed = dnormed_ + at * dim;

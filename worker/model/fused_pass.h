@@ -53,7 +53,8 @@ class FusedPass {
   virtual void Begin(const StagedBatch& batch, const Options& options) = 0;
   // Weights as for Model::Forward.
   virtual void Forward(int unit, absl::Span<const at::Tensor> weights) = 0;
-  // The sums of Model::metrics(). Valid after the last unit's forward, until the next Begin.
+  // The sums of Model::metrics(). Valid after the last unit's Forward, and in a pass with backward
+  // after its Backward, until the next Begin.
   virtual absl::Span<const double> sums() const = 0;
   virtual void Backward(int unit, absl::Span<const at::Tensor> weights,
                         GradientSlots& gradients) = 0;

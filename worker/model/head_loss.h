@@ -4,21 +4,32 @@
 #include <cstdint>
 
 #include "ATen/core/Tensor.h"
+#include "worker/model/model.h"
 
 namespace longhaul {
 
-// 512 MiB in float32.
-inline constexpr int64_t kLogitsMax = int64_t{1} << 27;
+// How many logits exist at a time: 512 MiB in float32 on a device, whose products are fast with
+// many rows; 128 MiB in host memory.
+inline constexpr int64_t kLogitsMax = int64_t{1} << 27, kHostLogitsMax = int64_t{1} << 25;
 
-// CrossEntropySum(linear(x, head), targets, mask) of layers.h, differentiable by autograd. Computes
-// the logits of some rows at a time, at most `logits_max` elements (but at least one row), and the
-// gradients of x and head beside them, where they are wanted. V: tokens of the vocabulary.
-//
-// Logits are rounded to x's precision and their softmax is float32, as with those two functions.
-// The gradient of the logits is rounded before it is scaled; that of head is summed over the rows
-// in float32. Throws as torch does.
+// The value of CrossEntropySum(linear(x, head), targets, mask) of layers.h. Autograd does not see
+// it. Computes the logits of some rows at a time, at most `logits_max` elements (0: as above), but
+// at least one row. Logits are rounded to x's precision and their softmax is float32, as with those
+// two functions. Throws as torch does.
 at::Tensor HeadLossSum(const at::Tensor& x_BTD, const at::Tensor& head_VD,
-                       const at::Tensor& targets_BT, int64_t logits_max = kLogitsMax,
-                       const at::Tensor& mask_BT = {});
+                       const at::Tensor& targets_BT, const at::Tensor& mask_BT = {},
+                       int64_t logits_max = 0);
+
+struct HeadLoss {
+  // float32; and of x, in its precision.
+  at::Tensor sum, of_x;
+};
+// The same, with gradients. `of_sum`: the gradient of the sum, float32 without dimensions. That of
+// the logits is rounded to x's precision. That of head is summed over the rows in float32, in its
+// place, and never rounded; nothing else of its size is allocated.
+HeadLoss DifferentiateHeadLoss(const at::Tensor& x_BTD, const at::Tensor& head_VD,
+                               const at::Tensor& targets_BT, const at::Tensor& mask_BT,
+                               const at::Tensor& of_sum, GradientPlace of_head,
+                               int64_t logits_max = 0);
 
 }  // namespace longhaul

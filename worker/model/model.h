@@ -3,7 +3,8 @@
 // weights of one unit at a time.
 //
 // Units run in the order of the layout. Each reads the output of the unit before it, and what it
-// needs of the batch. The last returns the sums of the model's metrics over the batch.
+// needs of the batch. The last returns the sums of the model's metrics over the batch. Backward of
+// a unit of kind kEmbedding must not read its weights: they are gone by then (GathersForBackward).
 // Implementations: TransformerLm; in tests BigramModel. Immutable, so thread-safe. Forward is
 // differentiable by autograd, and throws c10::Error as torch does; the engine converts it.
 #pragma once
@@ -31,6 +32,18 @@ struct InitialValues {
   double mean = 0, deviation = 0;
 };
 
+// Where the next contribution to a weight's gradient goes.
+struct GradientPlace {
+  // float32, of the weight's shape.
+  at::Tensor values;
+  // Add the gradient to the values. False: overwrite them.
+  bool add = false;
+
+  void Take(const at::Tensor& gradient) const {
+    add ? values.add_(gradient) : values.copy_(gradient);
+  }
+};
+
 class FusedPass;
 
 class Model {
@@ -47,6 +60,16 @@ class Model {
   // differentiated.
   virtual at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                              const StagedBatch& batch) const = 0;
+  struct LastUnit {
+    // What Forward returns, and the gradient of x (undefined if x is).
+    at::Tensor sums, of_x;
+  };
+  // Forward and backward of the last unit. `of_sums`: the gradient of its sums. The gradient of
+  // each of `weights` goes to its place in `gradients`. By default autograd differentiates Forward;
+  // an override may write a large gradient into its place.
+  virtual LastUnit ForwardBackward(absl::Span<const at::Tensor> weights, const at::Tensor& x,
+                                   const StagedBatch& batch, const at::Tensor& of_sums,
+                                   absl::Span<const GradientPlace> gradients) const;
   // The names of those sums. The first is "loss".
   virtual std::vector<std::string> metrics() const { return {"loss"}; }
   // How many counts the last unit returns after those sums for an evaluation's batch.

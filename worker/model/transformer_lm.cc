@@ -3,11 +3,13 @@
 #include <cmath>
 
 #include "ATen/TensorOperators.h"
+#include "ATen/core/grad_mode.h"
 #include "ATen/ops/embedding.h"
 #include "ATen/ops/linear.h"
 #include "absl/strings/match.h"
 #include "c10/util/Exception.h"
 #include "common/base/status_macros.h"
+#include "torch/csrc/autograd/autograd.h"
 #include "worker/model/block_tensors.h"
 #include "worker/model/device_layers.h"
 #include "worker/model/fused_decoder.h"
@@ -71,6 +73,21 @@ at::Tensor TransformerLm::Forward(int unit, absl::Span<const at::Tensor> weights
   }
 }
 
+Model::LastUnit TransformerLm::ForwardBackward(absl::Span<const at::Tensor> weights,
+                                               const at::Tensor& x, const StagedBatch& batch,
+                                               const at::Tensor& of_sums,
+                                               absl::Span<const GradientPlace> gradients) const {
+  const at::Tensor input_BTD = x.detach().requires_grad_();
+  const at::Tensor normed_BTD = RmsNorm(input_BTD, weights[0], shape_.norm_eps);
+  const HeadLoss loss =
+      DifferentiateHeadLoss(normed_BTD, weights[1], batch.tensors[kTargets],
+                            batch.tensors[kLossMask], of_sums.select(0, 0), gradients[1]);
+  const std::vector<at::Tensor> result =
+      torch::autograd::grad({normed_BTD}, {weights[0], input_BTD}, {loss.of_x});
+  gradients[0].Take(result[0]);
+  return {loss.sum.unsqueeze(0), result[1]};
+}
+
 void TransformerLm::Derive(std::vector<NamedValue>& means, absl::Span<const double>) const {
   means.push_back({"perplexity", std::exp(means[0].value)});
 }
@@ -117,8 +134,7 @@ at::Tensor TransformerLm::Head(absl::Span<const at::Tensor> weights, const at::T
                                const StagedBatch& batch) const {
   const at::Tensor &targets_BT = batch.tensors[kTargets], &mask_BT = batch.tensors[kLossMask];
   const at::Tensor normed_BTD = RmsNorm(x_BTD, weights[0], shape_.norm_eps);
-  if (kernels_ != nullptr)
-    return HeadLossSum(normed_BTD, weights[1], targets_BT, kLogitsMax, mask_BT);
+  if (!at::GradMode::is_enabled()) return HeadLossSum(normed_BTD, weights[1], targets_BT, mask_BT);
   return CrossEntropySum(at::linear(normed_BTD, weights[1]).to(at::kFloat), targets_BT, mask_BT);
 }
 

@@ -17,8 +17,8 @@ namespace longhaul {
 class TransformerLm : public Model {
  public:
   // With `kernels`, which must outlive it, the model rotates and gates by the device's own kernels
-  // (device_layers.h) and never has all logits at once (head_loss.h); else it consists of torch's
-  // operators. INVALID_ARGUMENT: see LayOutTransformer.
+  // (device_layers.h); else it consists of torch's operators. INVALID_ARGUMENT: see
+  // LayOutTransformer.
   static absl::StatusOr<std::unique_ptr<TransformerLm>> Create(
       const TransformerShape& shape, at::Device device, const BlockKernels* kernels = nullptr);
 
@@ -29,6 +29,10 @@ class TransformerLm : public Model {
   std::vector<TensorRef> Borrowed(int unit) const override;
   at::Tensor Forward(int unit, absl::Span<const at::Tensor> weights, const at::Tensor& x,
                      const StagedBatch& batch) const override;
+  // As Forward where autograd is off, never has all logits at once (head_loss.h).
+  LastUnit ForwardBackward(absl::Span<const at::Tensor> weights, const at::Tensor& x,
+                           const StagedBatch& batch, const at::Tensor& of_sums,
+                           absl::Span<const GradientPlace> gradients) const override;
   // Adds "perplexity".
   void Derive(std::vector<NamedValue>& means, absl::Span<const double> counts) const override;
   // Makes the mask of the batch's documents.

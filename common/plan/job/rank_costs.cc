@@ -27,6 +27,11 @@ constexpr double kProgramBytes = 0.2e9, kCudaProgramBytes = 0.8e9;
 // Units whose reductions are under way at one time, and the one that is being differentiated.
 constexpr int kGradientsUnderWay = 3;
 
+// How many logits exist at a time: of autograd on a GPU and on a CPU (worker/model/head_loss.h);
+// of our kernels, which take at least this many rows (fused_decoder.cc).
+constexpr double kDeviceLogits = 1 << 27, kHostLogits = 1 << 25, kKernelLogits = 1 << 23;
+constexpr double kKernelRows = 64;
+
 struct Model {
   TransformerShape shape;
   double rows = 0;
@@ -73,7 +78,7 @@ double LargestUnit(const ModelLayout& model) {
 }
 
 // What backward needs of forward, and its working memory, in bytes. Longhaul's own kernels keep
-// float32 whatever they compute in, and logits of some rows at a time.
+// float32 whatever they compute in, and the head's weights packed for either direction.
 double Activations(const Model& m) {
   const TransformerShape& s = m.shape;
   const double dim = static_cast<double>(s.dim), ff = static_cast<double>(s.ff_dim);
@@ -81,20 +86,23 @@ double Activations(const Model& m) {
   const double q = static_cast<double>(s.heads) * width;
   const double qkv = q + 2 * static_cast<double>(s.kv_heads) * width;
   const double heads = static_cast<double>(s.heads), layers = static_cast<double>(s.layers);
+  const double element = m.bf16 ? 2 : 4, vocab = static_cast<double>(s.vocab);
   const double unnormed = s.qk_norm ? qkv - static_cast<double>(s.kv_heads) * width + 2 * heads : 0;
   if (m.fused) {
     const double block = qkv + unnormed + q + heads + dim + 2 * ff + 2;
     const double scratch = 3 * dim + q + ff + qkv + std::max(dim, ff);
     const double head = 4 * dim + 1;
     const double kept = (m.recomputes ? 1 : layers) * block + (layers + 1) * dim;
-    return 4 * m.rows * (kept + scratch + head);
+    const double logits = vocab * std::min(m.rows, std::max(kKernelRows, kKernelLogits / vocab));
+    return 4 * (m.rows * (kept + scratch + head) + logits) + 2 * element * vocab * dim;
   }
-  const double element = m.bf16 ? 2 : 4;
   // Of autograd: the inputs of each product, norm, rotation and SwiGLU.
   const double block = element * (4 * dim + 2 * qkv + unnormed + 2 * q + 4 * ff) + 4 * heads;
   const double kept = (m.recomputes ? 1 : layers) * block + layers * element * dim;
-  const double logits = (element + 4 + element) * static_cast<double>(s.vocab);
-  return m.rows * (kept + std::max(block, logits));
+  // Logits and their softmax in float32, and in bf16 the logits themselves.
+  const double logits =
+      (m.bf16 ? 10 : 8) * std::min(m.rows * vocab, m.cuda ? kDeviceLogits : kHostLogits);
+  return m.rows * kept + std::max(m.rows * block, logits);
 }
 
 // Seconds of an update of so many parameters of a rank, with nominal rates.

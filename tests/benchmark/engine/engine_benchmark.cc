@@ -2,7 +2,8 @@
 // row of JSON: the median over the measured steps, the largest resident memory, and the page faults
 // of a measured step. eager_reference.py does the same in PyTorch, eager.py compares.
 //   engine_benchmark TEXT [--steps N] [--threads N] [--layers N] [--dim N] [--heads N] [--ff N]
-//                    [--context N] [--batch N] [--blocks fused|autograd] [--precision fp32|bf16]
+//                    [--context N] [--batch N] [--vocab N] [--blocks fused|autograd]
+//                    [--precision fp32|bf16] [--activations keep|recompute]
 //                    [--documents joined|separate] [--instructions ssse3|avx2|avx512]
 // TEXT: a file, or a folder with a document in each file.
 #include <sys/resource.h>
@@ -38,6 +39,7 @@ LanguageRun OptionsOf(const std::string& text, const Flags& flags) {
                    .optimizer = AdamWOptions{.weight_decay = 0.01},
                    .precision = is("--precision", "bf16") ? ComputePrecision::kBfloat16
                                                           : ComputePrecision::kFloat32,
+                   .recompute = is("--activations", "recompute"),
                    .blocks = is("--blocks", "autograd") ? Blocks::kAutograd : Blocks::kAuto},
           .site = {.threads = static_cast<int>(number("--threads", 1))},
           .language = {.shape = {.layers = number("--layers", 4),
@@ -46,7 +48,7 @@ LanguageRun OptionsOf(const std::string& text, const Flags& flags) {
                                  .kv_heads = heads,
                                  .ff_dim = number("--ff", 256),
                                  .context = number("--context", 128),
-                                 .vocab = 256},
+                                 .vocab = number("--vocab", 256)},
                        .sources = {{.source = {.path = text}}},
                        .separate_documents = is("--documents", "separate")}};
 }

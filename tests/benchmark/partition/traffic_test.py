@@ -13,6 +13,8 @@ import unittest
 BIN = pathlib.Path(sys.argv.pop(1))
 UNITS, ELEMENTS = 3, 128 * 64
 PSI = UNITS * ELEMENTS
+# The last unit's backward uses what its forward gathered.
+BACKWARD = PSI - ELEMENTS
 
 
 def measure(preset, nodes, ranks, accumulation=1, *more):
@@ -32,16 +34,16 @@ def planned(preset, nodes, ranks, accumulation):
     return json.loads(result.stdout)["data"]
 
 
-def in_node(ranks, width, over=1):
+def in_node(ranks, width, elements=PSI):
     """A gather or reduction among the ranks of a node: bytes from the pair, and from other pairs."""
-    part = width * PSI / over / ranks
+    part = width * elements / ranks
     pair = part if ranks % 2 == 0 else part * (ranks - 1) / ranks
-    return {"pair": pair, "node": width * PSI / over * (ranks - 1) / ranks - pair}
+    return {"pair": pair, "node": width * elements * (ranks - 1) / ranks - pair}
 
 
-def across(nodes, width, over=1):
+def across(nodes, width, elements=PSI):
     """The same across nodes, where the ranks of a node together need it once."""
-    return width * PSI / over * (nodes - 1) / nodes
+    return width * elements * (nodes - 1) / nodes
 
 
 class TrafficTest(unittest.TestCase):
@@ -75,9 +77,9 @@ class TrafficTest(unittest.TestCase):
 
     def test_zero3_moves_three_times_the_model(self):
         for nodes, ranks, accumulation, found in self.each("zero3"):
-            for use in ("forward", "backward", "gradient"):
-                inside = {level: accumulation * size for level, size in in_node(ranks, 2).items()}
-                self.check(found, use, pool=accumulation * across(nodes, 2), **inside)
+            for use, elements in (("forward", PSI), ("backward", BACKWARD), ("gradient", PSI)):
+                inside = {level: accumulation * size for level, size in in_node(ranks, 2, elements).items()}
+                self.check(found, use, pool=accumulation * across(nodes, 2, elements), **inside)
             self.check(found, "refresh")
             all_ranks = nodes * ranks
             self.assertEqual(found["state_bytes_per_rank"],
@@ -91,7 +93,7 @@ class TrafficTest(unittest.TestCase):
             inside = {level: accumulation * size for level, size in in_node(ranks, 1).items()}
             self.check(found, "forward", pool=accumulation * across(nodes, 1), **inside)
             # On one node a secondary copy would be the weights: backward gathers them as forward does.
-            backward = {level: accumulation * size for level, size in in_node(ranks, 2 if nodes > 1 else 1).items()}
+            backward = {level: accumulation * size for level, size in in_node(ranks, 2 if nodes > 1 else 1, BACKWARD).items()}
             self.check(found, "backward", **backward)
             inside = {level: accumulation * size for level, size in in_node(ranks, 0.5).items()}
             self.check(found, "gradient", pool=accumulation * across(nodes, 0.5), **inside)
@@ -100,16 +102,16 @@ class TrafficTest(unittest.TestCase):
             if ELEMENTS % (1024 * nodes * ranks) == 0:
                 self.assertEqual(found["scales"]["forward"]["pool"], accumulation * across(nodes, 2 / 128))
             if nodes > 1:
-                self.assertEqual(found["state_bytes_per_rank"]["secondary"], 2 * PSI / ranks)
+                self.assertEqual(found["state_bytes_per_rank"]["secondary"], 2 * BACKWARD / ranks)
 
     def test_frontier3_crosses_nodes_once_a_step(self):
         for nodes, ranks, accumulation, found in self.each("frontier3", (3, 2, 2), (2, 8, 1)):
             self.check(found, "forward", pair=accumulation * PSI / 2)
             if ranks > 2:
-                inside = {level: accumulation * size for level, size in in_node(ranks, 1).items()}
+                inside = {level: accumulation * size for level, size in in_node(ranks, 1, BACKWARD).items()}
                 self.check(found, "backward", **inside)
             else:
-                self.check(found, "backward", pair=accumulation * PSI / 2)
+                self.check(found, "backward", pair=accumulation * BACKWARD / 2)
             inside = {level: accumulation * size for level, size in in_node(ranks, 0.5).items()}
             self.check(found, "gradient", pool=across(nodes, 0.5), **inside)
             # Each pair has all: half of it comes to each rank from its own die's ranks of other pairs.
@@ -122,9 +124,8 @@ class TrafficTest(unittest.TestCase):
     def test_other_bits_are_counted_to_the_byte(self):
         for bits in (4, 6, 8):
             found = measure("zero3", 2, 2, 1, "--weights-bits", bits, "--gradients-bits", bits)
-            inside = in_node(2, bits / 8)
-            for use in ("forward", "backward", "gradient"):
-                self.check(found, use, pool=across(2, bits / 8), **inside)
+            for use, elements in (("forward", PSI), ("backward", BACKWARD), ("gradient", PSI)):
+                self.check(found, use, pool=across(2, bits / 8, elements), **in_node(2, bits / 8, elements))
 
     def test_bad_input(self):
         for flags, words in (("--preset zero9", "zero9"), ("--weights-bits 5", "weights.bits found 5"), ("--weights-bits -2", "weights.bits found -2"),

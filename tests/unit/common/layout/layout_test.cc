@@ -238,6 +238,7 @@ TEST(OwnedBlocksTest, RanksShareAFragment) {
 }
 
 TEST(OwnedBlocksTest, TheLastBlockMayBeShort) {
+  EXPECT_EQ(ElementsOf(BlockRange{2, 0}, 200), 0);
   EXPECT_EQ(ElementsOf(BlockRange{0, 2}, 200), 200);
   EXPECT_EQ(ElementsOf(BlockRange{1, 1}, 200), 72);
   EXPECT_EQ(ElementsOf(BlockRange{0, 1}, 200), 128);

@@ -25,6 +25,8 @@ PartitionSetting SettingOf(const std::string& preset, int nodes, int ranks, int 
                                     kElements,
                                     {{"matrix", {1, kElements}, 0, kElements, true}}});
   }
+  // Of nothing, since the last unit is not gathered for backward: the papers' tables gather all.
+  setting.layout.units.push_back({"head", UnitKind::kHead});
   return setting;
 }
 
@@ -117,6 +119,24 @@ TEST(PartitionCostsTest, VectorsAreExactAndInFloat32NothingIsCoded) {
   const PartitionState state = StateOf(setting);
   EXPECT_EQ(state.weights, 0);  // The masters are the weights.
   EXPECT_EQ(state.optimizer, 12 * 128);
+}
+
+// Its head is as large as its embedding.
+TEST(PartitionCostsTest, NeitherTheHeadNorTheEmbeddingIsGatheredForBackward) {
+  for (const bool tied : {false, true}) {
+    PartitionSetting setting = SettingOf("zeropp", 2, 4, 3);
+    const TensorLayout table{"table", {1, kElements}, 0, kElements, true};
+    setting.layout.units.back() = {
+        "head", UnitKind::kHead, -1, tied ? 0 : kElements,
+        tied ? std::vector<TensorLayout>{} : std::vector<TensorLayout>{table}};
+    setting.layout.units.insert(setting.layout.units.begin(),
+                                {"embedding", UnitKind::kEmbedding, -1, kElements, {table}});
+    const PartitionTraffic traffic = TrafficOf(setting);
+    // A tied head gathers the embedding.
+    EXPECT_EQ(FromNodes(traffic.forward.payload, 4), 3 * (kAll + 2 * kElements) / 2);
+    EXPECT_EQ(traffic.backward.payload.pair + traffic.backward.payload.node, 3 * 2 * kAll * 3 / 4);
+    EXPECT_EQ(StateOf(setting).secondary, 2 * kAll / 4);
+  }
 }
 
 TEST(PartitionCostsTest, ErrorFeedbackIsKeptForEachHop) {

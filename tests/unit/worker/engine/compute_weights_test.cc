@@ -21,8 +21,8 @@ constexpr int64_t kTableSide = 40;
 struct WeightsRank {
   WeightsRank(const PoolLink& link, const PartitionMap& map, at::ScalarType compute)
       : exchange(PoolExchange::Create(link, map, at::kCPU).value()),
-        plan(model.layout(), map, exchange->topology(), exchange->rank()),
-        weights(model.layout(), plan, *exchange, at::kCPU, compute) {}
+        plan(layout, map, exchange->topology(), exchange->rank()),
+        weights(layout, plan, *exchange, at::kCPU, compute) {}
 
   // element = scale * its number, from each owner.
   void Fill(double scale) {
@@ -44,7 +44,12 @@ struct WeightsRank {
     return table;
   }
 
-  const BigramModel model{kTableSide};
+  // Its table is gathered for backward, too.
+  const ModelLayout layout = [] {
+    ModelLayout bigram = BigramModel(kTableSide).layout();
+    bigram.units[0].kind = UnitKind::kBlock;
+    return bigram;
+  }();
   std::unique_ptr<PoolExchange> exchange;
   ShardPlan plan;
   ComputeWeights weights;

@@ -284,6 +284,21 @@ TEST(FusedPassTest, ADocumentInARowIsThatDocumentAlone) {
   EXPECT_NEAR(decoder.rank.ForwardOnly(batch, decoder.fused.get()), alone, 1e-5 * alone);
 }
 
+// With so many tokens logits are computed 64 rows at a time.
+TEST(FusedPassTest, EqualsAutogradWithManyTokens) {
+  const TransformerShape shape{
+      .layers = 1, .dim = 8, .heads = 2, .kv_heads = 2, .ff_dim = 8, .context = 45, .vocab = 70000};
+  TestedDecoder decoder(shape, at::kFloat);
+  const LanguageBatch batch = decoder.MakeBatch(3, shape.context, shape.vocab);
+  const PassOutcome expected = Differentiate(decoder, batch, {.scale = 0.25});
+  for (const bool recompute : {false, true}) {
+    const PassOutcome actual = Differentiate(
+        decoder, batch, {.scale = 0.25, .recompute = recompute, .fused = decoder.fused.get()});
+    ExpectNear(actual, expected, 1e-5);
+    EXPECT_EQ(actual.loss, decoder.rank.ForwardOnly(batch, decoder.fused.get()));
+  }
+}
+
 // Nothing depends on queries and keys then: where autograd has rounding errors, so have we.
 TEST(FusedPassTest, EqualsAutogradOnSinglePositions) {
   for (const TransformerShape& shape : Shapes()) {

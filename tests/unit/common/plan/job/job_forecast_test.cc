@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -177,6 +178,23 @@ TEST(JobForecastTest, SplitStateTakesLessOfARank) {
   EXPECT_GT(StepCostsOf(offloaded, site).update, 10 * StepCostsOf(JobWith(), site).update);
   EXPECT_EQ(host.device.optimizer(), 0);
   EXPECT_NEAR(host.host.optimizer(), 16 * parameters, 1e6) << "masters, moments, gradients";
+}
+
+// Bytes of a rank without exchange, as measured (tests/benchmark/README.md, A large vocabulary).
+TEST(JobForecastTest, ALargeVocabularyTakesWhatWasMeasured) {
+  for (const auto& [blocks, precision, mib] :
+       {std::tuple{"AUTOGRAD", "FLOAT32", 1435}, std::tuple{"AUTOGRAD", "BFLOAT16", 1686},
+        std::tuple{"AUTO", "FLOAT32", 1440}, std::tuple{"AUTO", "BFLOAT16", 1539}}) {
+    const ResolvedJob job = JobWith(
+        {"model={transformer: {layers: 1, dim: 256, heads: 4, ff_dim: 512, context: 128, vocab: "
+         "128256}}",
+         absl::StrCat("train={steps: 100, batch: 4, device: CPU, blocks: ", blocks,
+                      ", precision: ", precision, "}")});
+    const v1::Sites sites = SitesOf(job, "pools: [{copies: 2, tokens_per_second: 1000}]");
+    const v1::RankMemory memory = MemoryOfPool(job, sites.pools(0)).device;
+    EXPECT_NEAR((memory.total() - memory.exchange()) / (mib * 1048576.0), 1, 0.1)
+        << blocks << " " << precision;
+  }
 }
 
 TEST(JobForecastTest, CountsOperationsLikeKaplan) {
