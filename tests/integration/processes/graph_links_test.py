@@ -224,7 +224,7 @@ class GraphLinksTest(ClusterTest):
         self.assertEqual((answer["data"]["pairs"], answer["data"]["files"]), (0, ["ids.csv", "embeddings.npy"]))
         wrong = self.cluster.folder / "wrong.csv"
         for text, flags, words in (("1000,1000\n1000,600\n", (), [f"{wrong}: line 2, column 2: the graph has no node \"600\"", "hint: give ids"]),
-                                   ("1000\n", (), ["1 columns, not two", "hint: give pairs"]),
+                                   ("1000\n", (), ["1 column, not two", "hint: give pairs"]),
                                    ("", (), ["no pair"]),
                                    ("1000,1000\n", ("--split", "test"), ["--split", "--pairs"])):
             wrong.write_text(text)

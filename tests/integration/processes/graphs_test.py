@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import struct
+import subprocess
 
 from cluster import ClusterTest, alive, kill, main, wait_until
 from graph_tensors import check_pools_together, predict, product, read_floats, read_tensors

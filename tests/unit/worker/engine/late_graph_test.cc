@@ -115,6 +115,20 @@ TEST_F(LateDeviceGraphTest, EveryAccessTrainsToTheSameBits) {
   }
 }
 
+// Whatever the device does first.
+TEST_F(LateDeviceGraphTest, RowsThatAreKeptThereArriveBeforeTheFirstBatchReadsThem) {
+  const GraphRun by_host{.features = {.access = FeatureAccess::kHost}};
+  const std::vector<double> expected = Train({.graph = by_host}).numbers;
+  for (uint64_t seed = 1; seed <= 12; ++seed) {
+    for (const FeatureOptions& kept :
+         {FeatureOptions{.access = FeatureAccess::kDevice},
+          FeatureOptions{.access = FeatureAccess::kMapped, .cache_bytes = 4000}}) {
+      EXPECT_EQ(Train({.seed = seed, .graph = {.features = kept}}).numbers, expected)
+          << NameOf(kept.access) << ", seed " << seed;
+    }
+  }
+}
+
 TEST_F(LateDeviceGraphTest, OneLayerAndThreeTrainAsOnTheProcessor) {
   for (const std::vector<int64_t>& fanout :
        {std::vector<int64_t>{-1}, std::vector<int64_t>{2, -1, 2}}) {

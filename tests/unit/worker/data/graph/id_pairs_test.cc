@@ -124,7 +124,7 @@ TEST_F(IdPairsTest, WhatHasNoPairsIsRefused) {
     EXPECT_THAT(Refusal(Npy<int64_t>(NpyType::kInt64, {1, 3}, {0, 1, 2})),
                 HasSubstr("(1, 3), 3 columns, not two | give pairs source, target"));
     EXPECT_THAT(Refusal(Npy<int64_t>(NpyType::kInt64, {4}, {0, 1, 2, 0})),
-                HasSubstr("(4,), 1 columns, not two"));
+                HasSubstr("(4,), 1 column, not two"));
     EXPECT_THAT(Refusal(Npy<float>(NpyType::kFloat32, {1, 2}, {0, 1})), HasSubstr("float32"));
     EXPECT_EQ(ReadIdPairs(dir_.Join("nothing"), *graph_).status().code(),
               absl::StatusCode::kNotFound);
