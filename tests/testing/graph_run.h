@@ -33,15 +33,18 @@ struct GraphResult {
   std::string description, warning;
 };
 
-// `path`: a graph of 9 columns and 5 classes.
-inline GraphResult TrainGraph(const std::string& path, const GraphRun& run) {
-  at::set_num_threads(1);
-  const TrainingPlan plan{.batch = 40,
-                          .accumulation = run.accumulation,
-                          .seed = 5,
-                          .optimizer = AdamWOptions{},
-                          .partition = PartitionPreset("ddp").value()};
-  GraphResult result;
+inline TrainingPlan PlanOf(const GraphRun& run) {
+  return {.batch = 40,
+          .accumulation = run.accumulation,
+          .seed = 5,
+          .optimizer = AdamWOptions{},
+          .partition = PartitionPreset("ddp").value()};
+}
+
+// `path`: a graph of 9 columns and 5 classes. `*warning`, which must outlive the family: what it
+// warns of.
+inline absl::StatusOr<Family> OpenGraphRun(const std::string& path, const GraphRun& run,
+                                           std::string* warning) {
   const GraphOptions options{.shape = {.columns = 9,
                                        .hidden = 8,
                                        .classes = 5,
@@ -53,19 +56,26 @@ inline GraphResult TrainGraph(const std::string& path, const GraphRun& run) {
                              .path = path,
                              .features = run.features,
                              .on_warning =
-                                 [&](const DataWarning& warning) {
-                                   EXPECT_EQ(warning.kind, kFeatureAccess);
-                                   result.warning = warning.message;
+                                 [warning](const DataWarning& given) {
+                                   EXPECT_EQ(given.kind, kFeatureAccess);
+                                   *warning = given.message;
                                  },
                              .kernels = run.kernels};
-  auto family = GraphFamily(options)(
-      {.plan = plan, .ranks_of_node = run.ranks_of_node, .device = run.device});
+  return GraphFamily(options)(
+      {.plan = PlanOf(run), .ranks_of_node = run.ranks_of_node, .device = run.device});
+}
+
+// `path`: as of OpenGraphRun.
+inline GraphResult TrainGraph(const std::string& path, const GraphRun& run) {
+  at::set_num_threads(1);
+  GraphResult result;
+  auto family = OpenGraphRun(path, run, &result.warning);
   EXPECT_TRUE(family.ok()) << family.status();
   if (!family.ok()) return result;
   result.description = family->features;
   PrefetchedBatches batches(std::move(family->maker));
   const auto engine =
-      Engine::Create({.plan = plan, .model = std::move(family->model), .device = run.device})
+      Engine::Create({.plan = PlanOf(run), .model = std::move(family->model), .device = run.device})
           .value();
   for (int64_t step = 1; step <= 6; ++step) {
     const absl::StatusOr<ExampleBatch> batch = batches.Take(step);

@@ -112,6 +112,17 @@ struct StagedParts {
 struct StagedGraphBatches::Returned {
   absl::Mutex mutex;
   std::vector<std::unique_ptr<StagedParts>> batches ABSL_GUARDED_BY(mutex);
+
+  // Frees them on the stream on which they were allocated, behind their readers.
+  void FreeOn(const c10::Stream& stream) ABSL_LOCKS_EXCLUDED(mutex) {
+    const c10::StreamGuard guard(stream);
+    std::vector<std::unique_ptr<StagedParts>> trained;
+    {
+      const absl::MutexLock lock(&mutex);
+      trained.swap(batches);
+    }
+    for (const auto& batch : trained) batch->done.block(stream);
+  }
 };
 
 absl::StatusOr<StagedBatch> GraphStager::Stage(const ExampleBatch& share, int micro, int) {
@@ -136,12 +147,18 @@ StagedGraphBatches::StagedGraphBatches(std::unique_ptr<BatchMaker> maker,
       stream_(c10::impl::VirtualGuardImpl(device.type())
                   .getStreamFromGlobalPool(device, /*isHighPriority=*/false)),
       returned_(std::make_shared<Returned>()),
-      features_(std::move(features)) {}
+      features_(std::move(features)) {
+  // Rows may still be on their way there, on the stream of the thread that sent them.
+  c10::Event sent(device.type());
+  sent.record(CurrentStreamOf(device));
+  sent.block(stream_);
+}
 
 // A gather that is under way reads the table.
 StagedGraphBatches::~StagedGraphBatches() {
   CatchTorch("ending", [&] {
     const c10::StreamGuard guard(stream_);
+    returned_->FreeOn(stream_);
     return AwaitDevice(device_, "the last batch", kLastBatchPatience);
   }).IgnoreError();
 }
@@ -151,14 +168,7 @@ absl::StatusOr<ExampleBatch> StagedGraphBatches::Make(int64_t step) const {
   return CatchTorch("staging nodes", [&]() -> absl::StatusOr<ExampleBatch> {
     const absl::MutexLock lock(&mutex_);
     const c10::StreamGuard guard(stream_);
-    std::vector<std::unique_ptr<StagedParts>> returned;
-    {
-      const absl::MutexLock of_returned(&returned_->mutex);
-      returned.swap(returned_->batches);
-    }
-    // Their memory was allocated on this stream, and may be used again there, after their readers.
-    for (const auto& trained : returned) trained->done.block(stream_);
-    returned.clear();
+    returned_->FreeOn(stream_);
     auto staged = std::make_unique<StagedParts>(device_);
     for (int part = 0; part < parts_; ++part) {
       StagedBatch views = ViewsOf(batch, part);

@@ -29,7 +29,8 @@ class GraphStager : public BatchStager {
 // Thread-safe. Batches that it made end before it.
 class StagedGraphBatches : public BatchMaker {
  public:
-  // `maker` makes batches of `parts` parts without features. `features`: of the same graph.
+  // `maker` makes batches of `parts` parts without features. `features`: of the same graph, made on
+  // the calling thread's stream. Throws as torch does.
   StagedGraphBatches(std::unique_ptr<BatchMaker> maker, std::unique_ptr<DeviceFeatures> features,
                      int parts, c10::Device device);
   ~StagedGraphBatches() override;

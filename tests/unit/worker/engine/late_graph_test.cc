@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "tests/testing/graphs.h"
 #include "tests/testing/temp_dir.h"
 #include "tests/unit/worker/engine/late_device.h"
+#include "worker/model/graph_batch.h"
 
 namespace longhaul {
 namespace {
@@ -115,17 +117,32 @@ TEST_F(LateDeviceGraphTest, EveryAccessTrainsToTheSameBits) {
   }
 }
 
-// Whatever the device does first.
-TEST_F(LateDeviceGraphTest, RowsThatAreKeptThereArriveBeforeTheFirstBatchReadsThem) {
-  const GraphRun by_host{.features = {.access = FeatureAccess::kHost}};
-  const std::vector<double> expected = Train({.graph = by_host}).numbers;
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
-    for (const FeatureOptions& kept :
-         {FeatureOptions{.access = FeatureAccess::kDevice},
-          FeatureOptions{.access = FeatureAccess::kMapped, .cache_bytes = 4000}}) {
-      EXPECT_EQ(Train({.seed = seed, .graph = {.features = kept}}).numbers, expected)
-          << NameOf(kept.access) << ", seed " << seed;
-    }
+// Another thread reads them on another stream, and nobody waits for the one on which they come.
+TEST_F(LateDeviceGraphTest, RowsThatAreCachedArriveBeforeABatchReadsThem) {
+  RegisterLateKernels();
+  std::string warning;
+  const auto features_of = [&](const Family& family) {
+    const ExampleBatch batch = family.maker->Make(1).value();
+    return family.stager->Stage(batch, 0, 2).value().tensors[kFeatures].cpu().clone();
+  };
+  const at::Tensor expected = features_of(OpenGraphRun(path(), {}, &warning).value());
+  ASSERT_GT(expected.numel(), 100);
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const LateGatherKernels gather;
+    const LateSageKernels sage;
+    LateStreams().Reseed(seed);
+    TakeLateStream();
+    const absl::StatusOr<Family> family =
+        OpenGraphRun(path(),
+                     {.device = kLateDevice,
+                      .kernels = {.gather = &gather, .sage = &sage},
+                      .features = {.access = FeatureAccess::kMapped, .cache_bytes = 4000}},
+                     &warning);
+    ASSERT_TRUE(family.ok()) << family.status();
+    std::thread([&] {
+      TakeLateStream();
+      EXPECT_TRUE(at::equal(features_of(*family), expected)) << "seed " << seed;
+    }).join();
   }
 }
 
