@@ -25,7 +25,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 56, 16, 16, 44
-STEPS = 2000
+STEPS, BATCH = 2000, 4
+# Sequences of an evaluation, the same in each run.
+HELD_OUT = 256
 SEEDS = (1, 2, 3)
 COLOURS = {"Longhaul": "#1f6feb", "data parallelism": "#d1242f", "one site alone": "#57606a"}
 
@@ -56,10 +58,11 @@ class Place:
     def cli(self, *words):
         return subprocess.run([self.programs / "longhaul", "--server", self.address, *words], stdout=subprocess.PIPE, text=True, check=True).stdout
 
-    def train(self, name, text, seed, *flags, steps=STEPS):
+    def train(self, name, text, seed, *flags, steps=STEPS, batch=BATCH):
         name = f"{name}-{seed}"
         self.cli("submit", "-f", str(ROOT / "deploy/examples/quickstart.yaml"), "--set", f"name={name}", "--set", f"data.text.path={text}",
-                 "--set", f"train.seed={seed}", "--set", f"train.steps={steps}", "--set", "evaluation.every_cycles=3", "--wait", *flags)
+                 "--set", f"train.seed={seed}", "--set", f"train.steps={steps}", "--set", "evaluation.every_cycles=3", "--set", f"evaluation.batches={HELD_OUT // batch}",
+                 "--set", f"train.batch={batch}", "--wait", *flags)
         job = json.loads(self.cli("get", name, "-o", "json"))["data"]
         [track] = [path for path in (self.folder / "data/jobs").glob("*/track") if path.parent.name == job["id"]]
         return job, track
@@ -111,9 +114,9 @@ def measure(programs, text):
             job, track = place.train("longhaul", text, seed, "--set", "pools.names=[site-a,site-b]")
             curves["Longhaul"].append(exchanged_of(track))
             tokens.add(job["tokens"])
-            for name, bytes_of_step, flags, steps in (("data parallelism", per_step, ["--alone", "both-sites", "--set", "train.batch=8"], STEPS),
-                                                      ("one site alone", 0, ["--alone", "site-a"], 2 * STEPS)):
-                job, track = place.train(name.replace(" ", "-"), text, seed, *flags, steps=steps)
+            for name, bytes_of_step, pool, steps, batch in (("data parallelism", per_step, "both-sites", STEPS, 2 * BATCH),
+                                                            ("one site alone", 0, "site-a", 2 * STEPS, BATCH)):
+                job, track = place.train(name.replace(" ", "-"), text, seed, "--alone", pool, steps=steps, batch=batch)
                 curves[name].append([(step, loss, bytes_of_step * step) for step, loss in read_tag(track / "outer/scalars.jsonl", "eval/loss")])
                 tokens.add(job["tokens"])
         assert len(tokens) == 1, tokens

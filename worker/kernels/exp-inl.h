@@ -14,8 +14,8 @@ namespace longhaul::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // exp(x) to within 2.5e-7 of its value, for x up to 88. Below -87 it is 0, for any NaN it is a NaN,
-// and exp(0) is 1. With x = n ln(2) + r, |r| <= ln(2) / 2: 2^n times a polynomial in r, whose largest
-// relative error is the least for its degree.
+// and exp(0) is 1. With x = n ln(2) + r, |r| <= ln(2) / 2: 2^n times a polynomial in r, whose
+// largest relative error is the least for its degree.
 template <class D, class V>
 HWY_INLINE V Exp(D d, V x) {
   const hn::RebindToSigned<D> whole;

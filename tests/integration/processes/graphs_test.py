@@ -10,7 +10,7 @@ import signal
 import struct
 import subprocess
 
-from cluster import ClusterTest, alive, kill, main, wait_until
+from cluster import BIN, ClusterTest, alive, kill, main, wait_until
 from graph_tensors import check_pools_together, predict, product, read_floats, read_tensors
 
 CLASSES, COLUMNS = 4, 8
