@@ -35,6 +35,11 @@ void EmulatedStreams::Reseed(uint64_t seed) {
   random_ = Random(seed);
 }
 
+void EmulatedStreams::RunAll() {
+  absl::MutexLock lock(&mutex_);
+  while (Stream* const ready = AnyReady()) RunFirst(*ready);
+}
+
 void EmulatedStreams::Push(void* stream, Work work) {
   absl::MutexLock lock(&mutex_);
   static_cast<Stream*>(stream)->works.push_back(std::move(work));

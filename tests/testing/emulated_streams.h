@@ -23,6 +23,9 @@ class EmulatedStreams : public DeviceStreams {
   // From now on another seed decides when works run.
   void Reseed(uint64_t seed) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Runs all works that nothing holds up.
+  void RunAll() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Queues any other work of the device, such as the kernels of a model. It must not block.
   void Submit(void* stream, std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -17,6 +17,11 @@ inline const c10::Device kLateDevice(c10::DeviceType::PrivateUse1, 0);
 
 // The process's one.
 EmulatedStreams& LateStreams();
+// The last member of kernels whose works are queued on these streams: runs what is left of them,
+// while they can still be called.
+struct LateWorksEnd {
+  ~LateWorksEnd() { LateStreams().RunAll(); }
+};
 // The calling thread's stream of the device becomes a new one.
 void TakeLateStream();
 // The calling thread's stream.
