@@ -15,7 +15,7 @@
 
 namespace longhaul::cuda {
 
-// The places of the parts of a payload.
+// The places of the parts of a payload. Null: there is none, and no part is used.
 template <typename Policy, typename Byte>
 struct Planes {
   static constexpr int kCodeBytes = kBlockElements * Policy::kCodeBits / 8;
@@ -26,7 +26,7 @@ struct Planes {
 
   __device__ Planes(Byte* payload, int elements)
       : codes(payload),
-        scales(payload + (elements * Policy::kCodeBits + 7) / 8),
+        scales(payload == nullptr ? nullptr : payload + (elements * Policy::kCodeBits + 7) / 8),
         elements(elements),
         aligned(IsAligned(payload)) {}
   __device__ int Blocks() const { return (elements + kBlockElements - 1) / kBlockElements; }
