@@ -49,7 +49,7 @@ class LateSegmentKernels : public SegmentKernels {
     return absl::OkStatus();
   }
   const testing_support::EmulatedSegmentKernels now_{};
-  const LateWorksEnd end_;
+  const LateWorksEnd end_{};
 };
 
 enum class Forgotten { kNothing, kAtSubmit, kAtWait };

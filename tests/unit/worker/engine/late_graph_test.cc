@@ -42,7 +42,7 @@ class LateGatherKernels : public GatherKernels {
 
  private:
   const testing_support::EmulatedGatherKernels now_;
-  const LateWorksEnd end_;
+  const LateWorksEnd end_{};
 };
 
 class LateSageKernels : public SageKernels {
@@ -59,7 +59,7 @@ class LateSageKernels : public SageKernels {
 
  private:
   const testing_support::EmulatedSageKernels now_{};
-  const LateWorksEnd end_;
+  const LateWorksEnd end_{};
 };
 
 class LateDeviceGraphTest : public testing::Test {
