@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "ATen/EmptyTensor.h"
@@ -30,6 +31,13 @@ namespace longhaul {
 namespace {
 
 bool keep_memory = false;
+// Memory that is kept though it is free.
+void Keep(void* data) {
+  static std::mutex mutex;
+  static auto* const kept = new std::vector<void*>;
+  const std::lock_guard lock(mutex);
+  kept->push_back(data);
+}
 
 struct LateMemory {
   void* data;
@@ -57,7 +65,11 @@ void FreeLate(void* context) {
   }
   LateStreams().Submit(memory->stream, [memory] {
     std::memset(memory->data, kPoison, memory->bytes);
-    if (!keep_memory) ::operator delete (memory->data, std::align_val_t{64});
+    if (keep_memory) {
+      Keep(memory->data);
+    } else {
+      ::operator delete (memory->data, std::align_val_t{64});
+    }
     delete memory;
   });
 }
