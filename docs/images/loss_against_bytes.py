@@ -148,7 +148,8 @@ def draw(figures):
     curves = figures["curves"]
     points = [point for curve in curves.values() for point in curve if point[2] > 0]
     low, high = min(size for _, _, size in points) * 0.8, max(size for _, _, size in points) * 1.25
-    floor, ceiling = math.floor(min(loss for _, loss, _ in points) * 2) / 2, math.ceil(max(loss for _, loss, _ in points) * 2) / 2
+    # Below the curves is room for their names.
+    floor, ceiling = math.floor(min(loss for _, loss, _ in points) * 2) / 2 - 0.5, math.ceil(max(loss for _, loss, _ in points) * 2) / 2
 
     def x(size):
         return LEFT + (WIDTH - LEFT - RIGHT) * math.log(size / low) / math.log(high / low)
