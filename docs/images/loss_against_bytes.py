@@ -86,10 +86,9 @@ def instructions():
     return next((name for flag, name in (("avx512_bf16", "AVX512-BF16"), ("avx512f", "AVX-512"), ("avx2", "AVX2")) if flag in flags), "SSE")
 
 
-def parallel_bytes_per_step(programs):
+def parallel_bytes_per_step():
     """What all sites send and receive for one step of data parallelism."""
     sys.path.insert(0, str(ROOT / "tests/benchmark/overlap"))
-    sys.argv[1] = str(programs)
     import shaped_sites  # pylint: disable=import-outside-toplevel  # It reads the folder of the programs from sys.argv.
 
     with shaped_sites.network(1000):
@@ -103,7 +102,7 @@ def mean_curve(curves):
 
 
 def measure(programs, text):
-    per_step = parallel_bytes_per_step(programs)
+    per_step = parallel_bytes_per_step()
     place = Place(programs)
     curves, tokens = {name: [] for name in COLOURS}, set()
     try:

@@ -7,6 +7,7 @@
 #include "c10/util/BFloat16.h"
 #include "c10/util/Exception.h"
 #include "common/base/check.h"
+#include "common/layout/head_logits.h"
 #include "worker/kernels/cross_entropy.h"
 #include "worker/kernels/rms_norm.h"
 #include "worker/model/block_tensors.h"
@@ -16,8 +17,7 @@
 namespace longhaul {
 namespace {
 
-// The most logits that exist at a time.
-constexpr int64_t kLogitFloats = int64_t{1} << 23;
+static_assert(kRowBlock == kKernelRowsMin);
 
 void CopyTokens(const at::Tensor& tokens_BT, int64_t vocab, std::vector<int64_t>& out) {
   const int64_t positions = tokens_BT.size(1);
@@ -115,7 +115,7 @@ void FusedDecoder::Cut(ActivationMemory::Cutter& cutter) {
   kept_.resize(keeps_all() ? shape_.layers : 1);
   for (BlockActivations& kept : kept_) kept = BlockActivations::Cut(block_, cutter);
   scratch_ = BlockScratch::Cut(block_, products_, threads_, backward, cutter);
-  const int64_t run = std::max(kRowBlock, kLogitFloats / vocab / kRowBlock * kRowBlock);
+  const int64_t run = std::max(kRowBlock, kKernelLogitsMax / vocab / kRowBlock * kRowBlock);
   logit_rows_ = std::min(run, rows());
   normed_ = cutter.Floats(rows() * dim);
   inverse_ = cutter.Floats(rows());

@@ -11,6 +11,7 @@
 #include "ATen/ops/log_softmax.h"
 #include "ATen/ops/mm.h"
 #include "ATen/ops/zeros.h"
+#include "common/layout/head_logits.h"
 
 namespace longhaul {
 namespace {
@@ -32,7 +33,7 @@ HeadLoss Compute(const at::Tensor& x_BTD, const at::Tensor& head_VD, const at::T
                  const at::Tensor& mask_BT, const at::Tensor& of_sum, GradientPlace of_head,
                  int64_t logits_max) {
   const at::NoGradGuard no_grad;
-  if (logits_max == 0) logits_max = x_BTD.is_cpu() ? kHostLogitsMax : kLogitsMax;
+  if (logits_max == 0) logits_max = x_BTD.is_cpu() ? kHostLogitsMax : kDeviceLogitsMax;
   const int64_t rows = std::max<int64_t>(1, logits_max / head_VD.size(0));
   const at::Tensor x_ND = x_BTD.flatten(0, 1), targets_N = targets_BT.flatten();
   at::Tensor left_out_N;

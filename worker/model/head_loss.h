@@ -8,14 +8,10 @@
 
 namespace longhaul {
 
-// How many logits exist at a time: 512 MiB in float32 on a device, whose products are fast with
-// many rows; 128 MiB in host memory.
-inline constexpr int64_t kLogitsMax = int64_t{1} << 27, kHostLogitsMax = int64_t{1} << 25;
-
 // The value of CrossEntropySum(linear(x, head), targets, mask) of layers.h. Autograd does not see
-// it. Computes the logits of some rows at a time, at most `logits_max` elements (0: as above), but
-// at least one row. Logits are rounded to x's precision and their softmax is float32, as with those
-// two functions. Throws as torch does.
+// it. Computes the logits of some rows at a time, at most `logits_max` elements (0: those of
+// head_logits.h), but at least one row. Logits are rounded to x's precision and their softmax is
+// float32, as with those two functions. Throws as torch does.
 at::Tensor HeadLossSum(const at::Tensor& x_BTD, const at::Tensor& head_VD,
                        const at::Tensor& targets_BT, const at::Tensor& mask_BT = {},
                        int64_t logits_max = 0);

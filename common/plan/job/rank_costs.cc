@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/config/optimizer_kinds.h"
 #include "common/config/transformer_spec.h"
+#include "common/layout/head_logits.h"
 #include "common/layout/unit_pieces.h"
 #include "common/plan/job/machines.h"
 #include "common/plan/job/measured_rates.h"
@@ -26,11 +27,6 @@ constexpr double kDeviceUpdateBytes = 28, kDeviceLinkBytesPerSecond = 25e9;
 constexpr double kProgramBytes = 0.2e9, kCudaProgramBytes = 0.8e9;
 // Units whose reductions are under way at one time, and the one that is being differentiated.
 constexpr int kGradientsUnderWay = 3;
-
-// How many logits exist at a time: of autograd on a GPU and on a CPU (worker/model/head_loss.h);
-// of our kernels, which take at least this many rows (fused_decoder.cc).
-constexpr double kDeviceLogits = 1 << 27, kHostLogits = 1 << 25, kKernelLogits = 1 << 23;
-constexpr double kKernelRows = 64;
 
 struct Model {
   TransformerShape shape;
@@ -93,15 +89,16 @@ double Activations(const Model& m) {
     const double scratch = 3 * dim + q + ff + qkv + std::max(dim, ff);
     const double head = 4 * dim + 1;
     const double kept = (m.recomputes ? 1 : layers) * block + (layers + 1) * dim;
-    const double logits = vocab * std::min(m.rows, std::max(kKernelRows, kKernelLogits / vocab));
+    const double least = kKernelRowsMin, most = kKernelLogitsMax;
+    const double logits = vocab * std::min(m.rows, std::max(least, most / vocab));
     return 4 * (m.rows * (kept + scratch + head) + logits) + 2 * element * vocab * dim;
   }
   // Of autograd: the inputs of each product, norm, rotation and SwiGLU.
   const double block = element * (4 * dim + 2 * qkv + unnormed + 2 * q + 4 * ff) + 4 * heads;
   const double kept = (m.recomputes ? 1 : layers) * block + layers * element * dim;
   // Logits and their softmax in float32, and in bf16 the logits themselves.
-  const double logits =
-      (m.bf16 ? 10 : 8) * std::min(m.rows * vocab, m.cuda ? kDeviceLogits : kHostLogits);
+  const double most = m.cuda ? kDeviceLogitsMax : kHostLogitsMax;
+  const double logits = (m.bf16 ? 10 : 8) * std::min(m.rows * vocab, most);
   return m.rows * kept + std::max(m.rows * block, logits);
 }
 

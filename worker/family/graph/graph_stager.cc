@@ -115,7 +115,6 @@ struct StagedGraphBatches::Returned {
 
   // Frees them on the stream on which they were allocated, behind their readers.
   void FreeOn(const c10::Stream& stream) ABSL_LOCKS_EXCLUDED(mutex) {
-    const c10::StreamGuard guard(stream);
     std::vector<std::unique_ptr<StagedParts>> trained;
     {
       const absl::MutexLock lock(&mutex);
