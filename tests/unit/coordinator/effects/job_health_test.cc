@@ -123,7 +123,9 @@ TEST_F(JobHealthTest, APoolThatContributesNothingWhileOthersDo) {
     facts_.rounds = second;
     facts_.pools[0].contributed_tokens += 10;
     Look(second);
-    if (second < 25) EXPECT_THAT(Found(), IsEmpty());
+    if (second < 25) {
+      EXPECT_THAT(Found(), IsEmpty());
+    }
   }
   EXPECT_THAT(Found(), ElementsAre("POOL_CONTRIBUTES_NOTHING b"));
   facts_.pools[1].contributed_tokens += 10;
