@@ -99,7 +99,7 @@ void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForec
   std::set<std::string> assumed;
   const bool priced =
       std::any_of(sites.pools().begin(), sites.pools().end(),
-                  [](const v1::PoolSite& site) { return site.price_per_hour() > 0; });
+                  [](const v1::PoolSite& site) { return site.has_price_per_hour(); });
   bool coding = false;
   for (const v1::PoolSite& site : sites.pools()) {
     const v1::HostFigures& figures = site.figures();
@@ -109,7 +109,7 @@ void AddAssumptions(const ResolvedJob& job, const v1::Sites& sites, v1::JobForec
           "%s: a link of %g Mbit/s%s", site.name(), site.link().up_mbps(),
           site.link().down_mbps() == site.link().up_mbps() ? "" : " from the site"));
     }
-    if (priced && site.price_per_hour() == 0)
+    if (priced && !site.has_price_per_hour())
       assumed.insert(site.name() + ": price_per_hour is not known, so the cost is not");
     if (site.tokens_per_second() > 0) continue;
     if (site.teraflops_of_figures()) {
@@ -215,7 +215,7 @@ v1::JobForecast ForecastJob(const ResolvedJob& job, const v1::Sites& sites) {
     tokens += site.copies() * tokens_of_step * static_cast<double>(train.steps()) *
               (1 - exchange.left_out[index]);
     prices += site.copies() * site.price_per_hour();
-    priced = priced && site.price_per_hour() > 0;
+    priced = priced && site.has_price_per_hour();
     count += site.copies();
     index += site.copies();
   }

@@ -300,5 +300,18 @@ TEST(JobForecastTest, NamesEachNumberThatItAssumed) {
   EXPECT_FALSE(forecast.has_cost());
 }
 
+TEST(JobForecastTest, APriceOfZeroIsAPrice) {
+  const ResolvedJob job = JobWith();
+  const auto cost = [&](const std::string& price) {
+    return ForecastJob(job, SitesOf(job,
+                                    "pools: [{name: a, machine: h100, price_per_hour: 3}, "
+                                    "{name: b, machine: h100, price_per_hour: " +
+                                        price + "}]"))
+        .cost();
+  };
+  EXPECT_GT(cost("0"), 0);
+  EXPECT_DOUBLE_EQ(cost("3"), 2 * cost("0"));
+}
+
 }  // namespace
 }  // namespace longhaul::plan
