@@ -62,9 +62,10 @@ run_tests() {
   CI=true OMP_WAIT_POLICY=passive python3 -B tests/gate/run_tests.py --build "$folder" "$@"
 }
 
-# Without the tests of documents, packages and the tests' own tools, which run little of the programs.
+# Without the tests of documents, packages and the tests' own tools, which run little of the programs, and without those of memory, of
+# which sanitizers take much themselves.
 run_sanitized() {
-  LONGHAUL_SANITIZED=1 run_tests "$@" --jobs "$jobs" --timeout 7200 -E '^(benchmark|deploy|gate|gpu|nightly|tidy)_'
+  LONGHAUL_SANITIZED=1 run_tests "$@" --jobs "$jobs" --timeout 7200 -E '^(benchmark|deploy|gate|gpu|nightly|tidy)_|^processes_(footprint|model_memory)_test$'
 }
 
 part_gate() {

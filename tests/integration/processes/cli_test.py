@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.request
 
-from cluster import BIN, ClusterTest, main, wait_until
+from cluster import BIN, PATIENCE, ClusterTest, main, wait_until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "deploy"))
 import tools  # noqa: E402
@@ -43,7 +43,7 @@ class CliTest(ClusterTest):
             subprocess.run(["stty", "columns", str(columns), "rows", "24"], check=False)
             os.execvpe("/bin/bash", ["bash", "-c", command], self.environment(TERM="xterm"))
         shown = b""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + PATIENCE * seconds
         pressed = time.monotonic() + 1.5
         while time.monotonic() < deadline:
             if keys and time.monotonic() > pressed:

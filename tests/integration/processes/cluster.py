@@ -170,8 +170,7 @@ class Cluster:
 
     def cli(self, *arguments, timeout=60):
         command = [*self.prefix.get("coordinator", []), self.bin.get("cli", BIN) / "longhaul", "--server", self.address, *self.flags, *arguments]
-        return subprocess.run(command, capture_output=True, text=True,
-                              timeout=PATIENCE * timeout, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
 
     def submit(self, name="tiny", steps=200, pools=2, text=TEXT, sets=(), wait=False):
         spec = self.folder / f"{name}.yaml"
@@ -243,6 +242,17 @@ SANITIZED = os.environ.get("LONGHAUL_SANITIZED") == "1"
 PATIENCE = 6 if SANITIZED else 1
 
 
+def patient(wait):
+    """`wait`, a method of subprocess.Popen, with a timeout that is as much longer."""
+    def longer(self, *arguments, timeout=None, **named):
+        return wait(self, *arguments, timeout=timeout and PATIENCE * timeout, **named)
+    return longer
+
+
+if SANITIZED:
+    subprocess.Popen.wait, subprocess.Popen.communicate = patient(subprocess.Popen.wait), patient(subprocess.Popen.communicate)
+
+
 def wait_until(condition, seconds, what):
     """Asks less often where asking takes time, as a run of the CLI does: else it takes a part of a core from those that are waited for."""
     seconds *= PATIENCE
@@ -254,7 +264,7 @@ def wait_until(condition, seconds, what):
         now = time.monotonic()
         if now > deadline:
             raise AssertionError(f"waited {seconds:g} s for {what}")
-        time.sleep(min(max(0.05, 15 * (now - asked)), 0.4))
+        time.sleep(min(max(0.05, 15 * (now - asked)), 0.4 * PATIENCE))
 
 
 def fill(file):
