@@ -201,7 +201,7 @@ class ReleaseRunTest(unittest.TestCase):
             f"cd /dist; apt-get update -qq; {block('README.md', 'debian').replace('install', 'install -y -qq --no-install-recommends')}"
             f"mkdir /srv/t; cd /srv/t; {block('README.md', 'train')}{RESULT}",
         )
-        self.trained("Debian packages", begun, result, root / "root/t")
+        self.trained("Debian packages", begun, result, root / "srv/t")
         state = root / "var/lib/longhaul/coordinator"
         state.mkdir(parents=True)
         # Installing again is an upgrade: settings that were changed stay.
@@ -225,7 +225,7 @@ class ReleaseRunTest(unittest.TestCase):
             root,
             f"mkdir /srv/t; cd /srv/t; ln -s /dist/*.tar.gz .; {block('README.md', 'tarball')}{block('README.md', 'train')}{RESULT}",
         )
-        self.trained("tarball on Ubuntu 22.04", begun, result, root / "root/t")
+        self.trained("tarball on Ubuntu 22.04", begun, result, root / "srv/t")
 
     def test_images(self):
         """As tests/deploy/images_run_test.py trains in them, from the archives, in a storage of their own."""

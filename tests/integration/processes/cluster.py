@@ -242,15 +242,10 @@ SANITIZED = os.environ.get("LONGHAUL_SANITIZED") == "1"
 PATIENCE = 6 if SANITIZED else 1
 
 
-def patient(wait):
-    """`wait`, a method of subprocess.Popen, with a timeout that is as much longer."""
-    def longer(self, *arguments, timeout=None, **named):
-        return wait(self, *arguments, timeout=timeout and PATIENCE * timeout, **named)
-    return longer
-
-
 if SANITIZED:
-    subprocess.Popen.wait, subprocess.Popen.communicate = patient(subprocess.Popen.wait), patient(subprocess.Popen.communicate)
+    popen_wait, popen_communicate = subprocess.Popen.wait, subprocess.Popen.communicate
+    subprocess.Popen.wait = lambda self, timeout=None: popen_wait(self, timeout and PATIENCE * timeout)
+    subprocess.Popen.communicate = lambda self, input=None, timeout=None: popen_communicate(self, input, timeout and PATIENCE * timeout)
 
 
 def wait_until(condition, seconds, what):
