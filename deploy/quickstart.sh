@@ -15,6 +15,7 @@
 #     --dry-run       show the job with every default, and train nothing
 #     --yes           fetch English text without asking, if there is none
 #     --skip-setup    install, fetch and build nothing; use build/bin as it is
+# CUDA is installed and compiled where the machine has an NVIDIA GPU, or with LONGHAUL_CUDA=ON; a build that has it keeps it.
 # Ctrl-C stops everything that it started. State stays in RUN_DIR (default run), quickstart-*/: the checkpoint, the logs.
 set -euo pipefail
 caller=$PWD
@@ -22,7 +23,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 say() { printf '%s\n' "$*" >&2; }
 fail() { say "quickstart: $*"; exit 1; }
-usage() { sed -n '2,18s/^# \{0,1\}//p' "$root/deploy/quickstart.sh" >&2; exit "$1"; }
+usage() { sed -n '2,19s/^# \{0,1\}//p' "$root/deploy/quickstart.sh" >&2; exit "$1"; }
 
 example=text data= json= alone= ranks=1 setup=1 yes= dry_run= steps=() warm=() overrides=()
 warm_up() { local tenth=$(( ${1} / 10 )); echo $(( tenth < 100 ? tenth : 100 )); }
@@ -54,10 +55,12 @@ case $ranks in [1-9]|[1-9][0-9]) ;; *) say "quickstart: --ranks '$ranks' is not 
 build=${BUILD_DIR:-build}
 
 if [ -n "$setup" ]; then
-  deploy/setup.sh
+  cuda=${LONGHAUL_CUDA:-$(sed -n 's/^LONGHAUL_CUDA:BOOL=//p' "$build/CMakeCache.txt" 2>/dev/null || true)}
+  [ -n "$cuda" ] || { [ -e /dev/nvidia0 ] && cuda=ON || cuda=OFF; }
+  if [ "$cuda" = OFF ]; then deploy/setup.sh --cpu; else deploy/setup.sh; fi
   say "quickstart: building (the first time takes a few minutes)"
   mkdir -p "$build"
-  cmake -S . -B "$build" -G Ninja >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2; fail "configuring failed"; }
+  cmake -S . -B "$build" -G Ninja -DLONGHAUL_CUDA="$cuda" >"$build/configure.log" 2>&1 || { cat "$build/configure.log" >&2; fail "configuring failed"; }
   cmake --build "$build" -j "$(nproc)" --target longhaul-coordinator longhaul-worker longhaul-rank longhaul \
     longhaul-lm >&2
 fi

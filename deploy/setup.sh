@@ -2,8 +2,10 @@
 # Installs what the build needs on Debian 12: the packages of deploy/packages.txt, and the wheels of
 # deploy/requirements.txt in a virtual environment under the user's cache folder. Safe to run again: what is there stays.
 #   deploy/setup.sh                 install; progress on stderr
+#   deploy/setup.sh --cpu           what a build without CUDA (LONGHAUL_CUDA=OFF) needs, 1.3 GB instead of 5; its Python has no
+#                                   torch. Without the flag, the rest is added later.
 #   deploy/setup.sh --print-venv    print the folder of the virtual environment and do nothing else
-# The environment's name holds a hash of the pins, so that checkouts with the same pins share it (about 5 GB).
+# The environment's name holds a hash of the pins, so that checkouts with the same pins share it.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -13,7 +15,11 @@ pins=$(grep -vE '^\s*(#|$)' "$here/requirements.txt" | sha256sum | cut -c1-12)
 cache=${LONGHAUL_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:?HOME is not set}/.cache}/longhaul}
 venv=$cache/venv-$pins
 [ "${1:-}" != --print-venv ] || { echo "$venv"; exit 0; }
-[ $# -eq 0 ] || fail "unknown argument '$1' (known: --print-venv)"
+cpu=
+case $# in
+  0) ;;
+  *) [ "$*" = --cpu ] || fail "unknown arguments '$*' (known: --cpu, --print-venv)"; cpu=1 ;;
+esac
 
 install_packages() {
   command -v dpkg-query >/dev/null || fail "this is not a Debian system: install the packages of deploy/packages.txt by hand"
@@ -42,18 +48,33 @@ link_cuda_names() {
   done
 }
 
+has_wheels() { [ -e "$venv/.complete" ] || { [ -n "$cpu" ] && [ -e "$venv/.cpu" ]; }; }
+
+pip_install() {
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --progress-bar off "$@" >&2
+}
+
 install_wheels() {
-  if [ -e "$venv/.complete" ]; then say "wheels are installed in $venv"; return; fi
-  say "installing the wheels of deploy/requirements.txt into $venv (about 5 GB, a few minutes)"
+  if has_wheels; then say "wheels are installed in $venv"; return; fi
+  local size=5
+  [ -z "$cpu" ] || size=1.3
+  say "installing pinned wheels into $venv (about $size GB, a few minutes)"
   mkdir -p "$cache"
   exec 9>"$venv.lock"
   flock 9                               # two checkouts that start together install once
-  [ ! -e "$venv/.complete" ] || return 0
-  rm -rf "$venv"
-  /usr/bin/python3 -m venv "$venv"
-  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --progress-bar off -r "$here/requirements.txt" >&2
-  link_cuda_names "$(echo "$venv"/lib/python3*/site-packages/nvidia/cu13)"
-  touch "$venv/.complete"
+  ! has_wheels || return 0
+  if [ ! -e "$venv/.cpu" ]; then
+    rm -rf "$venv"
+    /usr/bin/python3 -m venv "$venv"
+  fi
+  if [ -n "$cpu" ]; then
+    pip_install --no-deps -r "$here/images/requirements-cpu.txt" "$(grep '^numpy==' "$here/requirements.txt")"
+    touch "$venv/.cpu"
+  else
+    pip_install -r "$here/requirements.txt"
+    link_cuda_names "$(echo "$venv"/lib/python3*/site-packages/nvidia/cu13)"
+    touch "$venv/.complete"
+  fi
 }
 
 install_packages

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Sets up, configures, builds and runs all tests of the gate. tests/nightly.sh runs what takes longer.
+# They compile the CUDA sources, which needs no GPU, and compare with PyTorch: its wheels take 5 GB.
 #   tests/run.sh [CTEST ARGUMENTS]      for example: tests/run.sh -R session     tests/run.sh -L unit
 # Environment: BUILD_DIR (default build); JOBS (default: all cores); CI=true: a skip that tests/gate/skips.py does not know is an error.
 # Exit status: 0 all passed; 1 something failed; 3 UNSTEADY, tests that failed passed alone; 4 tests were wrongly skipped.
@@ -11,7 +12,7 @@ jobs=${JOBS:-$(nproc)}
 SECONDS=0
 deploy/setup.sh
 set_up=$SECONDS SECONDS=0
-cmake -S . -B "$build" -G Ninja >"$build.configure.log" 2>&1 || { cat "$build.configure.log" >&2; exit 1; }
+cmake -S . -B "$build" -G Ninja -DLONGHAUL_CUDA=ON >"$build.configure.log" 2>&1 || { cat "$build.configure.log" >&2; exit 1; }
 mv "$build.configure.log" "$build/configure.log"
 cmake --build "$build" -j "$jobs"
 echo "set-up ${set_up}s, build ${SECONDS}s, on $(nproc) cores"

@@ -113,6 +113,10 @@ class ImagesTest(unittest.TestCase):
     def test_a_cpu_worker_takes_the_pinned_torch(self):
         pins = [re.search(r"^torch==.*$", path.read_text(), re.MULTILINE)[0] for path in (ROOT / "deploy/requirements.txt", IMAGES / "requirements-cpu.txt")]
         self.assertEqual(pins[0], pins[1])
+        # And of the CUDA toolkit the versions that come with that torch.
+        venv = subprocess.run([ROOT / "deploy/setup.sh", "--print-venv"], capture_output=True, text=True, check=True).stdout.strip()
+        listed = subprocess.run([f"{venv}/bin/pip", "list", "--format", "freeze"], capture_output=True, text=True, check=True).stdout.split()
+        self.assertLessEqual(set(re.findall(r"^nvidia-.*$", (IMAGES / "requirements-cpu.txt").read_text(), re.MULTILINE)), set(listed))
 
     def test_workers_take_the_tokenizers_that_are_tested(self):
         pins = [dict(re.findall(r"^([\w-]+)==(\S+)", path.read_text(), re.MULTILINE))
