@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up, configures, builds and runs all tests of the gate. tests/nightly.sh runs what takes longer.
-# They compile the CUDA sources, which needs no GPU, and compare with PyTorch: its wheels take 5 GB.
+# 5 GB of wheels are installed: the CUDA sources are compiled, which needs no GPU, and tests compare with PyTorch.
 #   tests/run.sh [CTEST ARGUMENTS]      for example: tests/run.sh -R session     tests/run.sh -L unit
 # Environment: BUILD_DIR (default build); JOBS (default: all cores); CI=true: a skip that tests/gate/skips.py does not know is an error.
 # Exit status: 0 all passed; 1 something failed; 3 UNSTEADY, tests that failed passed alone; 4 tests were wrongly skipped.

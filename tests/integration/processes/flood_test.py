@@ -134,7 +134,7 @@ class FloodTest(unittest.TestCase):
         self.assertIsNone(self.cluster.coordinator.poll(), self.cluster.tail("coordinator"))
         self.assertEqual(self.cluster.log("coordinator").count("gave up"), 0)
         if cluster.SANITIZED:
-            return  # AddressSanitizer keeps freed memory for a while, on purpose.
+            return  # Sanitizers keep freed memory for a while, and need some of their own.
         self.assertLess(self.memory_mb("VmHWM"), memory_max)
         cluster.wait_until(lambda: self.memory_mb("VmRSS") < 300, 60, "the memory to be given back")
 
