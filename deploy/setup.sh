@@ -2,8 +2,8 @@
 # Installs what the build needs on Debian 12: the packages of deploy/packages.txt, and the wheels of
 # deploy/requirements.txt in a virtual environment under the user's cache folder. Safe to run again: what is there stays.
 #   deploy/setup.sh                 install; progress on stderr
-#   deploy/setup.sh --cpu           what a build without CUDA (LONGHAUL_CUDA=OFF) needs, 1.3 GB instead of 5; its Python has no
-#                                   torch. Without the flag, the rest is added later.
+#   deploy/setup.sh --cpu           what a build without CUDA (LONGHAUL_CUDA=OFF) needs, 1.3 GB instead of 5; its Python
+#                                   cannot import torch. A later run without the flag adds the rest.
 #   deploy/setup.sh --print-venv    print the folder of the virtual environment and do nothing else
 # The environment's name holds a hash of the pins, so that checkouts with the same pins share it.
 set -euo pipefail

@@ -231,7 +231,7 @@ function(longhaul_simd_sources)
     list(APPEND options -mssse3)
   endif()
   # Under sanitizers Highway's functions are inlined from -O2 on; otherwise each vector goes through instrumented memory,
-  # and ranks take ten times as long.
+  # and tests of kernels take ten times as long.
   if(LONGHAUL_SANITIZE)
     list(APPEND options -O2)
   endif()

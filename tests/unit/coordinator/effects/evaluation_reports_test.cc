@@ -7,24 +7,13 @@
 
 #include "common/config/job_spec.h"
 #include "common/rpc/status_details.h"
+#include "tests/unit/coordinator/effects/live_job_testing.h"
 
 namespace longhaul::coordinator {
 namespace {
 
 class EvaluationReportsTest : public ::testing::Test {
  protected:
-  EvaluationReportsTest() {
-    v1::JobSpec spec;
-    spec.set_name("job");
-    spec.mutable_model()->mutable_synthetic()->set_units(2);
-    spec.mutable_model()->mutable_synthetic()->set_elements(100);
-    spec.mutable_train()->set_steps(60);
-    spec.mutable_sync()->set_h(10);
-    ResolvedJob resolved = *ResolveJobSpec(spec);
-    JobRecord record{.id = "id", .name = "job", .state = JobState::kRunning};
-    record.spec = resolved.spec.SerializeAsString();
-    job_ = *MakeLiveJob(record, std::move(resolved));
-  }
   void Commits(int64_t version, const std::string& evaluator = "") {
     job_->progress.SetCommit({.fragment = 0, .version = version});
     job_->progress.SetCommit({.fragment = 1, .version = version, .evaluator = evaluator});
@@ -37,7 +26,7 @@ class EvaluationReportsTest : public ::testing::Test {
     EvaluationsStored(*job_, pool, {e});
   }
 
-  std::shared_ptr<LiveJob> job_;
+  std::shared_ptr<LiveJob> job_ = RunningSyntheticJob();
 };
 
 TEST_F(EvaluationReportsTest, NoneIsTakenBeforeTheCommitsAreKnown) {

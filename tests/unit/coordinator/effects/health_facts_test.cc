@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "common/config/job_spec.h"
+#include "tests/unit/coordinator/effects/live_job_testing.h"
 
 namespace longhaul::coordinator {
 namespace {
@@ -18,16 +19,6 @@ using ::testing::Field;
 class HealthFactsTest : public ::testing::Test {
  protected:
   HealthFactsTest() {
-    v1::JobSpec spec;
-    spec.set_name("job");
-    spec.mutable_model()->mutable_synthetic()->set_units(2);
-    spec.mutable_model()->mutable_synthetic()->set_elements(100);
-    spec.mutable_train()->set_steps(60);
-    spec.mutable_sync()->set_h(10);
-    ResolvedJob resolved = *ResolveJobSpec(spec);
-    JobRecord record{.id = "id", .name = "job", .state = JobState::kRunning};
-    record.spec = resolved.spec.SerializeAsString();
-    job_ = *MakeLiveJob(record, std::move(resolved));
     for (const std::string pool : {"a", "b"}) {
       job_->progress.Report(pool, "incarnation", 0, {});
       view_.participants.push_back({.pool = pool, .start_step = 0, .live = pool == "a"});
@@ -36,7 +27,7 @@ class HealthFactsTest : public ::testing::Test {
 
   HealthFacts Facts() { return HealthFactsOf(*job_, view_); }
 
-  std::shared_ptr<LiveJob> job_;
+  const std::shared_ptr<LiveJob> job_ = RunningSyntheticJob();
   JobView view_;
 };
 
