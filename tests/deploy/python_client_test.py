@@ -14,158 +14,12 @@ import zipfile
 import tools
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPTS = pathlib.Path(__file__).with_name("python_client")
 sys.path.insert(0, str(ROOT / "tests/integration/processes"))
 
 from cluster import BIN, TEXT, Cluster, ClusterTest, main, wait_until  # noqa: E402
 from connect_proxy import ConnectProxy, own_address  # noqa: E402
 
-PLANS = """
-import asyncio, json, pickle, sys
-import longhaul
-
-spec = {"name": "planned", "model": {"transformer": {"layers": 2, "dim": 32, "heads": 2, "ff_dim": 64, "context": 32}},
-        "data": {"text": {"path": "/usr/share/common-licenses"}}, "train": {"steps": 100, "batch": 4}, "sync": {"h": 10}, "pools": {"min": 1}}
-sites = {"pools": [{"copies": 3, "tokens_per_second": 1000}]}
-
-async def later():
-    async with longhaul.AsyncClient(sys.argv[1], timeout=10) as client:
-        return await client.plan(spec, sites)
-
-def fields(sites):
-    try:
-        client.plan(spec, sites)
-    except longhaul.LonghaulError as error:
-        return [field.field for field in error.fields]
-
-client = longhaul.Client(sys.argv[1], timeout=10)
-connected = client.plan(spec)
-plans = [pickle.loads(pickle.dumps(client.plan(spec, sites))), asyncio.run(later())]
-print(json.dumps({"connected": [pool.name for pool in connected.pools], "seconds": connected.seconds, "assumed": list(connected.assumptions),
-                  "described": [[plan.sites.pools[0].name, plan.pools[0].copies, plan.pools[0].tokens_per_second] for plan in plans],
-                  "shown": repr(connected), "typo": fields({"pools": [{"up_mbps": 1}]}), "refused": fields({"pools": [{"copies": 5000}]}),
-                  "listed": [job.name for job in client.list()]}))
-"""
-SCRIPT = """
-import json, sys
-import longhaul
-from longhaul.v1 import fragment_pb2, job_pb2
-
-client = longhaul.Client(sys.argv[1], timeout=10)
-found = {"options": dict(longhaul.access.CHANNEL_OPTIONS), "listed": [job.spec.name for job in client.list()], "pools": [pool.name for pool in client.pools()]}
-try:
-    client.get("nobody")
-except longhaul.LonghaulError as error:
-    found["missing"] = [error.code, error.reason]
-try:
-    client.submit({"name": "Bad", "model": {"transformer": {"layers": 1}}})
-except longhaul.LonghaulError as error:
-    found["refused"] = [field.field for field in error.fields]
-try:
-    client.submit({"nmae": "a"})
-except ValueError as error:
-    found["typo"] = str(error)
-found["dry"] = client.submit({"name": "dry", "model": {"synthetic": {"units": 1, "elements": 128}}, "train": {"steps": 5},
-                              "sync": {"h": 2, "up": {"codec": "int8"}}}, validate_only=True).spec.sync.up.codec == fragment_pb2.INT8
-mixture = {"name": "mixed", "data": {"mixture": {"sources": [{"tokens": {"path": "a", "format": "llmc"}}]}}}
-found["mixed"] = longhaul.spec.job_spec(mixture).data.mixture.sources[0].tokens.format == job_pb2.LLMC
-client.submit({"name": "gone", "model": {"synthetic": {"units": 1, "elements": 128}}, "train": {"steps": 5}, "sync": {"h": 2},
-               "pools": {"names": ["nobody"]}})
-try:
-    client.wait("gone", timeout=1)
-except longhaul.LonghaulError as error:
-    found["late"] = error.code
-paused = client.pause("gone", "night")
-found["paused"] = [job_pb2.JobState.Name(paused.state), paused.pause.reason, job_pb2.JobState.Name(client.resume("gone").state)]
-found["cancelled"] = [client.cancel("gone", "enough").error.message, job_pb2.JobState.Name(client.wait("gone", timeout=10).state)]
-found["logs"] = len(list(client.logs("from-python", tail=5)))
-found["rows"] = longhaul.rows(client.get("from-python"))
-print(json.dumps(found))
-"""
-
-REPORTS = """
-import copy, json, pickle
-import longhaul
-from google.protobuf import json_format
-from longhaul import Job, JobEvent, JobState, Pool
-from longhaul.v1 import event_pb2, job_pb2, pool_pb2
-
-message = job_pb2.Job(id="i", inner_step=30, state=job_pb2.RUNNING, spec=job_pb2.JobSpec(name="tiny", train=job_pb2.TrainSpec(steps=60)))
-message.eval_loss.last = 2.5
-job = Job(message)
-failed = job_pb2.Job(spec=message.spec, state=job_pb2.FAILED, error=job_pb2.JobError(code="NOT_FOUND", message="no data"))
-found = {"shown": [str(job), str(job.state), f"{job.state:10}"], "failed": repr(Job(failed)),
-         "like ints": [job.state == 3, job.state == job_pb2.RUNNING, job.state in (JobState.RUNNING,), job_pb2.JobState.Name(job.state)]}
-newer = Job(job_pb2.Job(state=77)).state
-found["newer"] = [str(newer), int(newer)]
-small = Job(job_pb2.Job(id="i", spec=message.spec))
-found["copies"] = [copy.deepcopy(job) == job, pickle.loads(pickle.dumps(job)) == job, job == message, json_format.MessageToDict(small)]
-try:
-    job.id = "j"
-except AttributeError as error:
-    found["changed"] = str(error)
-found["states"] = {state.name: state.value for state in JobState}
-found["of the contract"] = dict(job_pb2.JobState.items())
-found["event"] = repr(JobEvent(event_pb2.JobEvent(kind=event_pb2.POOL_LOST, severity=event_pb2.WARNING, pool="site-a", message="was lost")))
-found["pool"] = repr(Pool(pool_pb2.Pool(name="site-a", state=pool_pb2.IDLE, ranks=2)))
-found["hint"] = str(longhaul.LonghaulError("NOT_FOUND", "no such job", hint="see the list"))
-print(json.dumps(found))
-"""
-SPECS = """
-import json
-import longhaul
-
-found = []
-for spec in ({"sync": {"hh": 3}}, {"nmae": "a"}, {"sync": {"up": {"codec": "int5"}}}, {"sync": {"h": "x"}}, {"data": {"mixture": {"sources": [{"tokns": {}}]}}}):
-    try:
-        longhaul.Client("localhost:1").submit(spec)
-    except longhaul.LonghaulError as error:
-        found.append([type(error).__name__, error.code, str(error)])
-print(json.dumps(found))
-"""
-RESULTS = """
-import asyncio, json, os, shutil, sys
-import longhaul
-
-client = longhaul.Client(sys.argv[1], timeout=10)
-out = sys.argv[2]
-job = client.get("tiny")
-found = {"state": [str(job.state), str(longhaul.JobState.COMPLETED)]}
-curves = client.curves("tiny")
-found["names"] = sorted({row["name"] for row in curves})
-found["of the pool"] = sorted({row["pool"] for row in client.curves("tiny", ["train/loss"])})
-found["outer"] = sorted({row["pool"] for row in client.curves("tiny", ["eval/loss"])}, key=str)
-found["step"] = client.download("tiny", out)
-try:
-    client.download("tiny", out)
-except FileExistsError as error:
-    found["again"] = str(error)
-# A copy that broke off: a file is half there, another is damaged.
-shutil.copytree(out, out + "-2.partial")
-first, second = sorted(name for name in os.listdir(out) if name != "manifest.json")[:2]
-os.truncate(f"{out}-2.partial/{first}", os.path.getsize(f"{out}/{first}") // 2)
-with open(f"{out}-2.partial/{second}", "r+b") as file:
-    file.write(b"damaged")
-found["partial"] = [client.download("tiny", out + "-2", step=60), str(os.path.exists(out + "-2.partial"))]
-for name in os.listdir(out):
-    assert open(f"{out}/{name}", "rb").read() == open(f"{out}-2/{name}", "rb").read(), name
-try:
-    client.download("tiny", out + "-3", step=1)
-except longhaul.LonghaulError as error:
-    found["unknown"] = error.code
-
-async def main():
-    async with longhaul.AsyncClient(sys.argv[1], timeout=10) as client:
-        seen = [str(update.state) async for update in client.watch("tiny")]
-        try:
-            await client.get("nobody")
-        except longhaul.LonghaulError as error:
-            reason = error.reason
-        return [[job.name for job in await client.list()], str((await client.wait("tiny", timeout=10)).state), seen, [pool.name for pool in await client.pools()],
-                await client.curves("tiny") == curves, reason]
-
-found["aio"] = asyncio.run(main())
-print(json.dumps(found))
-"""
 TYPED = """
 print(client.pools()[0].name, client.list()[0].spec.name, client.events("a")[0].message, client.checkpoints("a")[-1].step)
 for row in client.metrics("a"):
@@ -177,228 +31,6 @@ reveal_type(client.curves("a"))
 """
 SPEC = """{"name": "tiny", "model": {"transformer": {"layers": 1, "dim": 32, "heads": 2, "ff_dim": 64, "context": 32}},
     "data": {"text": {"path": "%s"}}, "train": {"steps": 60, "batch": 2}, "sync": {"h": 10}}"""
-# Server, a checkpoint's folder, a spec that it fits, one that it does not fit. It stands still in the middle of the largest file, once.
-UPLOAD = """
-import json, os, shutil, sys
-import longhaul
-
-server, folder, spec, other = sys.argv[1], sys.argv[2], *map(json.loads, sys.argv[3:5])
-client = longhaul.Client(server, timeout=10)
-largest = max(os.listdir(folder), key=lambda name: os.path.getsize(os.path.join(folder, name)))
-streams, told = [], []
-
-class Slow:
-    PrepareUpload = client._uploads.PrepareUpload
-
-    def UploadFile(self, messages, **options):
-        return self.stub.UploadFile(self.paused(messages), **options)
-
-    def paused(self, messages):
-        for number, message in enumerate(messages):
-            if number == 0:
-                streams.append([message.file, message.offset])
-            yield message
-            if number == 2 and streams[-1][0] == largest and not told:
-                told.append(print("half", flush=True))
-                sys.stdin.readline()
-
-Slow.stub, client._uploads = client._uploads, Slow()
-longhaul.upload.CHUNK_BYTES = 4096
-found = {}
-
-def refused(name, call):
-    try:
-        call()
-        found[name] = "was not refused"
-    except (longhaul.LonghaulError, ValueError, OSError) as error:
-        found[name] = f"{type(error).__name__}: {error}"
-
-refused("other shape", lambda: client.submit(other, begin_from=folder))
-found["streams of what is refused"] = len(streams)
-job = client.submit(spec, begin_from=folder)
-found["job"] = [job.spec.name, job.spec.init.upload]
-found["largest"] = [stream[1] for stream in streams if stream[0] == largest]
-before = len(streams)
-found["again"] = [client.upload(folder), len(streams) - before]
-found["checkpoint name"] = client.submit({**spec, "name": "third"}, begin_from="tiny", validate_only=True).spec.init.checkpoint.partition("@")[2]
-found["events"] = client.events("second")[0].sequence
-refused("live", lambda: client.delete("second"))
-client.cancel("second")
-found["deleted"] = [client.delete("second"), client.delete("second")]
-refused("ended", lambda: client.checkpoint("tiny"))
-refused("nowhere", lambda: client.submit(spec, begin_from=folder + "/nowhere"))
-refused("no model", lambda: client.upload(os.path.dirname(folder)))
-unshaped = {name: value for name, value in spec.items() if name != "model"}
-found["model of the folder"] = client.submit({**unshaped, "name": "shaped"}, begin_from=folder + "-hf").spec.model.transformer.layers
-refused("no model, not sent", lambda: client.submit({**unshaped, "name": "shaped"}, begin_from=folder, validate_only=True))
-shutil.copytree(folder, folder + "-changing")
-os.truncate(os.path.join(folder + "-changing", largest), 5)
-refused("damaged", lambda: client.submit({**spec, "name": "damaged"}, begin_from=folder + "-changing"))
-os.truncate(os.path.join(folder + "-changing", largest), 6)
-read = longhaul.upload.read_folder(folder + "-changing")
-open(os.path.join(folder + "-changing", "manifest.json"), "a").write(" ")
-refused("changed", longhaul.upload.Sending(client._uploads, tuple, read, 10, 10).run)
-with open(os.path.join(folder + "-changing", "manifest.json"), "w") as manifest:
-    json.dump({"fragments": [{"file": "../secret"}]}, manifest)
-refused("outside", lambda: client.upload(folder + "-changing"))
-print(json.dumps(found))
-"""
-# Follows logs until lines come over a second stream.
-FOLLOW = """
-import sys
-import longhaul
-
-client = longhaul.Client(sys.argv[1], timeout=10)
-asked = []
-follow = client._logs.FollowLogs
-client._logs.FollowLogs = lambda request, **options: (asked.append([at.pool for at in request.positions]), follow(request, **options))[1]
-for pool, line in client.logs(follow=True, tail=5):
-    print(line, flush=True)
-    if len(asked) > 1:
-        break
-print(asked, pool, flush=True)
-"""
-# A clock that nobody waits for, and streams that end as a test wants: (seconds until then, jobs' states before, error).
-ABSENCE = """
-import json, types
-import grpc
-import longhaul
-from google.protobuf import any_pb2, duration_pb2
-from google.rpc import error_details_pb2, status_pb2
-from longhaul.v1 import job_pb2
-
-clock = types.SimpleNamespace(now=1000.0)
-longhaul.client.time = types.SimpleNamespace(monotonic=lambda: clock.now, sleep=lambda seconds: setattr(clock, "now", clock.now + seconds))
-
-class Failure(grpc.RpcError):
-    def __init__(self, code, retry=None):
-        self.of, self.retry = code, retry
-    def code(self):
-        return self.of
-    def details(self):
-        return "as the test says"
-    def trailing_metadata(self):
-        if self.retry is None:
-            return ()
-        detail = any_pb2.Any()
-        detail.Pack(error_details_pb2.RetryInfo(retry_delay=duration_pb2.Duration(seconds=self.retry)))
-        return (("grpc-status-details-bin", status_pb2.Status(details=[detail]).SerializeToString()),)
-
-AWAY, FULL = grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED
-RUNS, ENDS = (job_pb2.RUNNING,), (job_pb2.COMPLETED,)
-
-def watch(streams, **options):
-    begun = clock.now
-    client, left = longhaul.Client("localhost:1"), list(streams)
-    def stream(request, **_):
-        lasts, states, error = left.pop(0) if len(left) > 1 else left[0]
-        for state in states:
-            yield job_pb2.WatchJobResponse(cursor=1, job=job_pb2.Job(id="i", state=state))
-        clock.now += lasts
-        if error:
-            raise error
-    client._jobs = types.SimpleNamespace(WatchJob=stream)
-    client._logs = types.SimpleNamespace(FollowLogs=lambda request, **_: (longhaul.v1.logs_pb2.FollowLogsResponse(text=b"a line", ring=1, next=1)
-                                                                          for _ in stream(request)))
-    try:
-        if options.pop("logs", False):
-            return [line for _, line in client.logs(follow=True)]
-        return [job_pb2.JobState.Name(job.state) for job in client.watch("j", **options)]
-    except longhaul.LonghaulError as error:
-        return [error.code, clock.now - begun]
-
-print(json.dumps({
-    "quiet": watch([(3600, RUNS, Failure(AWAY)), (0, (), Failure(AWAY)), (3600, (), Failure(AWAY)), (0, ENDS, None)]),
-    "quiet logs": watch([(3600, RUNS, Failure(AWAY)), (0, RUNS, None)], logs=True),
-    "away": watch([(3600, RUNS, Failure(AWAY)), (0, (), Failure(AWAY))], reconnect_for=50),
-    "late": watch([(1, RUNS, Failure(AWAY)), (0, (), Failure(AWAY))], timeout=5.5),
-    "full": watch([(1, RUNS, Failure(AWAY)), (0, (), Failure(FULL, 7)), (0, ENDS, None)]),
-    "full at once": watch([(0, (), Failure(FULL, 7))]),
-    "too large": watch([(0, RUNS, Failure(FULL))])}))
-"""
-# Of a coordinator with TLS and tokens: server, folder of the authority, file of a submitter's token.
-CLOSED = """
-import json, os, sys
-import longhaul
-
-server, ca, token = sys.argv[1:]
-authority = ca + "/ca.pem"
-found = {}
-
-def refused(name, call):
-    try:
-        call()
-        found[name] = "was not refused"
-    except (longhaul.LonghaulError, ValueError) as error:
-        found[name] = f"{getattr(error, 'code', 'ValueError')}: {error}"
-
-with longhaul.Client(server, tls_ca=authority, token_file=token, timeout=10) as client:
-    job = client.submit({"name": "closed", "model": {"synthetic": {"units": 1, "elements": 128}}, "train": {"steps": 5}, "sync": {"h": 2},
-                         "pools": {"names": ["nobody"]}})
-    found["listed"] = [job.spec.name for job in client.list()]
-    found["logs"] = list(client.logs("closed"))
-    os.environ.update(http_proxy="http://127.0.0.1:1", no_proxy="")  # Nobody there would get the token.
-    found["metrics"] = client.metrics("closed")
-    with longhaul.Client(server, tls_ca=authority, token_file=token, timeout=10) as beside:  # Nor is it asked for this machine.
-        found["beside a proxy"] = [job.spec.name for job in beside.list()]
-    client.server = "coordinator.example:7070"
-    refused("page of another machine", lambda: client.metrics("closed"))
-    found["page"] = client.metrics("closed", page=client.describe().http_address)
-    del os.environ["http_proxy"], os.environ["no_proxy"]
-    client.cancel("closed")
-    found["waited"] = client.wait("closed", timeout=10).spec.name
-    secret = open(token).read()
-    open(token, "w").write("f" * 64)
-    refused("replaced", client.list)
-    open(token, "w").write(secret)
-    found["again"] = len(client.list())
-    os.chmod(token, 0o644)
-    refused("readable", client.list)
-    refused("readable at once", lambda: longhaul.Client(server, tls_ca=authority, token_file=token))
-    os.chmod(token, 0o600)
-os.environ.update(LONGHAUL_SERVER=server, LONGHAUL_TLS_CA=authority, LONGHAUL_TOKEN_FILE=token)
-with longhaul.Client() as client:
-    found["variables"] = len(client.list())
-del os.environ["LONGHAUL_TLS_CA"], os.environ["LONGHAUL_TOKEN_FILE"]
-with longhaul.Client(tls_ca=authority, tls_certificate=ca + "/site-a.pem", tls_key=ca + "/site-a.key", timeout=10) as client:
-    refused("a pool", client.list)
-with longhaul.Client(tls_ca=ca + "/other/ca.pem", token_file=token, timeout=2) as client:
-    refused("another authority", client.list)
-with longhaul.Client(timeout=2) as client:
-    refused("plaintext", client.list)
-refused("token in plaintext", lambda: longhaul.Client(token_file=token))
-refused("nobody", lambda: longhaul.Client(tls_ca=authority))
-refused("half", lambda: longhaul.Client(tls_ca=authority, tls_certificate=ca + "/site-a.pem"))
-for name, text in (("short.token", "short"), ("lines.token", "one-token-of-many\\nanother-of-them")):
-    path = os.path.join(ca, name)
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-    open(path, "w").write(text)
-    refused(name, lambda: longhaul.Client(tls_ca=authority, token_file=path))
-refused("folder", lambda: longhaul.Client(tls_ca=authority, token_file=ca))
-refused("none", lambda: longhaul.Client(tls_ca=authority, token_file=ca + "/none"))
-print(json.dumps([found, secret.strip()]))
-"""
-# Server, and a list of variables for each client.
-PROXIED = """
-import asyncio, json, os, sys
-import longhaul
-
-async def listed(server):
-    async with longhaul.AsyncClient(server, timeout=10) as client:
-        return len(await client.list())
-
-found = []
-for variables in json.loads(sys.argv[2]):
-    os.environ.update(variables)
-    try:
-        with longhaul.Client(sys.argv[1], timeout=10) as client:
-            found.append([len(client.list()), asyncio.run(listed(sys.argv[1]))])
-    except longhaul.LonghaulError as error:
-        found.append([error.code, str(error)])
-    for name in variables:
-        del os.environ[name]
-print(json.dumps(found))
-"""
 
 
 class PythonClientTest(ClusterTest):
@@ -428,7 +60,7 @@ class PythonClientTest(ClusterTest):
         self.assertIn("site-a step 200 loss", shown)
         self.assertIn("eval loss", shown)
         self.assertIn("step-00000200", shown)
-        found = json.loads(self.run_script("-c", SCRIPT, self.cluster.address))
+        found = json.loads(self.run_script(SCRIPTS / "errors.py", self.cluster.address))
         self.assertEqual(found["listed"], ["from-python"])
         self.assertEqual(found["pools"], ["site-a"])
         self.assertEqual(found["missing"], ["NOT_FOUND", "JOB_UNKNOWN"])
@@ -457,7 +89,7 @@ class PythonClientTest(ClusterTest):
 
         def ask(*variables):
             del proxy.tunnels[:]
-            return json.loads(self.run_script("-c", PROXIED, self.cluster.address, json.dumps(variables)))
+            return json.loads(self.run_script(SCRIPTS / "proxied.py", self.cluster.address, json.dumps(variables)))
 
         for name in ("HTTPS_PROXY", "all_proxy", "https_proxy", "grpc_proxy"):
             self.assertEqual(ask({name: url}), [[0, 0]], name)
@@ -473,7 +105,7 @@ class PythonClientTest(ClusterTest):
             self.assertNotIn("s3cr", said)
 
     def test_a_report_shows_names_and_is_short(self):
-        found = json.loads(self.run_script("-W", "error", "-c", REPORTS))
+        found = json.loads(self.run_script("-W", "error", SCRIPTS / "reports.py"))
         self.assertEqual(found["shown"], ["<Job tiny RUNNING, step 30/60, eval loss 2.5000>", "RUNNING", "RUNNING   "])
         self.assertEqual(found["failed"], "<Job tiny FAILED, step 0/60, NOT_FOUND: no data>")
         self.assertEqual(found["like ints"], [True, True, True, "RUNNING"])
@@ -486,7 +118,7 @@ class PythonClientTest(ClusterTest):
         self.assertEqual(found["hint"], "NOT_FOUND: no such job (hint: see the list)")
 
     def test_an_unknown_field_is_named_with_what_was_meant(self):
-        found = json.loads(self.run_script("-c", SPECS))
+        found = json.loads(self.run_script(SCRIPTS / "specs.py"))
         self.assertEqual([fault[:2] for fault in found], [["SpecError", "INVALID_ARGUMENT"]] * len(found))
         for fault, words in zip(found, ("sync.hh: unknown field (did you mean 'h'?)", "nmae: unknown field (did you mean 'name'?)", "'int5' is not one of fp32,",
                                         "Failed to parse h field", "data.mixture.sources[0].tokns: unknown field (did you mean 'tokens'?)")):
@@ -520,7 +152,7 @@ print(json.dumps(found))
         self.assertEqual(self.cluster.submit("tiny", steps=60, pools=1, wait=True).returncode, 0)
         out = self.cluster.folder / "mine"
         for python in (self.python, self.oldest):
-            found = json.loads(self.run_script("-W", "error", "-c", RESULTS, self.cluster.address, f"{out}-{python == self.oldest}", python=python))
+            found = json.loads(self.run_script("-W", "error", SCRIPTS / "results.py", self.cluster.address, f"{out}-{python == self.oldest}", python=python))
             self.assertEqual(found["state"], ["COMPLETED", "COMPLETED"])
             for name in ("eval/loss", "train/loss", "train/learning_rate", "train/gradient_norm", "train/tokens_per_second"):
                 self.assertIn(name, found["names"])
@@ -539,7 +171,7 @@ print(json.dumps(found))
     def test_a_job_is_planned(self):
         self.cluster.start_worker("site-a")
         for python in (self.python, self.oldest):
-            found = json.loads(self.run_script("-W", "error", "-c", PLANS, self.cluster.address, python=python))
+            found = json.loads(self.run_script("-W", "error", SCRIPTS / "plans.py", self.cluster.address, python=python))
             self.assertEqual(found["connected"], ["site-a"])
             self.assertEqual(found["described"], [["pool-1", 3, 1000.0]] * 2)
             self.assertGreater(found["seconds"], 0)
@@ -614,7 +246,7 @@ print(json.dumps(found))
             self.assertEqual(options[f"grpc.keepalive_{name}_ms"], 1000 * int(seconds))
 
     def test_a_stream_waits_for_a_coordinator_that_is_away(self):
-        found = json.loads(self.run_script("-c", ABSENCE))
+        found = json.loads(self.run_script(SCRIPTS / "absence.py"))
         self.assertEqual(found["quiet"], ["RUNNING", "COMPLETED"])
         self.assertEqual(found["quiet logs"], ["a line", "a line"])
         self.assertEqual(found["full"], ["RUNNING", "COMPLETED"])
@@ -646,7 +278,7 @@ print(json.dumps(found))
         model = {"transformer": {"layers": 2, "dim": 32, "heads": 2, "ff_dim": 64, "context": 32}}
         spec = {"name": "second", "model": model, "data": {"text": {"path": TEXT}}, "train": {"steps": 20, "batch": 4}, "sync": {"h": 10}}
         other = {**spec, "model": {"transformer": {**model["transformer"], "dim": 64}}}
-        script = subprocess.Popen([self.python, "-c", UPLOAD, self.cluster.address, folder, json.dumps(spec), json.dumps(other)], text=True,
+        script = subprocess.Popen([self.python, SCRIPTS / "upload.py", self.cluster.address, folder, json.dumps(spec), json.dumps(other)], text=True,
                                   env={**os.environ, "PYTHONPATH": self.folder.name + "/installed"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.addCleanup(script.wait)
         self.addCleanup(script.kill)
@@ -671,7 +303,7 @@ print(json.dumps(found))
     def test_logs_are_followed_over_a_restart(self):
         self.cluster.start_worker("site-a")
         wait_until(lambda: "site-a" in self.cluster.cli("logs", "site-a").stdout, 30, "lines of the pool")
-        script = subprocess.Popen([self.python, "-c", FOLLOW, self.cluster.address], text=True, stdout=subprocess.PIPE,
+        script = subprocess.Popen([self.python, SCRIPTS / "follow.py", self.cluster.address], text=True, stdout=subprocess.PIPE,
                                   env={**os.environ, "PYTHONPATH": self.folder.name + "/installed"})
         self.addCleanup(script.stdout.close)
         self.addCleanup(script.wait)
@@ -706,7 +338,7 @@ print(json.dumps(found))
         ca = self.cluster.folder / "ca"
         self.longhaul("certs", "--dir", ca, "issue", "pool", "site-a")
         self.longhaul("certs", "--dir", ca / "other", "init")
-        found, secret = json.loads(self.run_script("-c", CLOSED, self.cluster.address, ca, token))
+        found, secret = json.loads(self.run_script(SCRIPTS / "closed.py", self.cluster.address, ca, token))
         self.assertNotIn(secret, json.dumps(found))
         self.assertEqual([found[name] for name in ("listed", "beside a proxy", "logs", "metrics", "page", "waited", "again", "variables")],
                          [["closed"], ["closed"], [], [], [], "closed", 1, 1])
