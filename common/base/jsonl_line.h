@@ -1,5 +1,5 @@
 // How long a line of JSONL may be, in MiB: a line is held whole in memory. It is named by
-// data.jsonl.line_mib_max of job.proto and by --line-mib-max. deploy/python/longhaul/tokenize.py
+// data.jsonl.line_mib_max of job.proto and by --line-mib-max. deploy/python/longhaul/documents.py
 // has the same numbers.
 #pragma once
 

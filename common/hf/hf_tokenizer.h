@@ -37,8 +37,8 @@ struct DeclaredEnd {
 };
 
 // Of the folder, or of the folder of a file. Files that do not exist declare nothing.
-// INVALID_ARGUMENT, with the path: a file is malformed. deploy/python/longhaul/tokenize.py reads
-// the same.
+// INVALID_ARGUMENT, with the path: a file is malformed. deploy/python/longhaul/tokenizer_json.py
+// reads the same.
 absl::StatusOr<DeclaredEnd> ReadDeclaredEnd(const std::string& path);
 
 // What decides which tokens a text becomes: SHA-256, in hexadecimal, of the file's content and of

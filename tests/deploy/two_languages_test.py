@@ -45,10 +45,11 @@ class TwoLanguagesTest(unittest.TestCase):
     def test_limits_of_a_line(self):
         header = (ROOT / "common/base/jsonl_line.h").read_text(encoding="utf-8")
         in_cpp = {name: int(number) for name, number in re.findall(r"constexpr int (k\w+) = (\d+);", header)}
-        tokenize = load(ROOT / "deploy/python/longhaul/tokenize.py")
-        self.assertEqual(in_cpp, {"kLineMibDefault": tokenize.LINE_MIB_DEFAULT, "kLineMibMax": tokenize.LINE_MIB_MAX})
+        documents = (ROOT / "deploy/python/longhaul/documents.py").read_text(encoding="utf-8")
+        default, most = map(int, re.search(r"^LINE_MIB_DEFAULT, LINE_MIB_MAX = (\d+), (\d+)$", documents, re.MULTILINE).groups())
+        self.assertEqual(in_cpp, {"kLineMibDefault": default, "kLineMibMax": most})
         # The help pages and the refusals, too.
-        tool = [sys.executable, "-B", ROOT / "deploy/python/longhaul/tokenize.py"]
+        tool = ["env", f"PYTHONPATH={ROOT / 'deploy/python'}", sys.executable, "-B", "-m", "longhaul.tokenize"]
         for arguments in ([BIN / "longhaul", "data", "check"], tool):
             page = subprocess.run([*arguments, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
             self.assertRegex(" ".join(page.split()), rf"longest line, in MiB \(default: {in_cpp['kLineMibDefault']}\)", arguments)

@@ -19,7 +19,10 @@ import pathlib
 import re
 import struct
 
-from longhaul.tokenize import Failure, Missing, Pipe, control_tokens_of, end_token, is_deep, load
+from longhaul.documents import is_deep
+from longhaul.failures import Failure, Missing
+from longhaul.tokenizer_json import control_tokens_of, load
+from longhaul.tokenizer_pipe import Pipe
 
 JINJA_LEAST = (3, 1, 6)  # Earlier ones let a template out of its sandbox.
 GENERATION = re.compile(r"\{%-?\s*generation\s*-?%\}")
@@ -474,9 +477,5 @@ def serve(path, template):
     except Failure as failure:
         ChatPipe(None).refuse(str(failure))
         return failure.code
-    try:
-        eos = end_token(renderer.tokenizer, None, path)
-    except Failure:
-        eos = None
-    ChatPipe(renderer).serve(renderer.tokenizer, eos)
+    ChatPipe(renderer).serve(renderer.tokenizer, path)
     return 0

@@ -19,7 +19,7 @@ from cluster import BIN, main
 sys.path.insert(0, str(real_tools.ROOT / "deploy/python"))
 
 from longhaul import chat
-from longhaul.tokenize import Failure
+from longhaul.failures import Failure
 
 SPECIAL = ["<unk>", "<s>", "</s>", "<|end|>", "<|user|>", "<|assistant|>", "<|system|>", "<|tool|>", "<|eot|>"]
 PLAIN = """{{- bos_token }}{%- for m in messages %}{{- '<|' + m.role + '|>\n' }}{{- m.content }}{{- '<|end|>\n' }}{%- endfor %}

@@ -259,7 +259,7 @@ def wait_until(condition, seconds, what):
         now = time.monotonic()
         if now > deadline:
             raise AssertionError(f"waited {seconds:g} s for {what}")
-        time.sleep(min(max(0.05, 15 * (now - asked)), 0.4 * PATIENCE))
+        time.sleep(min(max(0.05, 15 * (now - asked)), 0.8 if SANITIZED else 0.4))
 
 
 def fill(file):

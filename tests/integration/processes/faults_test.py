@@ -13,7 +13,8 @@ class FaultsTest(ClusterTest):
         self.cluster.wait_step(60)
 
     def test_a_killed_coordinator_continues_from_its_last_commit(self):
-        self.start()
+        steps = 600
+        self.start(steps=steps)
         for _ in range(3):
             before = self.cluster.job()
             self.cluster.coordinator.kill()
@@ -26,10 +27,10 @@ class FaultsTest(ClusterTest):
                 self.assertGreaterEqual(new["rounds_committed"], old["rounds_committed"])
             self.cluster.wait_step(before["inner_step"] + 30)
         job = self.cluster.wait_job()
-        self.assertEqual(job["inner_step"], 360)
+        self.assertEqual(job["inner_step"], steps)
         self.assertLess(job["eval_loss"]["last"], job["eval_loss"]["first"])
         # No pool lost its place: all tokens of both pools count once.
-        self.assertEqual(job["tokens"], 2 * 360 * 4 * 32)
+        self.assertEqual(job["tokens"], 2 * steps * 4 * 32)
 
     def test_a_cancelled_job_has_its_checkpoint_though_the_coordinator_is_killed_at_once(self):
         self.start()
