@@ -10,7 +10,7 @@ import signal
 import struct
 import subprocess
 
-from cluster import BIN, ClusterTest, alive, kill, main, wait_until
+from cluster import BIN, SANITIZED, ClusterTest, alive, kill, main, wait_until
 from graph_tensors import check_pools_together, predict, product, read_floats, read_tensors
 
 CLASSES, COLUMNS = 4, 8
@@ -368,7 +368,8 @@ class GraphsTest(ClusterTest):
         self.assertEqual(len(of_ranks), 2)
         for resident, _, anonymous in of_ranks:
             self.assertGreater(resident, 0.95 * table)
-            self.assertLess(anonymous, 0.9 * table)
+            if not SANITIZED:  # They take memory themselves.
+                self.assertLess(anonymous, 0.9 * table)
         self.assertLess(sum(share for _, share, _ in of_ranks), 1.05 * table)
         self.cluster.wait_log("site-a", "features by host")
         self.assertRegex(self.cluster.job("graph")["pools"][0]["data"]["features"], r"^host, [\d.e+]+ GB/s$")
