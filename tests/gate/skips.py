@@ -25,7 +25,7 @@ REASONS = (
     (r"^no clang-tidy-14", "clang-tidy-14"),
     (r"^apt knows no packages", "package lists"),
     # Cases that a build under sanitizers cannot have.
-    (r"^sanitizers have|^makes the race that ThreadSanitizer reports", "build without sanitizers"),
+    (r"^sanitizers (have|need|take) |^makes the race that ThreadSanitizer reports", "build without sanitizers"),
 )
 
 GTEST_RUN = re.compile(r"^\[ RUN      \] (\S+)", re.MULTILINE)

@@ -107,7 +107,7 @@ class LimitsTest(ClusterTest):
         self.cluster.submit(steps=40, pools=1)
         self.wait_set_aside("ulimit -n")
 
-    @unittest.skipIf(SANITIZED, "UndefinedBehaviorSanitizer needs two files to look at an object's type, and calls the type wrong where it gets none")
+    @unittest.skipIf(SANITIZED, "sanitizers need two files to look at an object's type, and call it wrong where they get none")
     def test_data_of_more_files_than_may_be_open_is_a_fault_that_names_the_limit(self):
         data = self.cluster.folder / "text"
         data.mkdir()
