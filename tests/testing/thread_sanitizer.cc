@@ -254,6 +254,8 @@ extern "C" const char* __tsan_default_suppressions() {
       // The message of a stream that gRPC fills again when the handler has taken it, on another
       // thread.
       "race:longhaul::v1::ServeLogsRequest::\n"
+      // Likewise an interceptor, which it makes on one thread and calls on another.
+      "race_top:RunInterceptor\n"
       // Likewise the handler's object, which is used when it was made.
       "race:>::BulkReactor(longhaul::BulkResources\n"
       // It comes behind everything else of its call, and ends the handler's object.

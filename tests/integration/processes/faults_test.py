@@ -2,7 +2,7 @@
 
 import shutil
 
-from cluster import ClusterTest, alive, kill, main, wait_until
+from cluster import LONGER, ClusterTest, alive, kill, main, wait_until
 
 
 class FaultsTest(ClusterTest):
@@ -13,7 +13,7 @@ class FaultsTest(ClusterTest):
         self.cluster.wait_step(60)
 
     def test_a_killed_coordinator_continues_from_its_last_commit(self):
-        steps = 600
+        steps = 360 * LONGER
         self.start(steps=steps)
         for _ in range(3):
             before = self.cluster.job()

@@ -5,9 +5,9 @@ import re
 import time
 import urllib.request
 
-from cluster import ClusterTest, main, wait_until
+from cluster import LONGER, ClusterTest, main, wait_until
 
-STEPS, TOKENS_A_STEP, H = 320, 4 * 32, 10
+STEPS, TOKENS_A_STEP, H = 320 * LONGER, 4 * 32, 10
 
 
 class PauseTest(ClusterTest):
