@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ATen/core/grad_mode.h"
+#include "ATen/ops/zeros.h"
 #include "absl/functional/function_ref.h"
 #include "c10/util/Exception.h"
 #include "common/base/status_macros.h"
