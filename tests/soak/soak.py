@@ -155,6 +155,7 @@ class Soak:
         while not self.violations and self.jobs.verify_one():
             pass
         descriptors = len(os.listdir(f"/proc/{self.fleet.coordinator.pid}/fd"))
+        # Sanitizers take memory of their own.
         if (self.resident() > MOST_RESIDENT_MB and not SANITIZED) or descriptors > MOST_DESCRIPTORS:
             self.violations.append(f"the idle coordinator has {self.resident():.0f} MB and {descriptors} descriptors")
         self.end_all()

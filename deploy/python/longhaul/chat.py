@@ -21,7 +21,7 @@ import struct
 
 from longhaul.documents import is_deep
 from longhaul.failures import Failure, Missing
-from longhaul.tokenizer_json import control_tokens_of, load
+from longhaul.tokenizer_json import control_tokens_of, folder_of, load
 from longhaul.tokenizer_pipe import Pipe
 
 JINJA_LEAST = (3, 1, 6)  # Earlier ones let a template out of its sandbox.
@@ -61,11 +61,6 @@ def object_of(path, most=256 << 20):
     if not isinstance(found, dict):
         raise Failure(f"{path}: is not a JSON object")
     return found
-
-
-def folder_of(path):
-    path = pathlib.Path(path)
-    return path if path.is_dir() else path.parent
 
 
 def template_of(folder, config, tools=False):

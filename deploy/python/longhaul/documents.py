@@ -22,6 +22,7 @@ CHAT_SOURCES = (("messages",), ("conversations",))  # What data.chat reads.
 
 def files_of(paths):
     """The files that the paths stand for, each path's by name."""
+
     def present(names):
         for name in (names := list(names)):
             if link := file_content.dangling_link(name):

@@ -36,6 +36,12 @@ def load(path, control_tokens=False):
     return tokenizer
 
 
+def folder_of(path):
+    """The folder of a tokenizer that is given as a file or as its folder."""
+    path = pathlib.Path(path)
+    return path if path.is_dir() else path.parent
+
+
 def named_token(tokenizer, option, wanted):
     """The id of a token that is given as itself or as its id; None: nothing."""
     if wanted == "none":
@@ -50,8 +56,7 @@ def named_token(tokenizer, option, wanted):
 
 def declared_end(path):
     """What the folder of a tokenizer declares as the end of a text (as common/hf/hf_tokenizer.h): a token, its id; None: it does not say."""
-    path = pathlib.Path(path)
-    folder = path if path.is_dir() else path.parent
+    folder = folder_of(path)
 
     def content(name):
         try:

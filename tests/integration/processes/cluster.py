@@ -240,7 +240,7 @@ def free_port():
 # The programs have sanitizers (tests/nightly.sh), so all that is waited for may take longer.
 SANITIZED = os.environ.get("LONGHAUL_SANITIZED") == "1"
 PATIENCE = 6 if SANITIZED else 1
-# A job that must still run when the test has asked for it a few times has so many times the steps: the CLI starts slower, and ranks train as fast.
+# The CLI is slower then, but ranks are hardly so: a job that a test interrupts has this many times the steps, so that it has not ended before.
 LONGER = 4 if SANITIZED else 1
 
 
