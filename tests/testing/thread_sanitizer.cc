@@ -256,9 +256,6 @@ extern "C" const char* __tsan_default_suppressions() {
       "race:grpc::internal::InterceptorBatchMethodsImpl::InterceptorBatchMethodsImpl\n"
       // Likewise its interceptors, which it makes on one thread and calls on another.
       "race_top:RunInterceptor\n"
-      // Likewise the std::function of a callback, before it calls it. The names of inlined
-      // functions have no namespace here, so this hides such a test of our std::functions, too.
-      "race_top:_M_empty\n"
       // The message of a stream that gRPC fills again when the handler has taken it, on another
       // thread.
       "race:longhaul::v1::ServeLogsRequest::\n"
