@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/thread_team.h"
 #include "common/logging/logging.h"
 #include "common/rpc/tls.h"
+#include "longhaul/v1/job.pb.h"
 #include "worker/replica/replica.h"
 #include "worker/session/core/action.h"
 #include "worker/session/session_observer.h"
