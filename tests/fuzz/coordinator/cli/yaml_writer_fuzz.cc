@@ -1,5 +1,6 @@
 // What is written as YAML reads as the same values: the CLI's output is the CLI's input.
 //   input: a YAML document
+#include "absl/strings/match.h"
 #include "coordinator/cli/yaml_writer.h"
 #include "tests/fuzz/documented.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -8,13 +9,18 @@ namespace longhaul::fuzz::yaml_writer_fuzz {
 namespace {
 
 // YAML knows neither text that is not UTF-8, which is written with replacements, nor, as yaml-cpp
-// reads it, names that take more than 1024 bytes with their escapes.
+// has it, noncharacters of Unicode, likewise, and names that take more than 1024 bytes with their
+// escapes.
 bool IsWritable(const Json& value) {
   const auto written = [&](Json::error_handler_t handler) {
     return value.dump(-1, ' ', false, handler);
   };
   if (written(Json::error_handler_t::ignore) != written(Json::error_handler_t::replace)) {
     return false;
+  }
+  const std::string ascii = value.dump(-1, ' ', true);
+  for (const char* noncharacter : {"ufdd", "ufde", "ufffe", "uffff", "udffe", "udfff"}) {
+    if (absl::StrContains(ascii, noncharacter)) return false;
   }
   bool short_names = true;
   const Json flat = value.flatten();
