@@ -22,6 +22,7 @@
 #include "common/io/digest.h"
 #include "common/logging/standard_error.h"
 #include "common/rpc/channel_count.h"
+#include "common/rpc/link_probe.h"
 #include "common/rpc/tls_files.h"
 #include "google/protobuf/util/json_util.h"
 #include "worker/agent/log_ring.h"
