@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "common/rpc/channel.h"
 #include "common/rpc/server.h"
 #include "coordinator/access/door.h"
 #include "coordinator/service/refused_call.h"

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/config/capabilities.h"
+#include "gmock/gmock.h"
 #include "tests/integration/coordinator/coordinator_fixture.h"
 
 namespace longhaul {
