@@ -196,7 +196,8 @@ class Engine {
   // element, and sets the phase. The error feedback of gradients becomes what was written as
   // kGradientError, or zero; that of 1-bit Adam becomes zero. Collective.
   absl::Status PublishState(const OptimizerPhase& phase);
-  // Sends the error feedback of gradients to the owners of the elements, for ReadState. Collective.
+  // Sends the error feedback of gradients to the owners of the elements, for ReadState. Changes
+  // nothing in training. Collective.
   absl::Status CollectErrorFeedback();
   // The error feedback of 1-bit Adam, once the variance is frozen. kWorker: of every element of a
   // unit, different on each rank; it can only be restored on the same rank of as many ranks.

@@ -23,9 +23,12 @@ struct OwingRun {
   Saved saved;                 // After step 3.
 };
 
+// What happens after step 3.
+enum class AtStep3 { kNothing, kSave, kSaveAndPutBack };
+
 // Steps 1 to 6; `from`: what was saved instead of steps 1 to 3.
 OwingRun TrainOwing(const std::vector<int>& nodes, const PartitionMap& map,
-                    const Saved* from = nullptr, int last = 6) {
+                    const Saved* from = nullptr, int last = 6, AtStep3 then = AtStep3::kSave) {
   OwingRun run;
   std::mutex mutex;
   const int ranks = std::accumulate(nodes.begin(), nodes.end(), 0);
@@ -38,7 +41,11 @@ OwingRun TrainOwing(const std::vector<int>& nodes, const PartitionMap& map,
     const Share share = ShareOf(8, rank, ranks);
     if (from != nullptr) Restore(*from, *engine);
     for (int step = from == nullptr ? 1 : 4; step <= last; ++step) {
-      if (step == 4 && from == nullptr) Save(*engine, mutex, run.saved);
+      if (step == 4 && from == nullptr && then != AtStep3::kNothing) {
+        Save(*engine, mutex, run.saved);
+        ASSERT_TRUE(communicator.Barrier({.timeout = absl::Minutes(1)}).ok());
+        if (then == AtStep3::kSaveAndPutBack) Restore(run.saved, *engine);
+      }
       const std::vector<int64_t> tokens = Tokens(step, share);
       const auto stats = Step(*engine, {share.count, kContext, tokens}, 8 * kContext, 0.01);
       ASSERT_TRUE(stats.ok()) << stats.status();
@@ -58,11 +65,30 @@ bool OwesSomething(const Saved& saved) {
   return false;
 }
 
+OwingRun TrainPutBack(const std::vector<int>& nodes, const PartitionMap& map) {
+  return TrainOwing(nodes, map, nullptr, 6, AtStep3::kSaveAndPutBack);
+}
+
+TEST(ErrorFeedbackTest, ASaveChangesNoBit) {
+  for (const std::vector<int>& nodes : {std::vector<int>{2}, {3}, {2, 2}}) {
+    const PartitionMap map = Owing(4, Level::kPool);
+    const OwingRun saved = TrainOwing(nodes, map);
+    EXPECT_EQ(saved.losses, TrainOwing(nodes, map, nullptr, 6, AtStep3::kNothing).losses);
+    // Sums in another order.
+    const OwingRun back = TrainPutBack(nodes, map);
+    ASSERT_EQ(back.losses.size(), saved.losses.size());
+    for (size_t i = 0; i < back.losses.size(); ++i)
+      EXPECT_NEAR(back.losses[i], saved.losses[i], 1e-3 * saved.losses[i]);
+  }
+}
+
+// The error feedback is put back on other ranks than those that owed it, so the saved pool is put
+// back, too.
 TEST(ErrorFeedbackTest, ARestoredPoolTrainsToTheBitsOfTheSavedOne) {
   for (const int bits : {4, 6}) {
     for (const std::vector<int>& nodes : {std::vector<int>{2}, {3}, {1, 1}, {2, 1}, {2, 2}}) {
       const PartitionMap map = Owing(bits, Level::kPool);
-      const OwingRun whole = TrainOwing(nodes, map);
+      const OwingRun whole = TrainPutBack(nodes, map);
       ASSERT_TRUE(OwesSomething(whole.saved));
       EXPECT_EQ(TrainOwing(nodes, map, &whole.saved).losses, whole.losses)
           << bits << " bits, " << nodes.size() << " nodes of " << nodes[0];
@@ -78,12 +104,12 @@ TEST(ErrorFeedbackTest, ARestoredPoolTrainsToTheBitsOfTheSavedOne) {
 TEST(ErrorFeedbackTest, AnAverageIsRestoredAndReset) {
   PartitionMap map = Owing(4, Level::kPool);
   map.error_beta = 0.8;
-  const OwingRun whole = TrainOwing({2, 2}, map);
+  const OwingRun whole = TrainPutBack({2, 2}, map);
   EXPECT_EQ(TrainOwing({2, 2}, map, &whole.saved).losses, whole.losses);
   EXPECT_NE(TrainOwing({2, 2}, Owing(4, Level::kPool)).losses, whole.losses);
   // Behind step 3 nothing is owed, so what was saved makes no difference.
   map.error_reset_steps = 3;
-  const OwingRun reset = TrainOwing({2, 2}, map);
+  const OwingRun reset = TrainPutBack({2, 2}, map);
   ASSERT_TRUE(OwesSomething(reset.saved));
   Saved forgetful = reset.saved;
   for (std::vector<float>& unit : forgetful.owed) std::fill(unit.begin(), unit.end(), 0.0f);

@@ -89,8 +89,12 @@ struct StateRun {
   std::vector<double> losses;   // Of the steps behind it.
 };
 
+// What happens after kSavedStep.
+enum class Save { kNo, kYes, kAndPutBack };
+
 // From the first step, or from what was saved.
-StateRun TrainStates(const StateCase& of, const StateRun* from, bool with_state = true) {
+StateRun TrainStates(const StateCase& of, const StateRun* from, bool with_state = true,
+                     Save saving = Save::kYes) {
   int ranks = 0;
   for (const int of_node : of.nodes) ranks += of_node;
   StateRun run{.saves = std::vector<RankSave>(ranks)};
@@ -106,7 +110,9 @@ StateRun TrainStates(const StateCase& of, const StateRun* from, bool with_state 
       const auto stats = replica.Step(step);
       ASSERT_TRUE(stats.ok()) << stats.status();
       if (rank == 0 && step > kSavedStep) run.losses.push_back(stats->loss);
-      if (from == nullptr && step == kSavedStep) SaveRank(replica, run.saves[rank]);
+      if (from != nullptr || step != kSavedStep || saving == Save::kNo) continue;
+      SaveRank(replica, run.saves[rank]);
+      if (saving == Save::kAndPutBack) RestoreRank(replica, run.saves[rank], with_state);
     }
   });
   return run;
@@ -131,10 +137,21 @@ std::vector<StateCase> Cases() {
           {.name = "0/1 Adam's variance", .nodes = {2}, .optimizer = changing}};
 }
 
+// When a pool saves depends on its clock.
+TEST(InnerStateTest, ASaveChangesNoBit) {
+  for (const StateCase& of : Cases()) {
+    SCOPED_TRACE(of.name);
+    EXPECT_EQ(TrainStates(of, nullptr).losses, TrainStates(of, nullptr, true, Save::kNo).losses);
+  }
+}
+
+// What gradients owe is put back on other ranks than those that owed it, so it needs a pool to which
+// that happened, too.
 TEST(InnerStateTest, APoolThatIsPutBackGoesOnToTheBit) {
   for (const StateCase& of : Cases()) {
     SCOPED_TRACE(of.name);
-    const StateRun whole = TrainStates(of, nullptr);
+    const StateRun whole = TrainStates(of, nullptr, /*with_state=*/true,
+                                       of.error_feedback ? Save::kAndPutBack : Save::kYes);
     EXPECT_EQ(TrainStates(of, &whole).losses, whole.losses);
     EXPECT_NE(TrainStates(of, &whole, /*with_state=*/false).losses, whole.losses)
         << "the test sees nothing";
