@@ -19,7 +19,7 @@ What `tests/nightly.sh` found last, a row for each part. It is written by the sc
 |---|---|---|---|---|---|---|
 """
 # What a part says of why it failed.
-TELLING = re.compile(r"^(FAILED|UNSTEADY|WRONGLY SKIPPED|benchmark .*(failed|is below)|seed \d+: |.* FAILED: |AssertionError|CMake Error|.*error: )")
+TELLING = re.compile(r"^(FAILED|UNSTEADY|WRONGLY SKIPPED|benchmark .*(failed|is below)|seed \d+(, [a-z ]+)?: (?!ok )|.* FAILED: |AssertionError|CMake Error|(?! *\d+ error: ).*error: )")
 NOTE_MAX = 200
 
 

@@ -40,6 +40,8 @@ class NightlyReportTest(unittest.TestCase):
     def test_the_note_is_what_tells_why(self):
         for log, note in (("much\nUNSTEADY: these tests failed\ntests 3s\n100% tests passed", "UNSTEADY: these tests failed"),
                           ("benchmark codec: encode: 0.1 is below 0.5 of its target, 1\nmore", "benchmark codec: encode: 0.1 is below 0.5 of its target, 1"),
+                          ("seed 7, alone: ok (2 s)\nseed 8, rank killed: is FAILED (3 s)\n  3 error: said three times\n1 failures",
+                           "seed 8, rank killed: is FAILED (3 s)"),
                           (f"{os.getcwd()}/a.cc:1:2: error: no | such `thing`\nninja: stopped", "a.cc:1:2: error: no / such 'thing'"),
                           ("nothing that is known\nthe last line\n\n", "the last line"), ("", "")):
             self.assertEqual(nightly_report.note_of(log), note)
