@@ -1,5 +1,6 @@
 """deploy/compose.yaml on a real engine (podman): coordinator, two pools and Prometheus in containers of their own, with a network and names between them, through one
-job. Needs root, the images (deploy/images/build.sh) and the Debian packages podman, podman-compose, crun, netavark, aardvark-dns and prometheus.
+job. Needs root, the images (deploy/images/build.sh) and the Debian packages podman, podman-compose, crun, netavark, aardvark-dns,
+iptables and prometheus.
 
     compose_test.py [unittest arguments]
 
@@ -79,7 +80,10 @@ events_logger = "file"
         os.environ.update(CONTAINERS_CONF=str(folder / "containers.conf"), STORAGE_DRIVER=os.environ.get("STORAGE_DRIVER", "vfs"), LONGHAUL_DATA=str(cluster.TEXT))
         self.make_prometheus()
         self.addCleanup(self.tear_down)
-        self.compose("up", "-d", "--no-build", *SERVICES)
+        up = self.compose("up", "-d", "--no-build", *SERVICES)
+        # It says nothing by its exit status.
+        started = run("podman", "ps", "--format", "{{.Names}}").stdout.split()
+        self.assertEqual(len(started), len(SERVICES), up.stderr)
 
     def make_prometheus(self):
         """Debian's, as the official image has it: /bin/prometheus as user nobody, data in /prometheus."""
@@ -98,7 +102,8 @@ events_logger = "file"
 
     def tear_down(self):
         for service in SERVICES:
-            print(self.compose("logs", "--tail", "3", service, check=False).stderr, file=sys.stderr)
+            said = self.compose("logs", "--tail", "3", service, check=False)
+            print(said.stdout, said.stderr, file=sys.stderr)
         self.compose("down", "-v", "-t", "1", check=False)
 
     def longhaul(self, *words, stdin=None):

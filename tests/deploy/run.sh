@@ -19,7 +19,7 @@ need() {
 page() { need chromium fonts-dejavu-core; python3 -B tests/deploy/page_test.py "$bin" -v "$@"; }
 images() { need buildah crun mmdebstrap; python3 -B tests/deploy/images_run_test.py -v "$@"; }
 compose() {
-  need buildah crun mmdebstrap podman podman-compose netavark aardvark-dns prometheus
+  need buildah crun mmdebstrap podman podman-compose netavark aardvark-dns iptables prometheus
   deploy/images/build.sh
   python3 -B tests/deploy/compose_test.py -v "$@"
 }

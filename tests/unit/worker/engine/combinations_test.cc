@@ -225,17 +225,20 @@ class DrawnRank {
     WriteAll(live);
   }
 
-  // The whole state goes to another engine.
+  // The whole state goes to another engine, if `really`. The error feedback of gradients is put back
+  // on other ranks than those that owed it, so it is put back in any case.
   void Resume(std::mutex& mutex, Saved& saved, bool really) {
     Save(*engine_, mutex, saved);
     const OptimizerPhase phase = engine_->phase();
     std::vector<std::vector<float>> owed;
     ForFeedback([&](absl::Span<float> of) { owed.emplace_back(of.begin(), of.end()); });
-    if (!really) return;
+    if (!really && !drawn_.partition.error_feedback) return;
     ASSERT_TRUE(engine_->GatherNumbers({0}).ok());  // All have saved.
-    engine_.reset();
-    Make();
-    ASSERT_NE(engine_, nullptr);
+    if (really) {
+      engine_.reset();
+      Make();
+      ASSERT_NE(engine_, nullptr);
+    }
     Restore(saved, *engine_);
     ASSERT_TRUE(engine_->PublishState(phase).ok());
     size_t next = 0;
@@ -307,7 +310,6 @@ std::string BytesOfWeights(const Model& model, const WeightSnapshot& weights) {
   return bytes;
 }
 
-// The error feedback of gradients is saved after step 2 in any case, since that rounds it.
 DrawnResult TrainDrawn(const Drawn& drawn, const Interruptions& interruptions = {}) {
   DrawnResult result;
   std::mutex mutex;
