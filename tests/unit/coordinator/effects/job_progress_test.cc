@@ -1,5 +1,6 @@
 #include "coordinator/effects/job_progress.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,6 +1,7 @@
 // What waits for a full disk, and what a failed disk ends.
 #include "common/rpc/status_details.h"
 #include "coordinator/store/fatal.h"
+#include "gmock/gmock.h"
 #include "tests/unit/coordinator/effects/performer_testing.h"
 
 namespace longhaul::coordinator {

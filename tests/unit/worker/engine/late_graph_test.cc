@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ATen/ops/equal.h"
 #include "tests/testing/emulated_gather_kernels.h"
 #include "tests/testing/graph_run.h"
 #include "tests/testing/graphs.h"
