@@ -49,9 +49,9 @@ class GradientReduction {
   // Ranks have different error feedback for the same element. Only its sum over the ranks can be
   // restored in a pool of any size.
   bool has_feedback() const { return feedback_; }
-  // Sums the error feedback of a unit over the ranks, into `owed` of the owners. Training goes on as
-  // if it had not been called, since the clock decides when a pool saves. What is restored from the
-  // sum lies on other ranks, so its sums have other last bits.
+  // Sums the error feedback of a unit over the ranks, into `owed` of the owners. Training goes on
+  // as if it had not been called, since the clock decides when a pool saves. What is restored from
+  // the sum lies on other ranks, so its sums have other last bits.
   absl::Status CollectErrors(int unit);
   // Sets the error feedback of the ranks so that its sum is `owed` of the owners; zero if that is
   // undefined.

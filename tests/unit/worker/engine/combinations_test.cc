@@ -225,8 +225,8 @@ class DrawnRank {
     WriteAll(live);
   }
 
-  // The whole state goes to another engine, if `really`. The error feedback of gradients is put back
-  // on other ranks than those that owed it, so it is put back in any case.
+  // The whole state goes to another engine, if `really`. The error feedback of gradients is put
+  // back on other ranks than those that owed it, so it is put back in any case.
   void Resume(std::mutex& mutex, Saved& saved, bool really) {
     Save(*engine_, mutex, saved);
     const OptimizerPhase phase = engine_->phase();

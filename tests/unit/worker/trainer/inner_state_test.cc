@@ -145,8 +145,8 @@ TEST(InnerStateTest, ASaveChangesNoBit) {
   }
 }
 
-// What gradients owe is put back on other ranks than those that owed it, so it needs a pool to which
-// that happened, too.
+// What gradients owe is put back on other ranks than those that owed it, so it needs a pool to
+// which that happened, too.
 TEST(InnerStateTest, APoolThatIsPutBackGoesOnToTheBit) {
   for (const StateCase& of : Cases()) {
     SCOPED_TRACE(of.name);
