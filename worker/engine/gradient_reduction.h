@@ -50,8 +50,8 @@ class GradientReduction {
   // restored in a pool of any size.
   bool has_feedback() const { return feedback_; }
   // Sums the error feedback of a unit over the ranks, into `owed` of the owners. Training goes on
-  // as if it had not been called, since the clock decides when a pool saves. What is restored from
-  // the sum lies on other ranks, so its sums have other last bits.
+  // as if it had not been called, since the clock decides when a pool saves. A restored pool has
+  // the same sum on other ranks, so its next gradients differ in their last bits.
   absl::Status CollectErrors(int unit);
   // Sets the error feedback of the ranks so that its sum is `owed` of the owners; zero if that is
   // undefined.

@@ -163,7 +163,8 @@ class Replica {
   // The current phase.
   virtual std::vector<NamedValue> InnerStatePhase() const { return {}; }
   // Copies the state to host memory, and reuses the memory that `state` has from an earlier call.
-  // Training that goes on, and training that is restored from `state`, give the same bits.
+  // Changes nothing in training. Training that is restored from `state` gives the same bits, except
+  // that ranks share the error feedback of gradients differently (decision 021).
   // Collective, unless `alone`: then the rank leaves out what it cannot know by itself (kinds that
   // are IsOptional).
   virtual absl::Status TakeInnerState(InnerState& state, bool alone) {

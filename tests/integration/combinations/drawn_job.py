@@ -185,7 +185,7 @@ class Drawing:
                 **self.some(fragments=({"balanced": 1}, {"layers": 1}, {"layers": 1, "order": "sequential"}, {"layers": 1, "order": "strided"}),
                             outer=({"lr": 0.3}, {"momentum": 0.0}, {"lr": 1.0, "momentum": 0.9}))}
         if sync.get("alpha") == 1 and sync.get("down", {}).get("codec") == "sign1":
-            # The pools never come to the outer parameters, and one bit lags so far behind them that momentum drives both apart: training diverges.
+            # The pools do not follow the outer parameters, and one bit follows these too slowly for outer momentum: training diverges.
             sync["alpha"] = 0.3
         if self.coin(0.15):
             sync |= {"mode": "quorum", **self.some(0.7, quorum=({"pools": self.draw.randrange(1, pools + 1), "grace_seconds": self.draw.choice((2, 5))},))}

@@ -8,9 +8,9 @@
 namespace longhaul::fuzz::yaml_writer_fuzz {
 namespace {
 
-// YAML knows neither text that is not UTF-8, which is written with replacements, nor, as yaml-cpp
-// has it, noncharacters of Unicode, likewise, and names that take more than 1024 bytes with their
-// escapes.
+// Not so: text that is not UTF-8, and noncharacters of Unicode, which are written with
+// replacements; names that take more than 1024 bytes with their escapes, which yaml-cpp does not
+// read.
 bool IsWritable(const Json& value) {
   const auto written = [&](Json::error_handler_t handler) {
     return value.dump(-1, ' ', false, handler);

@@ -43,8 +43,10 @@ OwingRun TrainOwing(const std::vector<int>& nodes, const PartitionMap& map,
     for (int step = from == nullptr ? 1 : 4; step <= last; ++step) {
       if (step == 4 && from == nullptr && then != AtStep3::kNothing) {
         Save(*engine, mutex, run.saved);
-        ASSERT_TRUE(communicator.Barrier({.timeout = absl::Minutes(1)}).ok());
-        if (then == AtStep3::kSaveAndPutBack) Restore(run.saved, *engine);
+        if (then == AtStep3::kSaveAndPutBack) {
+          ASSERT_TRUE(communicator.Barrier({.timeout = absl::Minutes(1)}).ok());  // All have saved.
+          Restore(run.saved, *engine);
+        }
       }
       const std::vector<int64_t> tokens = Tokens(step, share);
       const auto stats = Step(*engine, {share.count, kContext, tokens}, 8 * kContext, 0.01);

@@ -112,7 +112,7 @@ StateRun TrainStates(const StateCase& of, const StateRun* from, bool with_state 
       if (rank == 0 && step > kSavedStep) run.losses.push_back(stats->loss);
       if (from != nullptr || step != kSavedStep || saving == Save::kNo) continue;
       SaveRank(replica, run.saves[rank]);
-      if (saving == Save::kAndPutBack) RestoreRank(replica, run.saves[rank], with_state);
+      if (saving == Save::kAndPutBack) RestoreRank(replica, run.saves[rank], true);
     }
   });
   return run;
