@@ -89,30 +89,35 @@ double LevelModel::Seconds(double working_set) const {
   return std::accumulate(shares.begin(), shares.end(), 0.0);
 }
 
+double LevelModel::Transfer(double working_set) const {
+  return std::min(transfer * Factors(caches, working_set)[3], Seconds(working_set));
+}
+
 MemoryLevel LevelModel::Limit(double working_set) const {
-  const std::array<double, 4> shares = Shares(working_set);
-  if (2 * shares[0] >= Seconds(working_set)) return MemoryLevel::kCore;
+  std::array<double, 4> shares = Shares(working_set);
+  shares[3] = std::max(shares[3], Transfer(working_set));
+  if (2 * shares[0] >= Seconds(working_set) && shares[0] >= shares[3]) return MemoryLevel::kCore;
   return static_cast<MemoryLevel>(std::max_element(shares.begin() + 1, shares.end()) -
                                   shares.begin());
 }
 
 double LevelModel::WithClock(double working_set, double times) const {
   const std::array<double, 4> shares = Shares(working_set);
-  const double own = shares[0] + shares[1];
-  return Seconds(working_set) / (own / times + shares[2] + shares[3]);
+  const double own = shares[0] + shares[1], rest = shares[2] + shares[3];
+  return Seconds(working_set) / std::max(own / times + rest, Transfer(working_set));
 }
 
 double LevelModel::ClockStopsPaying(double working_set) const {
   const std::array<double, 4> shares = Shares(working_set);
   const double own = shares[0] + shares[1], rest = shares[2] + shares[3];
-  if (rest == 0) return std::numeric_limits<double>::infinity();
-  // own / clock = kCoreShare (own / clock + rest).
-  return own * (1 - kCoreShare) / (kCoreShare * rest);
+  // own / clock = kCoreShare (own / clock + rest), or own / clock + rest = busy.
+  const double busy = std::max(rest / (1 - kCoreShare), Transfer(working_set));
+  return busy == 0 ? std::numeric_limits<double>::infinity() : own / (busy - rest);
 }
 
-double LevelModel::WithBandwidth(double working_set, double times, double busy) const {
+double LevelModel::WithBandwidth(double working_set, double times) const {
   const double memory = Shares(working_set)[3], all = Seconds(working_set);
-  return all / (all - busy * memory * (1 - 1 / times));
+  return all / (all - std::min(memory, Transfer(working_set) * (1 - 1 / times)));
 }
 
 absl::StatusOr<LevelModel> FitLevels(absl::Span<const LevelSample> samples,

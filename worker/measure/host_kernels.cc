@@ -265,6 +265,18 @@ KernelRun CopyRun(int64_t bytes) {
           }};
 }
 
+KernelRun UpdateRun(int64_t bytes) {
+  constexpr int64_t kPart = kPartBytes / kFloat;
+  const int64_t parts = std::max<int64_t>(1, bytes / kPartBytes);
+  const auto memory = std::make_shared<Floats>(parts * kPart, 1);
+  const auto next = std::make_shared<int64_t>(0);
+  return {2 * kPartBytes, [memory, next, parts] {
+            float* const at = memory->data() + *next * kPart;
+            for (int64_t i = 0; i < kPart; ++i) at[i] = -at[i];
+            *next = (*next + 1) % parts;
+          }};
+}
+
 std::vector<int64_t> WorkingSets(int64_t least, int64_t most, int of_octave) {
   std::vector<int64_t> sizes;
   for (int i = 0;; ++i) {

@@ -37,6 +37,9 @@ KernelRun EncodeRun(CodecKind kind, int64_t elements);
 KernelRun DecodeRun(CodecKind kind, int64_t elements);
 // An element is a byte that is read or written.
 KernelRun CopyRun(int64_t bytes);
+// The same, but in place: so that memory moves no more bytes than those, which a copy's does if it
+// fetches what is overwritten. Next to no work for the core.
+KernelRun UpdateRun(int64_t bytes);
 
 // From `least` to `most`, each about 2^(1 / of_octave) times the one before.
 std::vector<int64_t> WorkingSets(int64_t least, int64_t most, int of_octave);

@@ -100,12 +100,34 @@ TEST(LevelModelTest, AFasterClockBringsWhatTheCoreHas) {
   EXPECT_EQ((LevelModel{{0, 0, 1, 1}, kCaches}).ClockStopsPaying(large), 0);
 }
 
-TEST(LevelModelTest, MoreChannelsBringWhatTheKernelUsesOfThem) {
-  const LevelModel model{{2, 1, 3, 4}, kCaches};
-  EXPECT_DOUBLE_EQ(model.WithBandwidth(1e12, 2, 1), 10 / 8.0);
-  EXPECT_DOUBLE_EQ(model.WithBandwidth(1e12, 2, 0.5), 10 / 9.0);
-  EXPECT_DOUBLE_EQ(model.WithBandwidth(1e12, 2, 0), 1) << "it waits for single accesses";
-  EXPECT_DOUBLE_EQ(model.WithBandwidth(kKiB, 2, 1), 1);
+TEST(LevelModelTest, MoreChannelsShortenTransfersAndNoWaits) {
+  LevelModel model{{2, 1, 3, 4}, kCaches};
+  EXPECT_DOUBLE_EQ(model.WithBandwidth(1e12, 2), 1) << "it waits for single accesses";
+  model.transfer = 2;
+  EXPECT_DOUBLE_EQ(model.WithBandwidth(1e12, 2), 10 / 9.0);
+  EXPECT_DOUBLE_EQ(model.WithBandwidth(kKiB, 2), 1);
+  model.transfer = 10;
+  EXPECT_DOUBLE_EQ(model.WithBandwidth(1e12, 2), 10 / 6.0) << "the rest was hidden";
+}
+
+// AdamW with vectors on a processor where one thread takes all the bandwidth that two get: in
+// caches the core needs more than half of the time that it takes beyond them.
+TEST(LevelModelTest, MemoryThatIsBusyAllTheTimeIsTheLimit) {
+  LevelModel model = FitOf(AnchorsOf({3.21, 3.1, 2.4, 1.94}));
+  const double large = 1070 * kMiB;
+  model.transfer = 28 / 57e9;
+  EXPECT_EQ(model.Limit(large), MemoryLevel::kMemory);
+  EXPECT_LE(model.WithClock(large, 2), 1.05);
+  EXPECT_LE(model.ClockStopsPaying(large), 1.2);
+  EXPECT_GE(model.WithBandwidth(large, 2), 1.5);
+  EXPECT_EQ(model.Limit(64 * kKiB), MemoryLevel::kCore) << "none of it is moved there";
+  EXPECT_DOUBLE_EQ(model.WithClock(64 * kKiB, 2), 2);
+  // One element at a time keeps memory busy for less than a fifth of the time.
+  LevelModel scalar = FitOf(AnchorsOf({0.375, 0.375, 0.373, 0.371}));
+  scalar.transfer = model.transfer;
+  EXPECT_EQ(scalar.Limit(large), MemoryLevel::kCore);
+  EXPECT_GE(scalar.WithClock(large, 2), 1.9);
+  EXPECT_NEAR(scalar.ClockStopsPaying(large), 57e9 / 28 / 0.371e9, 0.5);
 }
 
 TEST(LevelModelTest, FewerCachesAndNone) {
