@@ -37,6 +37,11 @@ constexpr int kPauseMs = 100;
 // queue, so that clients who come and go do not take the processor from the others.
 constexpr double kConnectionsPerSecond = 250, kConnectionsAtOnce = 1000;
 
+// Clients who connect in vain again and again do so at the pace at which they are rejected. So,
+// after a rejection, all connections wait in the queue for a moment. Then a whole queue of them is
+// accepted: rejecting few at a time would keep the others out.
+constexpr int kRejectedPauseMs = 10, kAcceptedAtOnce = 256;
+
 void Set(int socket, int level, int name, int value) {
   (void)setsockopt(socket, level, name, &value, sizeof(value));
 }
@@ -120,6 +125,15 @@ std::vector<int> ListenAtAll(const HostPort& address, absl::Duration silence_max
     if (!sockets.empty()) break;
   }
   return sockets;
+}
+
+void Reject(int connection, bool too_many) {
+  close(connection);
+  if (too_many) {
+    gpr_log(GPR_ERROR, "too many connections: one is rejected%s", FileLimitWords(EMFILE).c_str());
+  } else {
+    gpr_log(GPR_ERROR, "a connection is rejected: its address keeps failing to connect");
+  }
 }
 
 // The first number of a file that no connection gets. A new file gets the lowest free number.
@@ -235,7 +249,7 @@ void Listener::Run(const Take& take) {
   std::vector<pollfd> watched = {{stop_, POLLIN, 0}};
   for (const int socket : sockets_) watched.push_back({socket, POLLIN, 0});
   const int reserved = FirstReservedFile();
-  bool short_of_files = false;
+  bool short_of_files = false, rejected = false;
   double room = kConnectionsAtOnce;
   absl::Time at = SteadyTime();
   while (true) {
@@ -243,33 +257,33 @@ void Listener::Run(const Take& take) {
     room = std::min(
         kConnectionsAtOnce,
         room + kConnectionsPerSecond * absl::ToDoubleSeconds(now - std::exchange(at, now)));
-    // After a failure only the end is waited for, for a while.
+    // Meanwhile only the end is waited for.
     const int pause = short_of_files ? kPauseMs
                       : room < 1 ? static_cast<int>(1000 * (1 - room) / kConnectionsPerSecond) + 1
+                      : rejected ? kRejectedPauseMs
                                  : -1;
     const int ready = poll(watched.data(), pause < 0 ? watched.size() : 1, pause);
-    short_of_files = false;
     if (ready > 0 && watched[0].revents != 0) return;
+    short_of_files = rejected = false;
     if (pause >= 0) continue;
     for (size_t i = 1; i < watched.size(); ++i) {
-      sockaddr_storage from{};
-      socklen_t size = sizeof(from);
-      const int connection = accept4(watched[i].fd, reinterpret_cast<sockaddr*>(&from), &size,
-                                     SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (connection < 0) {
-        short_of_files |= errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
-        continue;
-      }
-      if (connection >= reserved) {
-        close(connection);
-        gpr_log(GPR_ERROR, "too many connections: one is rejected%s",
-                FileLimitWords(EMFILE).c_str());
-      } else if (!Keep(connection, PeerOf(from), SteadyTime())) {
-        close(connection);
-        gpr_log(GPR_ERROR, "a connection is rejected: its address keeps failing to connect");
-      } else {
-        room -= 1;
-        take(connection);
+      for (int n = 0; n < kAcceptedAtOnce && room >= 1; ++n) {
+        sockaddr_storage from{};
+        socklen_t size = sizeof(from);
+        const int connection = accept4(watched[i].fd, reinterpret_cast<sockaddr*>(&from), &size,
+                                       SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (connection < 0) {
+          short_of_files |=
+              errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+          break;
+        }
+        if (connection < reserved && Keep(connection, PeerOf(from), SteadyTime())) {
+          room -= 1;
+          take(connection);
+          continue;
+        }
+        rejected = true;
+        Reject(connection, connection >= reserved);
       }
     }
   }

@@ -29,6 +29,9 @@ def frame(kind, flags, stream, body=b""):
     return struct.pack(">I", len(body))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + body
 
 
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0)
+
+
 def header(name, value):
     """As HPACK writes one that is in no table, without compression."""
     return b"\0" + bytes([len(name)]) + name + bytes([len(value)]) + value
@@ -39,14 +42,14 @@ CALL = b"".join(header(*h) for h in ((b":method", b"POST"), (b":scheme", b"http"
 
 
 class Flood:
-    """Two connections that begin calls and reset them at once, each made again when it has ended."""
+    """Connections that begin calls and reset them at once, each made again when it has ended."""
 
-    def __init__(self, address, tls=None):
+    def __init__(self, address, tls=None, connections=2):
         self.host, port = address.split(":")
         self.port, self.tls = int(port), tls
-        self.calls = self.connections = 0
+        self.calls = self.connections = self.tries = 0
         self.ends = time.monotonic() + SECONDS
-        self.threads = [threading.Thread(target=self.run) for _ in range(2)]
+        self.threads = [threading.Thread(target=self.run) for _ in range(connections)]
         for thread in self.threads:
             thread.start()
 
@@ -64,10 +67,11 @@ class Flood:
                 pass
 
     def connect(self):
+        self.tries += 1
         connection = socket.create_connection((self.host, self.port), timeout=3)
         if self.tls:
             connection = self.tls.wrap_socket(connection, server_hostname="localhost")
-        connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0))
+        connection.sendall(PREFACE)
         return connection
 
     def reset_calls(self, connection):
@@ -161,6 +165,22 @@ class FloodTest(unittest.TestCase):
         self.assertGreater(self.commits(), before, "the job stood still")
         self.check(flood, 300)
         self.assertNotIn("resets calls", self.cluster.log("coordinator"))
+        # Each of the two tries again when it is rejected, at most a hundred times a second, and about 400 times it is not.
+        self.assertLess(flood.tries, 2 * 100 * SECONDS + 1000, "they are rejected as fast as they can try")
+
+    def test_another_address_gets_in_beside_many_who_are_rejected(self):
+        tls = self.closed()
+        flood = Flood(self.cluster.address, tls, connections=40)
+        cluster.wait_until(lambda: "keeps failing to connect" in self.cluster.log("coordinator"), 20, "a connection to be rejected")
+        ca = self.cluster.folder / "ca"
+        user = ssl.create_default_context(cafile=ca / "ca.pem")
+        user.set_alpn_protocols(["h2"])
+        user.load_cert_chain(ca / "ann.pem", ca / "ann.key")
+        with socket.create_connection((flood.host, flood.port), timeout=10, source_address=("127.0.0.2", 0)) as plain:
+            with user.wrap_socket(plain, server_hostname="localhost") as connection:
+                connection.sendall(PREFACE)
+                self.assertEqual(connection.recv(9)[3], SETTINGS, "the coordinator did not answer")
+        flood.wait()
 
 
 if __name__ == "__main__":
