@@ -58,6 +58,7 @@ BENCHMARKS = {
     "quorum": [sys.executable, "-B", "tests/benchmark/quorum/quorum.py", "{build}/bin"],
     "restart": [sys.executable, "-B", "tests/benchmark/restart/restart.py", "{build}/bin"],
     "faults": [sys.executable, "-B", "tests/benchmark/faults/faults.py", "{build}/bin"],
+    "floods": [sys.executable, "-B", "tests/benchmark/faults/floods.py", "{build}/bin"],
     "tls": ["{build}/benchmark/tls_benchmark"],
     "wan": [sys.executable, "-B", "tests/benchmark/link/wan.py", "{build}/benchmark"],
 }

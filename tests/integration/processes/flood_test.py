@@ -18,7 +18,7 @@ import unittest
 import cluster
 
 SECONDS = 8
-HEADERS, RST_STREAM, SETTINGS = 1, 3, 4
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, WINDOW_UPDATE, CONTINUATION = 0, 1, 2, 3, 4, 6, 8, 9
 END_HEADERS = 4
 CANCEL = struct.pack(">I", 8)
 # 16,384 calls take less than half of it. Before there was a limit, such a flood took up to 4 GB.
@@ -41,12 +41,25 @@ CALL = b"".join(header(*h) for h in ((b":method", b"POST"), (b":scheme", b"http"
                                      (b"content-type", b"application/grpc"), (b"te", b"trailers")))
 
 
-class Flood:
-    """Connections that begin calls and reset them at once, each made again when it has ended."""
+# What else costs a server of HTTP/2 more than its client: sent again and again.
+FRAMES = {
+    "PING": frame(PING, 0, 0, b"12345678") * 20000,
+    "SETTINGS": frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 65535)) * 20000,
+    "empty DATA": frame(HEADERS, END_HEADERS, 1, CALL) + frame(DATA, 0, 1) * 20000,
+    "CONTINUATION": frame(HEADERS, 0, 1, CALL) + frame(CONTINUATION, 0, 1, header(b"x", b"y" * 100)) * 20000,
+    "PRIORITY": b"".join(frame(PRIORITY, 0, stream, b"\0\0\0\0\x10") for stream in range(1, 40000, 2)),
+    "HEADERS without END": b"".join(frame(HEADERS, END_HEADERS, stream, CALL) for stream in range(1, 2000, 2)),
+    "WINDOW_UPDATE": frame(WINDOW_UPDATE, 0, 0, b"\0\0\0\1") * 20000,
+}
 
-    def __init__(self, address, tls=None, connections=2):
+
+class Flood:
+    """Connections that begin calls and reset them at once, or send the same `frames`; each is made again when it has ended."""
+
+    def __init__(self, address, tls=None, connections=2, frames=None):
         self.host, port = address.split(":")
         self.port, self.tls = int(port), tls
+        self.frames = frames
         self.calls = self.connections = self.tries = 0
         self.ends = time.monotonic() + SECONDS
         self.threads = [threading.Thread(target=self.run) for _ in range(connections)]
@@ -62,7 +75,7 @@ class Flood:
             try:
                 with self.connect() as connection:
                     self.connections += 1
-                    self.reset_calls(connection)
+                    self.send(connection)
             except OSError:
                 pass
 
@@ -74,13 +87,16 @@ class Flood:
         connection.sendall(PREFACE)
         return connection
 
-    def reset_calls(self, connection):
+    def send(self, connection):
         stream = 1
         while time.monotonic() < self.ends:
-            calls = [frame(HEADERS, END_HEADERS, s, CALL) + frame(RST_STREAM, 0, s, CANCEL) for s in range(stream, stream + 200, 2)]
-            connection.sendall(b"".join(calls))
-            stream += 200
-            self.calls += len(calls)
+            if self.frames:
+                connection.sendall(self.frames)
+            else:
+                calls = [frame(HEADERS, END_HEADERS, s, CALL) + frame(RST_STREAM, 0, s, CANCEL) for s in range(stream, stream + 200, 2)]
+                connection.sendall(b"".join(calls))
+                stream += 200
+                self.calls += len(calls)
             connection.setblocking(False)
             try:
                 while connection.recv(65536):
@@ -90,61 +106,66 @@ class Flood:
             connection.settimeout(3)
 
 
+def memory_mb(session, field):
+    status = pathlib.Path(f"/proc/{session.coordinator.pid}/status").read_text()
+    return next(int(line.split()[1]) // 1024 for line in status.splitlines() if line.startswith(field + ":"))
+
+
+def commits(session):
+    return sum(fragment.get("rounds_committed", 0) for fragment in (session.job() or {}).get("fragments", []))
+
+
+def train(session, workers=None):
+    for site in ("site-a", "site-b"):
+        session.start_worker(site, 1, *(workers(site) if workers else []))
+    submitted = session.submit(steps=1_000_000)
+    assert submitted.returncode == 0, submitted.stderr
+    cluster.wait_until(lambda: commits(session) > 10, 60, "the job to train")
+
+
+def closed(session, *flags):
+    """Starts a coordinator with certificates and tokens, and a job. Returns what a client without either knows."""
+    ca, tokens, token = session.folder / "ca", session.folder / "tokens", session.folder / "token"
+    for command in (["init"], ["issue", "coordinator", "localhost", "--host", "127.0.0.1"], ["issue", "user", "ann"], ["issue", "pool", "site-a"],
+                    ["issue", "pool", "site-b"]):
+        subprocess.run([cluster.BIN / "longhaul", "certs", "--dir", ca, *command], check=True, capture_output=True)
+    for path in (tokens, token):
+        path.touch(mode=0o600)
+    token.write_text(os.urandom(16).hex())
+    tokens.write_text(f"ann admin sha256:{hashlib.sha256(token.read_bytes()).hexdigest()}\n")
+
+    def shown(name):
+        return ["--tls-ca", ca / "ca.pem", "--tls-certificate", ca / f"{name}.pem", "--tls-key", ca / f"{name}.key"]
+
+    session.start_coordinator(*shown("localhost"), "--tokens", tokens, *flags)
+    session.flags = [*shown("ann"), "--token-file", token]
+    train(session, shown)
+    tls = ssl.create_default_context(cafile=ca / "ca.pem")
+    tls.set_alpn_protocols(["h2"])
+    return tls
+
+
 class FloodTest(unittest.TestCase):
     def setUp(self):
         self.cluster = cluster.Cluster()
         self.addCleanup(self.cluster.close)
 
-    def memory_mb(self, field):
-        status = pathlib.Path(f"/proc/{self.cluster.coordinator.pid}/status").read_text()
-        return next(int(line.split()[1]) // 1024 for line in status.splitlines() if line.startswith(field + ":"))
-
-    def commits(self):
-        return sum(fragment.get("rounds_committed", 0) for fragment in (self.cluster.job() or {}).get("fragments", []))
-
-    def train(self, workers=None):
-        for site in ("site-a", "site-b"):
-            self.cluster.start_worker(site, 1, *(workers(site) if workers else []))
-        self.assertEqual(self.cluster.submit(steps=1_000_000).returncode, 0)
-        cluster.wait_until(lambda: self.commits() > 10, 60, "the job to train")
-
-    def closed(self, *flags):
-        """A coordinator with certificates and tokens, and a job. Returns what a client without either knows."""
-        ca, tokens, token = self.cluster.folder / "ca", self.cluster.folder / "tokens", self.cluster.folder / "token"
-        for command in (["init"], ["issue", "coordinator", "localhost", "--host", "127.0.0.1"], ["issue", "user", "ann"], ["issue", "pool", "site-a"],
-                        ["issue", "pool", "site-b"]):
-            subprocess.run([cluster.BIN / "longhaul", "certs", "--dir", ca, *command], check=True, capture_output=True)
-        for path in (tokens, token):
-            path.touch(mode=0o600)
-        token.write_text(os.urandom(16).hex())
-        tokens.write_text(f"ann admin sha256:{hashlib.sha256(token.read_bytes()).hexdigest()}\n")
-
-        def shown(name):
-            return ["--tls-ca", ca / "ca.pem", "--tls-certificate", ca / f"{name}.pem", "--tls-key", ca / f"{name}.key"]
-
-        self.cluster.start_coordinator(*shown("localhost"), "--tokens", tokens, *flags)
-        self.cluster.flags = [*shown("ann"), "--token-file", token]
-        self.train(shown)
-        tls = ssl.create_default_context(cafile=ca / "ca.pem")
-        tls.set_alpn_protocols(["h2"])
-        return tls
-
     def check(self, flood, memory_max):
         """The job goes on after the flood, nothing was lost, and memory is bounded and given back."""
         flood.wait()
         self.assertGreater(flood.connections, 0)
-        after = self.commits()
-        cluster.wait_until(lambda: self.commits() > after + 10, 60, "the job to go on")
+        after = commits(self.cluster)
+        cluster.wait_until(lambda: commits(self.cluster) > after + 10, 60, "the job to go on")
         self.assertIsNone(self.cluster.coordinator.poll(), self.cluster.tail("coordinator"))
         self.assertEqual(self.cluster.log("coordinator").count("gave up"), 0)
         if cluster.SANITIZED:
             return  # Sanitizers keep freed memory for a while, and need some of their own.
-        self.assertLess(self.memory_mb("VmHWM"), memory_max)
-        cluster.wait_until(lambda: self.memory_mb("VmRSS") < 300, 60, "the memory to be given back")
+        self.assertLess(memory_mb(self.cluster, "VmHWM"), memory_max)
+        cluster.wait_until(lambda: memory_mb(self.cluster, "VmRSS") < 300, 60, "the memory to be given back")
 
     def test_calls_that_are_reset_in_plaintext(self):
         self.cluster.start_coordinator()
-        self.train()
+        train(self.cluster)
         flood = Flood(self.cluster.address)
         self.check(flood, MEMORY_MAX_MB)
         self.assertGreater(flood.calls, 5000)
@@ -152,24 +173,24 @@ class FloodTest(unittest.TestCase):
         self.cluster.wait_log("coordinator", "a connection is closed, since its client resets calls")
 
     def test_calls_that_are_reset_without_a_token_where_no_certificate_is_asked_for(self):
-        tls = self.closed("--allow-token-only")
+        tls = closed(self.cluster, "--allow-token-only")
         flood = Flood(self.cluster.address, tls)
         self.check(flood, MEMORY_MAX_MB)
         self.assertGreater(flood.connections, 2, "the connections were not closed")
 
     def test_who_has_no_certificate_begins_no_call(self):
-        tls = self.closed()
-        before = self.commits()
+        tls = closed(self.cluster)
+        before = commits(self.cluster)
         flood = Flood(self.cluster.address, tls)
         flood.wait()
-        self.assertGreater(self.commits(), before, "the job stood still")
+        self.assertGreater(commits(self.cluster), before, "the job stood still")
         self.check(flood, 300)
         self.assertNotIn("resets calls", self.cluster.log("coordinator"))
         # Each of the two tries again when it is rejected, at most a hundred times a second, and about 400 times it is not.
         self.assertLess(flood.tries, 2 * 100 * SECONDS + 1000, "they are rejected as fast as they can try")
 
     def test_another_address_gets_in_beside_many_who_are_rejected(self):
-        tls = self.closed()
+        tls = closed(self.cluster)
         flood = Flood(self.cluster.address, tls, connections=40)
         cluster.wait_until(lambda: "keeps failing to connect" in self.cluster.log("coordinator"), 20, "a connection to be rejected")
         ca = self.cluster.folder / "ca"
