@@ -35,7 +35,7 @@ FOLDERS = (
     (r"run.sh (presets|ranks|partition)", ("worker/engine", "worker/collective", "common/partition")),
     ("run.sh optimizer", ("worker/optim",)),
     (r"run.sh (offload|device_offload)", ("worker/offload", "worker/movement")),
-    (r"run.sh (coordinator|operations|logs|cli|faults)", ("coordinator",)),
+    (r"run.sh (coordinator|operations|logs|cli|faults|floods)", ("coordinator",)),
     (r"run.sh (download|upload|stream|tls|wan)", ("common/rpc", "coordinator/fragments", "coordinator/service")),
     ("run.sh exchange", ("common/codec", "common/rpc", "coordinator/outer", "coordinator/fragments", "worker/session")),
     (r"run.sh (quorum|restart)", ("worker/session", "coordinator/sync", "worker/data")),
