@@ -38,7 +38,7 @@ constexpr int kPauseMs = 100;
 constexpr double kConnectionsPerSecond = 250, kConnectionsAtOnce = 1000;
 
 // Clients who connect in vain again and again do so at the pace at which they are rejected. So,
-// after a rejection, all connections wait in the queue for a moment. Then a whole queue of them is
+// after a rejection, all connections wait in the queue for a moment. Then many of them are
 // accepted: rejecting few at a time would keep the others out.
 constexpr int kRejectedPauseMs = 10, kAcceptedAtOnce = 256;
 

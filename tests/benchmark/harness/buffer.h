@@ -14,8 +14,9 @@ namespace longhaul::benchmark {
 
 class Buffer {
  public:
-  // Begins `skew` bytes behind the start of a page. Arrays that lie alike in their pages compete for
-  // the same sets of the caches, and a load waits for a store to the same place of another page.
+  // Begins `skew` bytes behind the start of a page. Arrays that lie alike in their pages compete
+  // for the same sets of the caches, and a load waits for a store to the same place of another
+  // page.
   explicit Buffer(size_t bytes, size_t skew = 0) : bytes_(bytes), skew_(skew) {
     data_ = mmap(nullptr, skew + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     LH_CHECK(data_ != MAP_FAILED, "no memory");

@@ -99,9 +99,8 @@ void Measure(const Case& kernel, bool smoke) {
   const double set = all.back().working_set;
   const std::string bound(plan::MemoryLevelName(model.Limit(set)));
   const std::string note = absl::StrFormat(
-      "%.3g 10^9/s in the first cache, %.3g beyond the last, where memory moves %.3g GB/s, of "
-      "%.3g; "
-      "twice the clock x %.2f",
+      "%.3g 10^9/s in the first cache, %.3g beyond the last, where it moves %.3g of memory's %.3g "
+      "GB/s; twice the clock x %.2f",
       1e-9 / all.front().seconds, 1e-9 / all.back().seconds,
       1e-9 * kernel.memory_bytes / all.back().seconds, 1e-9 * bandwidth, model.WithClock(set, 2));
   Print({.name = "levels / " + kernel.name,
