@@ -9,7 +9,6 @@ medians. The CPU time of both processes together is in the note: it depends less
 
 import json
 import os
-import pathlib
 import shutil
 import statistics
 import time
@@ -21,9 +20,8 @@ cluster_module = download.processes
 
 def cpu_seconds(cluster):
     """Of the coordinator, and of the commands that have ended."""
-    fields = pathlib.Path(f"/proc/{cluster.coordinator.pid}/stat").read_text().rsplit(")", 1)[1].split()
     ended = os.times()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + ended.children_user + ended.children_system
+    return cluster_module.cpu_seconds(cluster.coordinator.pid) + ended.children_user + ended.children_system
 
 
 def submit(cluster, name, folder):

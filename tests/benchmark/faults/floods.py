@@ -25,8 +25,7 @@ MEMORY_MAX_MB = 300
 
 def counts(session):
     """The coordinator's seconds of a processor, and the commits."""
-    fields = pathlib.Path(f"/proc/{session.coordinator.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), flood_test.commits(session)
+    return processes.cpu_seconds(session.coordinator.pid), flood_test.commits(session)
 
 
 def since(session, begin):
@@ -61,7 +60,7 @@ def main():
             parts.append(part)
             show(f"flood / {kind}", part, PART_MAX, None, "of cores",
                  f"{flood.tries} connections, {flood.connections} handshakes; commits {quiet_commits} before, {commits} beside it and its client")
-        peak = flood_test.memory_mb(session, "VmHWM")
+        peak = processes.peak_mb(session.coordinator.pid)
     finally:
         session.close()
     target = None if options.smoke else 1

@@ -300,6 +300,11 @@ def peak_mb(pid):
     return resident_mb(pid, "VmHWM")
 
 
+def cpu_seconds(pid):
+    """What the threads of a process have used of the processors."""
+    return time.clock_gettime((~pid << 3) | 2)  # As clock_getcpuclockid(3) makes it.
+
+
 def kill(pid):
     os.kill(pid, signal.SIGKILL)
 

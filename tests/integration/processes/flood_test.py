@@ -4,9 +4,6 @@ The client makes its frames itself, since libraries of HTTP/2 do not reset calls
 two cores.
 """
 
-import hashlib
-import os
-import pathlib
 import socket
 import ssl
 import struct
@@ -106,11 +103,6 @@ class Flood:
             connection.settimeout(3)
 
 
-def memory_mb(session, field):
-    status = pathlib.Path(f"/proc/{session.coordinator.pid}/status").read_text()
-    return next(int(line.split()[1]) // 1024 for line in status.splitlines() if line.startswith(field + ":"))
-
-
 def commits(session):
     return sum(fragment.get("rounds_committed", 0) for fragment in (session.job() or {}).get("fragments", []))
 
@@ -125,20 +117,14 @@ def train(session, workers=None):
 
 def closed(session, *flags):
     """Starts a coordinator with certificates and tokens, and a job. Returns what a client without either knows."""
-    ca, tokens, token = session.folder / "ca", session.folder / "tokens", session.folder / "token"
-    for command in (["init"], ["issue", "coordinator", "localhost", "--host", "127.0.0.1"], ["issue", "user", "ann"], ["issue", "pool", "site-a"],
-                    ["issue", "pool", "site-b"]):
-        subprocess.run([cluster.BIN / "longhaul", "certs", "--dir", ca, *command], check=True, capture_output=True)
-    for path in (tokens, token):
-        path.touch(mode=0o600)
-    token.write_text(os.urandom(16).hex())
-    tokens.write_text(f"ann admin sha256:{hashlib.sha256(token.read_bytes()).hexdigest()}\n")
+    token, ca = session.start_closed_coordinator("admin", *flags), session.folder / "ca"
+    for words in (["user", "admin"], ["pool", "site-a"], ["pool", "site-b"]):
+        subprocess.run([cluster.BIN / "longhaul", "certs", "--dir", ca, "issue", *words], check=True, capture_output=True)
 
     def shown(name):
         return ["--tls-ca", ca / "ca.pem", "--tls-certificate", ca / f"{name}.pem", "--tls-key", ca / f"{name}.key"]
 
-    session.start_coordinator(*shown("localhost"), "--tokens", tokens, *flags)
-    session.flags = [*shown("ann"), "--token-file", token]
+    session.flags = [*shown("admin"), "--token-file", token]
     train(session, shown)
     tls = ssl.create_default_context(cafile=ca / "ca.pem")
     tls.set_alpn_protocols(["h2"])
@@ -160,8 +146,8 @@ class FloodTest(unittest.TestCase):
         self.assertEqual(self.cluster.log("coordinator").count("gave up"), 0)
         if cluster.SANITIZED:
             return  # Sanitizers keep freed memory for a while, and need some of their own.
-        self.assertLess(memory_mb(self.cluster, "VmHWM"), memory_max)
-        cluster.wait_until(lambda: memory_mb(self.cluster, "VmRSS") < 300, 60, "the memory to be given back")
+        self.assertLess(cluster.peak_mb(self.cluster.coordinator.pid), memory_max)
+        cluster.wait_until(lambda: cluster.resident_mb(self.cluster.coordinator.pid) < 300, 60, "the memory to be given back")
 
     def test_calls_that_are_reset_in_plaintext(self):
         self.cluster.start_coordinator()
@@ -196,7 +182,7 @@ class FloodTest(unittest.TestCase):
         ca = self.cluster.folder / "ca"
         user = ssl.create_default_context(cafile=ca / "ca.pem")
         user.set_alpn_protocols(["h2"])
-        user.load_cert_chain(ca / "ann.pem", ca / "ann.key")
+        user.load_cert_chain(ca / "admin.pem", ca / "admin.key")
         with socket.create_connection((flood.host, flood.port), timeout=10, source_address=("127.0.0.2", 0)) as plain:
             with user.wrap_socket(plain, server_hostname="localhost") as connection:
                 connection.sendall(PREFACE)
