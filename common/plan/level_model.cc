@@ -90,7 +90,7 @@ double LevelModel::Seconds(double working_set) const {
 }
 
 double LevelModel::Transfer(double working_set) const {
-  return std::min(transfer * Factors(caches, working_set)[3], Seconds(working_set));
+  return std::min(transfer_term * Factors(caches, working_set)[3], Seconds(working_set));
 }
 
 MemoryLevel LevelModel::Limit(double working_set) const {
@@ -110,9 +110,9 @@ double LevelModel::WithClock(double working_set, double times) const {
 double LevelModel::ClockStopsPaying(double working_set) const {
   const std::array<double, 4> shares = Shares(working_set);
   const double own = shares[0] + shares[1], rest = shares[2] + shares[3];
-  // own / clock = kCoreShare (own / clock + rest), or own / clock + rest = busy.
-  const double busy = std::max(rest / (1 - kCoreShare), Transfer(working_set));
-  return busy == 0 ? std::numeric_limits<double>::infinity() : own / (busy - rest);
+  // At that clock: kCoreShare of it is the core's, or all of it transfer.
+  const double seconds = std::max(rest / (1 - kCoreShare), Transfer(working_set));
+  return seconds == 0 ? std::numeric_limits<double>::infinity() : own / (seconds - rest);
 }
 
 double LevelModel::WithBandwidth(double working_set, double times) const {

@@ -33,7 +33,7 @@ struct LevelModel {
   std::vector<double> caches;
   // How long memory is busy with an element that lies in none of the caches: its bytes by the
   // bandwidth. 0: not known.
-  double transfer = 0;
+  double transfer_term = 0;
 
   // What each level adds with this working set. Their sum is the time.
   std::array<double, 4> Shares(double working_set) const;

@@ -257,7 +257,7 @@ void Listener::Run(const Take& take) {
     room = std::min(
         kConnectionsAtOnce,
         room + kConnectionsPerSecond * absl::ToDoubleSeconds(now - std::exchange(at, now)));
-    // Meanwhile only the end is waited for.
+    // During a pause only the end is waited for.
     const int pause = short_of_files ? kPauseMs
                       : room < 1 ? static_cast<int>(1000 * (1 - room) / kConnectionsPerSecond) + 1
                       : rejected ? kRejectedPauseMs

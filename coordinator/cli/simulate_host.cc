@@ -138,7 +138,7 @@ Outcome SimulateHost(int threads) {
                                       " threads: ", swept.status().message())),
                      ExitCode::kFailed, hint);
     }
-    swept->model.transfer = kernel.memory_bytes / bandwidth;
+    swept->model.transfer_term = kernel.memory_bytes / bandwidth;
     Json item = JsonOf(*swept);
     const double set = swept->samples.back().working_set;
     const auto number = [&](const char* key, absl::FormatSpec<double> format) {
@@ -158,18 +158,18 @@ Outcome SimulateHost(int threads) {
                {"memory_gb_per_second", bandwidth / 1e9},
                {"cache_bytes", caches},
                {"kernels", std::move(kernels)}};
-  return {std::move(data), absl::StrCat(absl::StrFormat("%d threads; memory moves %.3g GB/s\n",
-                                                        threads, bandwidth / 1e9),
-                                        FittedTable({{"KERNEL"},
-                                                     {"WORKING SET"},
-                                                     {"10^9/S"},
-                                                     {"GB/S"},
-                                                     {"BOUND BY"},
-                                                     {"CLOCK X2"},
-                                                     {"MEMORY X2"},
-                                                     {"CLOCK PAYS UP TO"},
-                                                     {"MODEL OFF"}},
-                                                    rows))};
+  const std::string heading =
+      absl::StrFormat("%d threads; memory moves %.3g GB/s\n", threads, bandwidth / 1e9);
+  return {std::move(data), absl::StrCat(heading, FittedTable({{"KERNEL"},
+                                                              {"WORKING SET"},
+                                                              {"10^9/S"},
+                                                              {"GB/S"},
+                                                              {"BOUND BY"},
+                                                              {"CLOCK X2"},
+                                                              {"MEMORY X2"},
+                                                              {"CLOCK PAYS UP TO"},
+                                                              {"MODEL OFF"}},
+                                                             rows))};
 }
 
 }  // namespace longhaul::cli

@@ -11,7 +11,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -75,9 +74,7 @@ struct Case {
   std::string bound;
 };
 
-void Measure(const Case& kernel, bool smoke) {
-  const int64_t largest = smoke ? 1 << 18 : LargestWorkingSet(1).value();
-  const absl::Duration each = smoke ? absl::Milliseconds(1) : absl::Milliseconds(60);
+void Measure(const Case& kernel, int64_t largest, absl::Duration each) {
   const auto rate_of = [&](const std::function<KernelRun(int64_t)>& make, int64_t bytes) {
     return RateOf([&] { return make(bytes); }, 1, each);
   };
@@ -95,14 +92,15 @@ void Measure(const Case& kernel, bool smoke) {
   const double error = Median(errors);
   plan::LevelModel model = plan::FitLevels(all, caches).value();
   const double bandwidth = rate_of(UpdateRun, largest);
-  model.transfer = kernel.memory_bytes / bandwidth;
+  model.transfer_term = kernel.memory_bytes / bandwidth;
   const double set = all.back().working_set;
   const std::string bound(plan::MemoryLevelName(model.Limit(set)));
   const std::string note = absl::StrFormat(
       "%.3g 10^9/s in the first cache, %.3g beyond the last, where it moves %.3g of memory's %.3g "
-      "GB/s; twice the clock x %.2f",
+      "GB/s; bound by %s; twice the clock x %.2f",
       1e-9 / all.front().seconds, 1e-9 / all.back().seconds,
-      1e-9 * kernel.memory_bytes / all.back().seconds, 1e-9 * bandwidth, model.WithClock(set, 2));
+      1e-9 * kernel.memory_bytes / all.back().seconds, 1e-9 * bandwidth, bound,
+      model.WithClock(set, 2));
   Print({.name = "levels / " + kernel.name,
          .ours = error,
          .reference = 0,
@@ -110,7 +108,7 @@ void Measure(const Case& kernel, bool smoke) {
          .target = 0.85,
          .unit = "off",
          .note = note});
-  if (kernel.bound.empty() || smoke) return;
+  if (kernel.bound.empty()) return;
   Print({.name = "levels / " + kernel.name + " is bound by " + kernel.bound,
          .ours = bound == kernel.bound ? 1.0 : 0.0,
          .reference = 1,
@@ -122,16 +120,16 @@ void Measure(const Case& kernel, bool smoke) {
 
 int Main(int argc, char** argv) {
   const bool smoke = argc > 1 && std::strcmp(argv[1], "--smoke") == 0;
-  const auto host = [](std::string name, const char* kernel, const char* bound) {
-    const HostKernel& found = *FindHostKernel(kernel);
-    return Case{std::move(name), found.make, found.memory_bytes, bound};
-  };
-  const Case cases[] = {host("adamw", "adamw", "memory"),
-                        {"adamw, scalar", ScalarAdamW, 28, "core"},
-                        host("encode e3m0", "encode", ""),
-                        {"encode int8, scalar", ScalarEncode, 5, "core"},
-                        host("gather of 512-byte rows", "gather", "")};
-  for (const Case& kernel : cases) Measure(kernel, smoke);
+  const int64_t largest = smoke ? 1 << 18 : LargestWorkingSet(1).value();
+  const absl::Duration each = smoke ? absl::Milliseconds(1) : absl::Milliseconds(60);
+  const HostKernel &adamw = *FindHostKernel("adamw"), &encode = *FindHostKernel("encode"),
+                   &gather = *FindHostKernel("gather");
+  const Case cases[] = {{"adamw", adamw.make, adamw.memory_bytes, smoke ? "" : "memory"},
+                        {"adamw, scalar", ScalarAdamW, adamw.memory_bytes, smoke ? "" : "core"},
+                        {"encode e3m0", encode.make, encode.memory_bytes, ""},
+                        {"encode int8, scalar", ScalarEncode, 5, smoke ? "" : "core"},
+                        {"gather of 512-byte rows", gather.make, gather.memory_bytes, ""}};
+  for (const Case& kernel : cases) Measure(kernel, largest, each);
   return 0;
 }
 

@@ -103,10 +103,10 @@ TEST(LevelModelTest, AFasterClockBringsWhatTheCoreHas) {
 TEST(LevelModelTest, MoreChannelsShortenTransfersAndNoWaits) {
   LevelModel model{{2, 1, 3, 4}, kCaches};
   EXPECT_DOUBLE_EQ(model.WithBandwidth(1e12, 2), 1) << "it waits for single accesses";
-  model.transfer = 2;
+  model.transfer_term = 2;
   EXPECT_DOUBLE_EQ(model.WithBandwidth(1e12, 2), 10 / 9.0);
   EXPECT_DOUBLE_EQ(model.WithBandwidth(kKiB, 2), 1);
-  model.transfer = 10;
+  model.transfer_term = 10;
   EXPECT_DOUBLE_EQ(model.WithBandwidth(1e12, 2), 10 / 6.0) << "the rest was hidden";
 }
 
@@ -115,7 +115,7 @@ TEST(LevelModelTest, MoreChannelsShortenTransfersAndNoWaits) {
 TEST(LevelModelTest, MemoryThatIsBusyAllTheTimeIsTheLimit) {
   LevelModel model = FitOf(AnchorsOf({3.21, 3.1, 2.4, 1.94}));
   const double large = 1070 * kMiB;
-  model.transfer = 28 / 57e9;
+  model.transfer_term = 28 / 57e9;
   EXPECT_EQ(model.Limit(large), MemoryLevel::kMemory);
   EXPECT_LE(model.WithClock(large, 2), 1.05);
   EXPECT_LE(model.ClockStopsPaying(large), 1.2);
@@ -124,7 +124,7 @@ TEST(LevelModelTest, MemoryThatIsBusyAllTheTimeIsTheLimit) {
   EXPECT_DOUBLE_EQ(model.WithClock(64 * kKiB, 2), 2);
   // One element at a time keeps memory busy for less than a fifth of the time.
   LevelModel scalar = FitOf(AnchorsOf({0.375, 0.375, 0.373, 0.371}));
-  scalar.transfer = model.transfer;
+  scalar.transfer_term = model.transfer_term;
   EXPECT_EQ(scalar.Limit(large), MemoryLevel::kCore);
   EXPECT_GE(scalar.WithClock(large, 2), 1.9);
   EXPECT_NEAR(scalar.ClockStopsPaying(large), 57e9 / 28 / 0.371e9, 0.5);
