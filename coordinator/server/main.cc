@@ -101,9 +101,7 @@ int Check(const std::string& data_dir) {
 
 absl::Status Adopt(const std::string& data_dir, const Logger& log) {
   const std::unique_ptr<FileSystem> fs = MakePosixFileSystem();
-  LH_RETURN_IF_ERROR(CreateDirs(*fs, JobsFolder(data_dir)));
-  LH_ASSIGN_OR_RETURN(const std::unique_ptr<MetaStore> meta,
-                      MetaStore::Open(DatabasePath(data_dir)));
+  LH_ASSIGN_OR_RETURN(const std::unique_ptr<MetaStore> meta, OpenMeta(*fs, data_dir, nullptr));
   LH_ASSIGN_OR_RETURN(const Adoption adoption, AdoptJobs(*fs, data_dir, *meta));
   for (const JobRecord& job : adoption.adopted) {
     log.With({.job = job.name, .job_id = job.id}).Info("adopted");

@@ -61,25 +61,6 @@ absl::Status CheckOpenness(const CoordinatorServerOptions& options, const Logger
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir,
-                                                    SlowOperations* operations) {
-  const auto unusable = [&](const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat("--data-dir ", data_dir, ": ", status.message(),
-                                                    ": name a folder that this user may write to"));
-  };
-  if (const absl::Status made = CreateDirs(fs, JobsFolder(data_dir)); !made.ok())
-    return unusable(made);
-  absl::StatusOr<std::unique_ptr<MetaStore>> meta =
-      MetaStore::Open(DatabasePath(data_dir), operations);
-  if (absl::IsPermissionDenied(meta.status())) return unusable(meta.status());
-  if (absl::IsFailedPrecondition(meta.status()) || absl::IsResourceExhausted(meta.status()))
-    return OfFlag(absl::StrCat("--data-dir ", data_dir), meta.status());
-  if (!absl::IsUnavailable(meta.status())) return meta;
-  return absl::UnavailableError(absl::StrCat("another coordinator uses the data folder ", data_dir,
-                                             ": ", meta.status().message(),
-                                             ": stop it, or give another --data-dir"));
-}
-
 // Folders that the database does not know are logged. If the database knows none of them, it
 // belongs to another data folder, and that is an error.
 absl::Status CheckFolders(FileSystem& fs, const std::string& data_dir, MetaStore& meta,
@@ -139,6 +120,25 @@ absl::Status CheckReadyFile(const std::string& path) {
   return absl::InvalidArgumentError(
       absl::StrCat("--ready-file: ", path,
                    " has other content, which would be lost: name a file used for nothing else"));
+}
+
+absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir,
+                                                    SlowOperations* operations) {
+  const auto unusable = [&](const absl::Status& status) {
+    return absl::Status(status.code(), absl::StrCat("--data-dir ", data_dir, ": ", status.message(),
+                                                    ": name a folder that this user may write to"));
+  };
+  if (const absl::Status made = CreateDirs(fs, JobsFolder(data_dir)); !made.ok())
+    return unusable(made);
+  absl::StatusOr<std::unique_ptr<MetaStore>> meta =
+      MetaStore::Open(DatabasePath(data_dir), operations);
+  if (absl::IsPermissionDenied(meta.status())) return unusable(meta.status());
+  if (absl::IsFailedPrecondition(meta.status()) || absl::IsResourceExhausted(meta.status()))
+    return OfFlag(absl::StrCat("--data-dir ", data_dir), meta.status());
+  if (!absl::IsUnavailable(meta.status())) return meta;
+  return absl::UnavailableError(absl::StrCat("another coordinator uses the data folder ", data_dir,
+                                             ": ", meta.status().message(),
+                                             ": stop it, or give another --data-dir"));
 }
 
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenDatabase(FileSystem& fs, const std::string& data_dir,

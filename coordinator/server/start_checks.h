@@ -25,11 +25,13 @@ inline constexpr char kReadyMark[] = "grpc=";
 // INVALID_ARGUMENT: it holds something else, or is no file. NOT_FOUND: its folder is not there.
 absl::Status CheckReadyFile(const std::string& path);
 
-// Opens the database of the data folder, or makes both. Logs jobs' folders that the database does
-// not know, or lacks. Blocks on the disk. PERMISSION_DENIED or another error of the folder;
-// UNAVAILABLE: another coordinator uses it; DATA_LOSS: the database belongs to another data folder,
-// or is damaged.
+// Opens the database of the data folder, or makes both. Blocks on the disk. PERMISSION_DENIED or
+// another error of the folder; UNAVAILABLE: another coordinator uses it; DATA_LOSS: it is damaged.
 // `operations`: as of SqliteDatabase.
+absl::StatusOr<std::unique_ptr<MetaStore>> OpenMeta(FileSystem& fs, const std::string& data_dir,
+                                                    SlowOperations* operations);
+// Likewise, and logs jobs' folders that the database does not know, or lacks. DATA_LOSS also: the
+// database belongs to another data folder.
 absl::StatusOr<std::unique_ptr<MetaStore>> OpenDatabase(FileSystem& fs, const std::string& data_dir,
                                                         const Logger& log,
                                                         SlowOperations* operations);

@@ -244,6 +244,7 @@ void AgentNode::Do(const Supervisor::StartRanks&) {
           .ranks = options_.ranks,
           .nodes = options_.nodes,
           .meeting = PrepareMeeting(),
+          .prepare_more = options_.prepare_more,
           .step_takes = options_.step_takes,
           .misconfigured = world_->faults && options_.misconfigured && world_->Chance(0.5)},
       [this, process = process_, group = group_](const RankGroup::Event& event) {

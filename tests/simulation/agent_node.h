@@ -33,6 +33,8 @@ struct AgentOptions {
   bool misconfigured = false;
   // Its program is of an earlier version: it cannot be asked to stop.
   bool earlier = false;
+  // What its ranks take longer than usual until they are ready.
+  absl::Duration prepare_more;
 };
 
 class AgentNode {

@@ -14,6 +14,7 @@
 #include "coordinator/store/checkpoint.h"
 #include "coordinator/store/data_folder.h"
 #include "coordinator/store/job_log_removal.h"
+#include "coordinator/store/job_state_file.h"
 #include "longhaul/v1/job.pb.h"
 
 namespace longhaul::simulation {
@@ -362,6 +363,59 @@ void Checker::Restarted(MetaStore& meta) {
     for (const ParticipantRecord& p : *stored) found |= p.ordinal == place.second && p.pool == pool;
     if (!found) Violation(absl::StrFormat("3: place %d of %s is gone", place.second, place.first));
   }
+}
+
+void Checker::Forget(const std::string& job) {
+  for (auto* jobs : {&acknowledged_, &paused_, &deleted_, &stays_paused_, &owed_last_})
+    jobs->erase(job);
+  ended_.erase(job);
+}
+
+void Checker::Adopted(MetaStore& meta, FileSystem& disk) {
+  const auto jobs = meta.ListKeys();
+  const auto has_name_of = [&](const std::string& id) {
+    // An id is a number and the name of the job.
+    return std::any_of(jobs->begin(), jobs->end(),
+                       [&](const JobKey& job) { return job.name == id.substr(id.find('-') + 1); });
+  };
+  for (const std::string& id : std::set<std::string>(acknowledged_)) {
+    const std::string folder = JobFolder(kDataDir, id);
+    const absl::StatusOr<JobStateNote> note = ReadJobState(disk, folder);
+    const absl::StatusOr<JobRecord> job = meta.GetJob(id);
+    if (!job.ok()) {
+      // Without a store there is nothing to adopt, and only one job can have a name.
+      const bool may = !disk.List(folder).ok() || (note.ok() && note->deleted) || has_name_of(id);
+      if (!may) Violation(absl::StrCat("adoption: ", id, " was left alone"));
+      Forget(id);
+      continue;
+    }
+    // Whether the folder was told before the crash.
+    const bool told_end = note.ok() && IsEnded(note->state);
+    const bool told_pause = note.ok() && note->state == JobState::kPaused;
+    if (deleted_.erase(id) > 0 && note.ok() && note->deleted)
+      Violation(absl::StrCat("adoption: a deleted job is back: ", id));
+    const auto ended = ended_.find(id);
+    if (ended != ended_.end() && ended->second != job->state) {
+      if (told_end) Violation(absl::StrCat("adoption: the end of a job is gone: ", id));
+      ended_.erase(ended);
+      owed_last_.erase(id);
+    }
+    const PauseStage stage = meta.GetPause(id)->stage;
+    const bool stops = stage == PauseStage::kPausing || stage == PauseStage::kPaused;
+    if (told_pause && !stops && !IsEnded(job->state))
+      Violation(absl::StrCat("adoption: a pause is forgotten: ", id));
+    if (stage != PauseStage::kPaused) paused_.erase(id);
+    if (stops) {
+      // If it was resumed just before, nobody resumes it again.
+      stays_paused_.insert(id);
+    } else {
+      stays_paused_.erase(id);
+    }
+  }
+  places_.clear();
+  starts_.clear();
+  promised_.clear();
+  evaluated_.clear();
 }
 
 void Checker::Opened(const std::string& job, int fragment, int64_t version) {

@@ -98,6 +98,9 @@ class Checker {
   // No pool was there that could do it.
   void MayFail(const std::string& job) { may_fail_.insert(job); }
   void Restarted(MetaStore& meta);
+  // The database is lost, and the jobs' folders were adopted into this one. What only the database
+  // had is forgotten; a job is what its folder says, which may be one step behind.
+  void Adopted(MetaStore& meta, FileSystem& disk);
   // The contents of a store at this moment.
   void Opened(const std::string& job, int fragment, int64_t version);
 
@@ -143,6 +146,8 @@ class Checker {
     std::vector<std::pair<std::string, std::string>> contributors;
   };
 
+  // The database does not have it any more, and need not.
+  void Forget(const std::string& job);
   // Whether the job is owed a last checkpoint that is not there.
   bool LacksLast(const JobRecord& job, FileSystem& disk) const;
   // -1: no value was told.

@@ -11,6 +11,7 @@
 #include "tests/simulation/coordinator_node.h"
 #include "tests/simulation/pool.h"
 #include "tests/simulation/users.h"
+#include "tests/testing/temp_dir.h"
 
 namespace longhaul::simulation {
 namespace {
@@ -26,11 +27,14 @@ class Cluster {
  public:
   explicit Cluster(const RunOptions& options)
       : world_(options.seed, options.mutation, options.trace),
-        coordinator_(&world_),
+        database_(options.seed % 16 == 13 ? std::make_unique<TempDir>() : nullptr),
+        coordinator_(&world_, database_ ? database_->Join("coordinator.db") : kInMemory),
         users_(&world_, &coordinator_) {
     // No random number, so that other seeds stay what they were.
     if (options.seed % 16 == 5) world_.ended_job_keep = absl::Seconds(15);
     damages_ = options.seed % 8 == 3;
+    loses_database_ = options.seed % 16 == 9;
+    gathers_ = options.seed % 32 == 15;
     world_.uploads = options.seed % 3 == 1;
     // Any job fits alone, two only if both are small.
     if (options.seed % 4 == 2) world_.memory = world_.memory_later = 2 * kBytesOfOneUnit;
@@ -55,6 +59,9 @@ class Cluster {
   void PlanUsers();
   void PlanUsersOf(const v1::JobSpec& job);
   void PauseFor(const std::string& name, absl::Duration lasts);
+  // A pause; then the pool that is ready first crashes, often once it has contributed; and another
+  // pause, often while the other pool is not ready.
+  void PlanGathering(const std::string& name);
   void PlanFaults();
   void PlanFault();
   std::function<void()> NodeFault(Pool* pool, AgentNode* agent, absl::Duration lasts);
@@ -65,11 +72,16 @@ class Cluster {
   void Summarize(RunResult& result) const;
 
   World world_;
+  // If its database is a file.
+  const std::unique_ptr<TempDir> database_;
   CoordinatorNode coordinator_;
   Users users_;
   std::vector<std::unique_ptr<Pool>> pools_;
   int machines_ = 0;
   bool faulty_ = true, damages_ = false, gone_for_good_ = false;
+  bool loses_database_ = false;
+  // A quorum job of two pools gathers them after a pause, and one takes long to be ready.
+  bool gathers_ = false;
   int crashes_ = 0;
   std::string shape_;
 };
@@ -98,7 +110,7 @@ void Cluster::Build() {
   world_.bad_reads = faulty_ && world_.Chance(damages_ ? 0.6 : 0.3);
   if (world_.bad_reads && world_.Chance(0.5)) world_.folders_away_until = Sometime();
   const bool lies = faulty_ && world_.Chance(0.3);
-  const int64_t count = Pick(2, 5);
+  const int64_t count = gathers_ ? 2 : Pick(2, 5);
   for (int i = 0; i < count; ++i) {
     PoolOptions pool{.name = std::string(1, static_cast<char>('a' + i))};
     if (world_.Chance(0.3)) pool.nodes = world_.Chance(0.6) ? 2 : 3;
@@ -109,6 +121,7 @@ void Cluster::Build() {
     if (pool.misconfigured) world_.misconfigured.insert(pool.name);
     if (lies && i == 1) world_.liars.insert(pool.name);
     pool.earlier = world_.Chance(0.15);
+    if (gathers_ && i == 1) pool.prepare_more = world_.Between(absl::Seconds(6), absl::Seconds(8));
     pool.step_takes = world_.Between(absl::Milliseconds(40), absl::Milliseconds(200));
     sim::LinkOptions link{.delay_min = absl::Milliseconds(Pick(1, 40))};
     link.delay_mean = link.delay_min + absl::Milliseconds(Pick(0, 60));
@@ -140,16 +153,16 @@ v1::JobSpec Cluster::MakeJob(const std::string& name) {
   sync.mutable_down()->set_codec(v1::FP32);
   sync.mutable_outer()->set_lr(0.5);
   sync.mutable_outer()->set_momentum(world_.Chance(0.5) ? 0.5 : 0);
-  spec.mutable_pools()->set_min(static_cast<int>(Pick(1, 2)));
+  spec.mutable_pools()->set_min(static_cast<int>(Pick(gathers_ ? 2 : 1, 2)));
   if (world_.Chance(0.2))
     spec.mutable_pools()->set_max(static_cast<int>(Pick(spec.pools().min(), 3)));
   sync.set_final_round(!world_.Chance(0.15));
   spec.mutable_evaluation()->set_every_cycles(world_.Chance(0.3) ? -1 : Pick(1, 2));
   spec.mutable_checkpoint()->set_every_cycles(Pick(-1, 2));
   spec.mutable_checkpoint()->set_keep(world_.Chance(0.7) ? kKeepAll : 1);
-  if (world_.Chance(0.5)) {
+  if (gathers_ || world_.Chance(0.5)) {
     sync.set_mode(v1::QUORUM);
-    sync.mutable_quorum()->set_pools(static_cast<int>(Pick(1, spec.pools().min())));
+    sync.mutable_quorum()->set_pools(gathers_ ? 1 : static_cast<int>(Pick(1, spec.pools().min())));
     sync.mutable_quorum()->set_grace_seconds(static_cast<int>(Pick(0, 3)));
   }
   if (world_.plans.Uniform() < 0.15) {
@@ -219,6 +232,7 @@ void Cluster::PlanUsersOf(const v1::JobSpec& job) {
     for (int64_t asks = Pick(1, 4); asks > 0; --asks)
       world_.loop.After(sometime(), [this, name] { users_.AskCheckpoint(name); });
   }
+  if (gathers_ && faulty_) return PlanGathering(name);
   if (world_.Chance(0.1)) world_.loop.After(sometime(), [this, name] { users_.Cancel(name); });
   if (world_.Chance(0.05))
     return world_.loop.After(sometime(), [this, name] { users_.Pause(name); });
@@ -260,11 +274,35 @@ void Cluster::PauseFor(const std::string& name, absl::Duration lasts) {
   });
 }
 
+void Cluster::PlanGathering(const std::string& name) {
+  const auto between = [this](int low, int high) {
+    return world_.Between(absl::Seconds(low), absl::Seconds(high));
+  };
+  world_.loop.After(between(2, 10), [this, name, between] {
+    users_.Pause(name, [this, name, between] {
+      world_.loop.After(between(2, 6), [this, name, between] {
+        users_.Resume(name);
+        const absl::Duration ends = between(1, 4);
+        world_.loop.After(ends, [this, between] {
+          if (world_.Chance(0.5)) return pools_[0]->CrashAll(between(4, 10));
+          for (AgentNode* agent : pools_[0]->agents()) agent->Drain();
+        });
+        world_.loop.After(ends + between(0, 4), [this, name, stays = world_.Chance(0.5)] {
+          stays ? users_.Pause(name) : PauseFor(name, absl::Seconds(5));
+        });
+      });
+    });
+  });
+}
+
 void Cluster::PlanFaults() {
   const int64_t count = Pick(1, 12);
   for (int64_t i = 0; i < count; ++i) PlanFault();
   for (int64_t i = damages_ ? Pick(1, 3) : 0; i > 0; --i)
     world_.loop.At(Sometime(), [this] { coordinator_.CrashWithDamage(); });
+  if (loses_database_) world_.loop.At(Sometime(), [this] { coordinator_.CrashAndAdopt(); });
+  for (int64_t i = database_ ? Pick(1, 3) : 0; i > 0; --i)
+    world_.loop.At(Sometime(), [this] { coordinator_.StartAnother(); });
   if (!world_.Chance(0.3)) return;
   const absl::Duration lasts = world_.Between(absl::Milliseconds(100), 4 * world_.lease);
   world_.loop.At(Sometime(), [this, lasts] {

@@ -13,8 +13,6 @@
 #include "coordinator/service/messages.h"
 #include "coordinator/service/plan_message.h"
 #include "coordinator/store/data_folder.h"
-#include "coordinator/store/job_manifest.h"
-#include "coordinator/store/log_recovery.h"
 #include "coordinator/sync/round_plan.h"
 #include "tests/scenarios/core_text.h"
 #include "tests/simulation/coordinator_life.h"
@@ -78,72 +76,15 @@ CoordinatorNode::Views CoordinatorNode::Decided() {
   return views;
 }
 
-CoordinatorNode::CoordinatorNode(World* world)
+CoordinatorNode::CoordinatorNode(World* world, const std::string& database)
     : world_(world),
-      meta_(*MetaStore::Open(":memory:")),
+      database_(database),
+      meta_(*MetaStore::Open(database_)),
       disk_(std::make_unique<MemoryFileSystem>()) {
   LH_CHECK(CreateDirs(*disk_, JobsFolder(kDataDir)).ok(), "an empty disk takes folders");
 }
 
 CoordinatorNode::~CoordinatorNode() = default;
-
-void CoordinatorNode::Start() {
-  world_->checker.Restarted(*meta_);
-  if (world_->mutation == Mutation::kReseed && lives_ > 0) ForgetEverything();
-  if (lives_ > 0) world_->memory = world_->memory_later;
-  life_ = std::make_unique<Life>(this);
-  world_->Trace("coordinator", "starts");
-  Enter([this] { life_->performer->Start(); });
-  Tick();
-}
-
-// The jobs' folders are empty, and the database says that they never began.
-void CoordinatorNode::ForgetEverything() {
-  disk_ = std::make_unique<MemoryFileSystem>();
-  LH_CHECK(CreateDirs(*disk_, JobsFolder(kDataDir)).ok(), "an empty disk takes folders");
-  const auto jobs = meta_->ListUnended();
-  for (const JobRecord& job : *jobs) {
-    LH_CHECK(meta_->Commit({JobUpdate{job.id, JobState::kPending, ""}}).ok(), "the job is there");
-  }
-}
-
-void CoordinatorNode::Crash() {
-  if (!up()) return;
-  world_->Trace("coordinator", "crashes");
-  life_.reset();
-  ++lives_;
-  world_->applies = false;
-  world_->readable.clear();
-  // What still waits to run in that process keeps its stores here, but not there.
-  resident_.clear();
-  streams_.clear();
-  world_->network.BreakAll(kCoordinatorNode);
-  if (world_->mutation == Mutation::kStaleDisk && earlier_disk_ != nullptr) {
-    disk_ = earlier_disk_->CrashCopy(UnsyncedFate::kDropped);
-  } else {
-    const UnsyncedFate fate = world_->Chance(0.3)   ? UnsyncedFate::kDropped
-                              : world_->Chance(0.3) ? UnsyncedFate::kKept
-                                                    : UnsyncedFate::kRandom;
-    disk_ = disk_->CrashCopy(fate, world_->random.Below(1u << 30));
-  }
-  RepairEnds();
-  world_->loop.After(world_->Between(absl::Milliseconds(100), absl::Seconds(4)),
-                     [this] { Start(); });
-}
-
-void CoordinatorNode::CrashWithDamage() {
-  Crash();
-  const std::string job = world_->damage.Strike(*disk_, *meta_, world_->random);
-  if (!job.empty()) world_->Trace("coordinator", absl::StrCat("has a damaged file of ", job));
-}
-
-void CoordinatorNode::CrashAndRepair(const std::vector<std::string>& jobs) {
-  Crash();
-  for (const std::string& job : jobs) {
-    world_->Trace("coordinator", absl::StrCat("has whole files of ", job));
-    world_->damage.Repair(*disk_, job);
-  }
-}
 
 coordinator::Performer& CoordinatorNode::performer() const { return *life_->performer; }
 
@@ -274,7 +215,10 @@ void CoordinatorNode::Watch(const RankId& who, Stream stream) {
                coordinator::MakePlan(*life_->performer->Find(who.job), *view, admitted);
            absl::StatusOr<session::Plan> plan =
                session::PlanFromProto(event.plan(), {who.pool, who.incarnation});
-           LH_CHECK(plan.ok(), "the coordinator's plans can be read");
+           if (!plan.ok()) {
+             return world_->checker.Violation(
+                 absl::StrCat("a plan cannot be read: ", plan.status().message()));
+           }
            stream(session::PlanReceived{*std::move(plan)});
            streams_[{who.job, who.pool, who.rank}] = {who.incarnation, stream};
          });
@@ -319,62 +263,6 @@ std::optional<absl::Status> CoordinatorNode::Push(const PushRequest& push) {
   });
   if (!alive) return std::nullopt;
   return status;
-}
-
-void CoordinatorNode::StrikeParts(const PushRequest& push) {
-  const auto job = life_->fragments.Find(push.from.job);
-  const auto store = job ? job->store() : nullptr;
-  if (store == nullptr) return;
-  const coordinator::ContributionKey key{push.fragment, push.version, push.from.pool,
-                                         push.from.incarnation};
-  for (const StoredPart& part : store->contributions().Parts(key)) {
-    const LogPosition body = part.body();
-    const std::string path =
-        JoinPath(JoinPath(JobFolder(kDataDir, push.from.job), "log"), LogFileName(body.file));
-    // Another stream of the pool may have repeated the last blocks.
-    if (!world_->readable.try_emplace({path, body.offset}, !world_->Chance(0.02)).second) continue;
-    if (!world_->Chance(0.03)) continue;
-    world_->Trace("coordinator",
-                  absl::StrCat("has another byte of ", push.from.pool, "'s fragment ",
-                               push.fragment, " version ", push.version));
-    ++world_->struck;
-    const auto file = disk_->Open(path);
-    LH_CHECK(file.ok(), "the log is there");
-    const int64_t at = body.offset + static_cast<int64_t>(world_->random.Below(part.body_bytes));
-    char byte = 0;
-    LH_CHECK((*file)->ReadExactly(at, {&byte, 1}).ok(), "the part is there");
-    const char before = byte;
-    byte = static_cast<char>(byte ^ (1 << world_->random.Below(8)));
-    struck_.push_back({push.from.job, path, at, before, byte, part.sequence});
-    LH_CHECK((*file)->WriteAt(at, {&byte, 1}).ok(), "the disk takes it");
-  }
-}
-
-// Damage to the newest frames of a log looks like what a crash leaves (coordinator/store/FORMAT.md,
-// rule 4).
-void CoordinatorNode::RepairEnds() {
-  const auto open = [&](const StruckByte& struck) {
-    return std::any_of(resident_.begin(), resident_.end(),
-                       [&](const Resident& resident) { return resident.job == struck.job; });
-  };
-  const auto closed = std::stable_partition(struck_.begin(), struck_.end(), open);
-  const std::vector<StruckByte> ended(closed, struck_.end());
-  struck_.erase(closed, struck_.end());
-  for (const StruckByte& struck : ended) {
-    const std::string folder = JobFolder(kDataDir, struck.job);
-    const auto file = disk_->Open(struck.path);
-    const auto manifest = ReadJobManifest(*disk_, folder);
-    char byte = 0;
-    if (!file.ok() || !manifest.ok() || !(*file)->ReadExactly(struck.at, {&byte, 1}).ok() ||
-        byte != struck.after)
-      continue;
-    const auto scan =
-        ScanLog(*disk_, ParentOf(struck.path),
-                {.salt = manifest->options.log_salt, .read_only = true, .leave_out_parts = true});
-    if (!scan.ok() || scan->start.next_sequence > struck.sequence) continue;
-    LH_CHECK((*file)->WriteAt(struck.at, {&struck.before, 1}).ok() && (*file)->SyncData().ok(),
-             "the disk takes it");
-  }
 }
 
 std::optional<PullAnswer> CoordinatorNode::Pull(const PullRequest& pull) {

@@ -22,6 +22,9 @@
 
 namespace longhaul::simulation {
 
+// A database, to MetaStore.
+inline constexpr char kInMemory[] = ":memory:";
+
 struct PushRequest {
   RankId from;
   int fragment = 0;
@@ -48,15 +51,20 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   using Answer = std::function<void(const coordinator::Answer&)>;
   using Stream = std::function<void(const session::Event&)>;
 
-  explicit CoordinatorNode(World* world);
+  // `database`: the path of a file, which another coordinator may try to open; or kInMemory.
+  CoordinatorNode(World* world, const std::string& database);
   ~CoordinatorNode() override;
 
   void Start();
+  // Another coordinator is started on the same data folder. It is refused while one runs.
+  void StartAnother();
   void Crash();
   // Crashes it, and damages a file of a job before it starts again.
   void CrashWithDamage();
   // Crashes it, and repairs what was damaged of these jobs.
   void CrashAndRepair(const std::vector<std::string>& jobs);
+  // Crashes it, and its database is lost: the jobs' folders are adopted into a new one.
+  void CrashAndAdopt();
   bool up() const { return life_ != nullptr; }
   MetaStore& meta() const { return *meta_; }
   MemoryFileSystem& disk() const { return *disk_; }
@@ -154,6 +162,7 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
   void ForgetEverything();
 
   World* world_;
+  const std::string database_;
   // What survives a crash.
   std::unique_ptr<MetaStore> meta_;
   std::unique_ptr<MemoryFileSystem> disk_, earlier_disk_;

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Puts faults that the product once had back into a copy of it, one at a time, and runs the simulation: it must see
-each of them. One is too rare for random runs, and has a transcript alone: a quorum job that stays PAUSING since it
-gathers its pools (tests/scenarios/coordinator_pause_gathers.txt).
+each of them.
 
   planted_faults.py BUILD_DIR [NAME...]     BUILD_DIR: for the copy and its build; NAME: only these faults
 
@@ -62,6 +61,24 @@ FAULTS = (
           (("coordinator/effects/evaluation_reports.cc",
             "e.step = StepOfEvaluation(*job.resolved, e.version, e.final);",
             "(void)StepOfEvaluation(*job.resolved, e.version, e.final);"),)),
+    Fault("pausing-for-ever", "a quorum job that gathers its pools after a pause cannot be paused again",
+          (("coordinator/core/coordinator_rounds.cc",
+            "  if (job.gathers && job.state() != JobState::kSeeding && !IsPaused(job.pause)) {",
+            "  if (job.gathers && job.state() != JobState::kSeeding) {"),)),
+    Fault("adopted-unseeded", "a job that is adopted without its initial parameters is never asked for them",
+          (("coordinator/store/data_folder.cc",
+            "    job.state = JobState::kSeeding;", "    job.state = JobState::kRunning;"),)),
+    Fault("adopted-running", "a job that was paused trains again once it is adopted",
+          (("coordinator/store/data_folder.cc",
+            "  if (note.state == JobState::kPaused && !log_removed) {",
+            "  if (note.state == JobState::kQuarantined && !log_removed) {"),)),
+    Fault("adopted-again", "a job that had ended trains again once it is adopted",
+          (("coordinator/store/data_folder.cc",
+            "  if (IsEnded(note.state)) {", "  if (note.state == JobState::kQuarantined) {"),)),
+    Fault("shared-folder", "two coordinators may have one data folder",
+          (("coordinator/store/sqlite_database.cc",
+            "PRAGMA locking_mode = EXCLUSIVE;", "PRAGMA locking_mode = NORMAL;"),
+           ("coordinator/store/sqlite_database.cc", "BEGIN EXCLUSIVE; COMMIT;", ""))),
 )
 
 
@@ -106,7 +123,7 @@ def main():
         for file, text, planted in fault.changes:
             if originals[file].count(text) != 1:
                 sys.exit(f"{fault.name}: {file} does not have this once:\n{text}")
-            (source / file).write_text(originals[file].replace(text, planted))
+            (source / file).write_text((source / file).read_text().replace(text, planted))
         build(source, folder)
         what, found = search(folder)
         for file, original in originals.items():

@@ -25,7 +25,8 @@ Pool::Pool(World* world, CoordinatorNode* coordinator, const PoolOptions& option
                        .ranks = ranks_.back(),
                        .step_takes = options.step_takes,
                        .misconfigured = options.misconfigured && i == bad,
-                       .earlier = options.earlier};
+                       .earlier = options.earlier,
+                       .prepare_more = options.prepare_more};
     const int number = spare ? options.nodes - 1 : i;
     const bool fixed = options.numbers == PoolOptions::Numbers::kFixed ||
                        (options.numbers == PoolOptions::Numbers::kMixed && number > 0);

@@ -24,6 +24,8 @@ struct PoolOptions {
   // See AgentOptions. It applies to one of the machines.
   bool misconfigured = false;
   bool earlier = false;
+  // What its ranks take longer than usual until they are ready.
+  absl::Duration prepare_more;
 };
 
 class Pool {

@@ -50,7 +50,8 @@ RankGroup::RankGroup(World* world, CoordinatorNode* coordinator, Site* site, con
         .machine = options.machine,
         .nodes = options.nodes,
         .meeting = options.meeting,
-        .prepare = world->Between(absl::Milliseconds(50), absl::Milliseconds(1300)),
+        .prepare =
+            options.prepare_more + world->Between(absl::Milliseconds(50), absl::Milliseconds(1300)),
         .step_takes = options.step_takes * (0.2 + 0.8 * world->random.Uniform())};
     node.id.rank += rank;
     if (options.misconfigured && rank == failing) node.fails_after = fails_after;

@@ -23,7 +23,7 @@ class RankGroup : private RankHost {
     int ranks = 1;
     int nodes = 1;  // Nodes of the pool.
     Meeting meeting;
-    absl::Duration step_takes;
+    absl::Duration prepare_more, step_takes;
     // One of the ranks will find that it cannot do the job here.
     bool misconfigured = false;
   };

@@ -371,10 +371,19 @@ class SecurityTest(unittest.TestCase):
         self.assertEqual(code, 1, error)
         self.assertIn("--listen: cannot listen on 192.0.2.1:7070: Cannot assign requested address (this machine does not have that address", error)
         self.cluster.start_coordinator()
-        code, error = self.run_coordinator("--data-dir", self.cluster.folder / "data")
-        self.assertEqual(code, 1, error)
-        self.assertIn("another coordinator uses the data folder", error)
-        self.assertIn("stop it, or give another --data-dir", error)
+        # With it, a coordinator would repair, remove and adopt.
+        (self.cluster.data_dir / "jobs/left.tmp").mkdir()
+        (self.cluster.data_dir / "jobs/left.tmp/manifest").write_text("half")
+
+        def files():
+            return {path: path.read_bytes() for path in self.cluster.data_dir.rglob("*") if path.is_file()}
+        before = files()
+        for more in ([], ["--adopt"]):
+            code, error = self.run_coordinator("--data-dir", self.cluster.data_dir, *more)
+            self.assertEqual(code, 1, error)
+            self.assertIn("another coordinator uses the data folder", error)
+            self.assertIn("stop it, or give another --data-dir", error)
+        self.assertEqual(files(), before)
         # Nobody may write there, not even root.
         code, error = self.run_coordinator("--data-dir", "/proc/longhaul")
         self.assertEqual(code, 1, error)
