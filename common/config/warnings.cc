@@ -38,6 +38,21 @@ void WarnOfUplink(const v1::CodecSpec& up, std::vector<std::string>& warnings) {
   }
 }
 
+// Jobs with sign1 down and outer momentum were seen to diverge with alpha from 0.9 on, and not with
+// 0.5.
+void WarnOfMerge(const v1::SyncSpec& sync, std::vector<std::string>& warnings) {
+  if (sync.alpha() == 1) {
+    warnings.push_back(
+        "sync.alpha: 1 keeps only the local parameters: pools never take part in the mean");
+  } else if (sync.alpha() >= 0.9 && sync.down().codec() == v1::SIGN1 &&
+             sync.outer().momentum() > 0) {
+    warnings.push_back(absl::StrFormat(
+        "sync.alpha: training may diverge with %g, sync.down.codec sign1 and outer momentum; try "
+        "0.5",
+        sync.alpha()));
+  }
+}
+
 // A variance averages about 1 / (1 - beta2) gradients.
 void WarnOfFreeze(const v1::JobSpec& spec, std::vector<std::string>& warnings) {
   const v1::OneBitAdamSpec& onebit = spec.inner().onebit_adam();
@@ -184,10 +199,7 @@ std::vector<std::string> WarningsOf(const v1::JobSpec& spec, int fragments) {
   std::vector<std::string> warnings;
   WarnOfMomentum(spec, warnings);
   WarnOfUplink(spec.sync().up(), warnings);
-  if (spec.sync().alpha() == 1 && spec.pools().max() != 1) {
-    warnings.push_back(
-        "sync.alpha: 1 keeps only the local parameters: pools never take part in the mean");
-  }
+  if (spec.pools().max() != 1) WarnOfMerge(spec.sync(), warnings);
   if (spec.sync().fragments().has_balanced() && spec.sync().fragments().order() != 0) {
     warnings.push_back("sync.fragments.order: counts with sync.fragments.layers only");
   }

@@ -539,6 +539,10 @@ TEST(JobSpecTest, WarnsOfSettingsThatCannotCount) {
   EXPECT_THAT(warnings({"sync.up={codec: fp32, error_feedback: true}"}),
               ElementsAre(HasSubstr("sync.up.error_feedback")));
   EXPECT_THAT(warnings({"sync.alpha=1"}), ElementsAre(HasSubstr("sync.alpha")));
+  EXPECT_THAT(warnings({"sync.alpha=0.9", "sync.down={codec: sign1}"}),
+              ElementsAre(HasSubstr("sync.alpha: training may diverge")));
+  EXPECT_THAT(warnings({"sync.alpha=0.9"}), IsEmpty());
+  EXPECT_THAT(warnings({"sync.down={codec: sign1}"}), IsEmpty());
   EXPECT_THAT(warnings({"sync.fragments={balanced: 2, order: strided}"}),
               ElementsAre(HasSubstr("sync.fragments.order")));
   EXPECT_THAT(warnings({"inner.schedule.warmup_steps=600"}),
