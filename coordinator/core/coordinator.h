@@ -72,7 +72,7 @@ class Coordinator {
   Decision Step(const Event& event, absl::Time now);
 
   // The refusal that this contribution would get, or nothing.
-  std::optional<Refuse> Judge(const ContributionComplete& contribution) const;
+  std::optional<Refuse> Judge(const ContributionId& contribution) const;
   // The refusal that this incarnation gets when it reads the job's fragments, or nothing. It may
   // read if it has a place, even without a lease at the moment. If the job has ended, it may read
   // if it had a place and holds a lease.
@@ -179,7 +179,7 @@ class Coordinator {
   // Ordinals.
   static std::set<int> LeftOutOf(const Job& job, int fragment);
   // The round is committed.
-  void TellLeftOut(Job& job, int fragment, int64_t version);
+  void TellLeftOut(Job& job, const RoundId& round);
 
   // coordinator_checkpoints.cc: when checkpoints are written; how jobs are deleted.
   void CheckpointDue(const Job& job, int64_t version);
@@ -259,7 +259,7 @@ class Coordinator {
   void Seed(Job& job);
   void ApplyDue(Job& job);
   void CountLate(const Job& job, Participant& late);
-  std::string ChooseEvaluator(const Job& job, const DueRound& round) const;
+  std::string ChooseEvaluator(const Job& job, const DueRound& due) const;
   void FinishWhenReady(Job& job);
   absl::Time AwaitsPoolsUntil(const Job& job) const;
   void Reschedule(Job& job);
@@ -280,7 +280,7 @@ class Coordinator {
   static std::optional<Refuse> PlaceRefusal(const Job& job, std::string_view pool,
                                             std::string_view incarnation);
   std::optional<Refuse> ContributionRefusal(ContributionVerdict verdict, const Job& job,
-                                            const ContributionComplete& event) const;
+                                            const ContributionId& contribution) const;
   // Returns the job if it has not ended. Otherwise refuses and returns null.
   Job* FindLive(std::string_view id);
   void AnswerWith(coordinator::Answer answer) { out_.answer = std::move(answer); }

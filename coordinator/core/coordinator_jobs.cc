@@ -128,7 +128,7 @@ void Coordinator::On(const ApplyFailed& event) {
   if (job == nullptr || job->store != StoreState::kOpen) return;
   if (event.damaged.has_value()) return Withdraw(*job, event);
   if (IsFinal(*job, event.fault)) return;
-  Block(*job, event.fault.fault.message, WorkOf(*job, event.fragment));
+  Block(*job, event.fault.fault.message, WorkOf(*job, event.round.fragment));
 }
 
 // The pool believes that it contributed, and pools that were refused believe that the round goes on
@@ -141,8 +141,8 @@ void Coordinator::Withdraw(Job& job, const ApplyFailed& event) {
   };
   if (const Participant* p = participants.Find(event.damaged->pool); p != nullptr) {
     Participant& pool = participants.at(p->ordinal);
-    const std::vector<int> refused = job.exchange->Withdraw(event.fragment, pool.ordinal);
-    job.outer[event.fragment].verdict.reset();
+    const std::vector<int> refused = job.exchange->Withdraw(event.round.fragment, pool.ordinal);
+    job.outer[event.round.fragment].verdict.reset();
     if (!pool.gone() && pool.incarnation == event.damaged->incarnation) restart(pool);
     for (const int ordinal : refused) restart(participants.at(ordinal));
   }

@@ -9,19 +9,20 @@ namespace longhaul::coordinator {
 Work Coordinator::WorkOf(const Job& job, int index) {
   const FragmentProgress& fragment = job.exchange->fragment(index);
   const Round& round = *fragment.round;
+  const RoundId id{index, round.id().version, fragment.kind};
   std::vector<Contributor> contributors;
   for (const auto& [ordinal, incarnation] : round.contributors()) {
     contributors.push_back({ordinal, job.exchange->participants().at(ordinal).pool, incarnation});
   }
   const bool steps = fragment.kind == RoundKind::kOuter || fragment.kind == RoundKind::kFinal;
-  ApplyRound apply{job.id, index, round.version(), fragment.kind, {}, fragment.evaluator};
+  ApplyRound apply{job.id, id, {}, fragment.evaluator};
   if (!job.options.outer_guard.on || !steps) {
     apply.contributors = std::move(contributors);
     return apply;
   }
   const auto outer = job.outer.find(index);
   if (outer == job.outer.end() || !outer->second.verdict.has_value())
-    return MeasureRound{job.id, index, round.version(), fragment.kind, std::move(contributors)};
+    return MeasureRound{job.id, id, std::move(contributors)};
   const OuterVerdict& verdict = *outer->second.verdict;
   apply.outer.usual = verdict.usual;
   for (const OuterVerdict::Far& far : verdict.far) {
@@ -38,16 +39,16 @@ void Coordinator::On(const RoundMeasured& event) {
   if (job == nullptr || job->store != StoreState::kOpen) return;
   Unblock(*job);
   const Exchange& rounds = *job->exchange;
-  const Round& round = *rounds.fragment(event.fragment).round;
-  LH_CHECK(round.applying() && round.version() == event.version &&
+  const Round& round = *rounds.fragment(event.round.fragment).round;
+  LH_CHECK(round.applying() && round.id().version == event.round.version &&
                round.contributors().size() == event.contributions.size(),
            "a round that was not to be measured");
-  Job::OuterFragment& outer = job->outer[event.fragment];
+  Job::OuterFragment& outer = job->outer[event.round.fragment];
   outer.measured.clear();
   for (const auto& [ordinal, incarnation] : round.contributors()) outer.measured.push_back(ordinal);
   const int needed = rounds.policy().lockstep() ? 1 : rounds.policy().quorum;
   outer.verdict = JudgeOuter(job->options.outer_guard, outer.usual, event.contributions, needed);
-  out_.works.push_back(WorkOf(*job, event.fragment));
+  out_.works.push_back(WorkOf(*job, event.round.fragment));
   Touch(*job);
 }
 
@@ -62,8 +63,8 @@ std::set<int> Coordinator::LeftOutOf(const Job& job, int index) {
 }
 
 // Told once in a row of a fragment's rounds.
-void Coordinator::TellLeftOut(Job& job, int index, int64_t version) {
-  Job::OuterFragment& outer = job.outer[index];
+void Coordinator::TellLeftOut(Job& job, const RoundId& round) {
+  Job::OuterFragment& outer = job.outer[round.fragment];
   if (!outer.verdict.has_value()) return;
   const OuterVerdict verdict = *std::exchange(outer.verdict, std::nullopt);
   outer.usual = verdict.usual;
@@ -73,8 +74,7 @@ void Coordinator::TellLeftOut(Job& job, int index, int64_t version) {
     told[pool.ordinal] = verdict.overruled;
     const auto before = outer.told.find(pool.ordinal);
     if (before != outer.told.end() && before->second == verdict.overruled) continue;
-    out_.notices.push_back(
-        PoolLeftOut{job.id, pool.pool, index, version, far.why, verdict.overruled});
+    out_.notices.push_back(PoolLeftOut{job.id, pool.pool, round, far.why, verdict.overruled});
   }
   outer.told = std::move(told);
 }

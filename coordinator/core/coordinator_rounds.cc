@@ -60,13 +60,13 @@ Participant* Coordinator::Admit(const RankReady& event, Job& job) {
   return participant;
 }
 
-std::optional<Refuse> Coordinator::Judge(const ContributionComplete& c) const {
+std::optional<Refuse> Coordinator::Judge(const ContributionId& c) const {
   if (auto refusal = JobRefusal(c.job)) return refusal;
   const Job& job = *Find(c.job);
   if (auto refusal = OpeningRefusal(job)) return refusal;
   const Exchange& rounds = *job.exchange;
   const Participant* pool = rounds.participants().Find(c.pool, c.incarnation);
-  return ContributionRefusal(rounds.Judge(pool, c.fragment, c.version, c.kind), job, c);
+  return ContributionRefusal(rounds.Judge(pool, c.round), job, c);
 }
 
 std::optional<Refuse> Coordinator::CheckReader(std::string_view id, std::string_view pool,
@@ -83,12 +83,12 @@ std::optional<Refuse> Coordinator::CheckReader(std::string_view id, std::string_
 }
 
 void Coordinator::On(const ContributionComplete& event) {
-  if (auto refusal = Judge(event)) return AnswerWith(*std::move(refusal));
-  Job& job = *Find(event.job);
+  if (auto refusal = Judge(event.id)) return AnswerWith(*std::move(refusal));
+  Job& job = *Find(event.id.job);
   Exchange& rounds = *job.exchange;
-  const Participant& pool = *rounds.participants().Find(event.pool);
-  if (rounds.fragment(event.fragment).round->Has(pool.ordinal)) return;
-  rounds.Contribute(pool, event.fragment, now_);
+  const Participant& pool = *rounds.participants().Find(event.id.pool);
+  if (rounds.fragment(event.id.round.fragment).round->Has(pool.ordinal)) return;
+  rounds.Contribute(pool, event.id.round.fragment, now_);
   // The contribution shows that the pool can do this job.
   job.set_asides.Contributed(pool.pool);
   Touch(job);
@@ -100,16 +100,17 @@ void Coordinator::On(const RoundApplied& event) {
   if (job == nullptr || job->store != StoreState::kOpen) return;
   Unblock(*job);
   Exchange& rounds = *job->exchange;
-  LH_CHECK(rounds.Commit(event.fragment, event.version, LeftOutOf(*job, event.fragment)),
+  const int index = event.round.fragment;
+  LH_CHECK(rounds.Commit(index, event.round.version, LeftOutOf(*job, index)),
            "a commit that was not asked for");
-  const FragmentProgress& fragment = rounds.fragment(event.fragment);
-  PublishCommit publish{event.job, event.fragment,    event.version, fragment.kind,
-                        {},        fragment.evaluator};
+  const FragmentProgress& fragment = rounds.fragment(index);
+  PublishCommit publish{
+      event.job, {index, fragment.version, fragment.kind}, {}, fragment.evaluator};
   for (int ordinal : fragment.contributors)
     publish.pools.push_back(rounds.participants().at(ordinal).pool);
   out_.notices.push_back(std::move(publish));
-  TellLeftOut(*job, event.fragment, event.version);
-  CheckpointDue(*job, event.version);
+  TellLeftOut(*job, event.round);
+  CheckpointDue(*job, event.round.version);
   Touch(*job);
 }
 
@@ -159,8 +160,8 @@ void Coordinator::Proceed(Job& job) {
 void Coordinator::Seed(Job& job) {
   Exchange& rounds = *job.exchange;
   if (job.options.from_checkpoint) {
-    for (const DueRound& round : rounds.CloseSeeds())
-      out_.works.push_back(ApplyRound{job.id, round.fragment, round.version, round.kind, {}, ""});
+    for (const DueRound& seed : rounds.CloseSeeds())
+      out_.works.push_back(ApplyRound{job.id, seed.round, {}, ""});
     return;
   }
   const std::optional<int> before = rounds.seeder();
@@ -180,18 +181,17 @@ void Coordinator::ApplyDue(Job& job) {
         ready == 0 || (ready < job.options.pools_min && ready < rounds.participants().live_count());
     if (job.gathers) return;
   }
-  for (const DueRound& round : rounds.Due(now_)) {
-    for (int ordinal : round.late) CountLate(job, rounds.participants().at(ordinal));
-    for (int ordinal : round.missed) {
+  for (const DueRound& due : rounds.Due(now_)) {
+    for (int ordinal : due.late) CountLate(job, rounds.participants().at(ordinal));
+    for (int ordinal : due.missed) {
       Participant& missed = rounds.participants().at(ordinal);
       // It may have missed several rounds at once.
       if (!missed.gone()) Drop(job, missed, Presence::kMissed);
     }
-    rounds.SetEvaluator(round.fragment, ChooseEvaluator(job, round));
-    out_.works.push_back(WorkOf(job, round.fragment));
+    rounds.SetEvaluator(due.round.fragment, ChooseEvaluator(job, due));
+    out_.works.push_back(WorkOf(job, due.round.fragment));
   }
-  for (const auto& [fragment, version] : rounds.TakeCalls())
-    out_.notices.push_back(CallRound{job.id, fragment, version});
+  for (const RoundId& round : rounds.TakeCalls()) out_.notices.push_back(CallRound{job.id, round});
 }
 
 // Told once in a row, after two rounds of every fragment.
@@ -201,15 +201,16 @@ void Coordinator::CountLate(const Job& job, Participant& late) {
     out_.notices.push_back(PoolFellBehind{job.id, late.pool, late.late_in_a_row});
 }
 
-std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& round) const {
+std::string Coordinator::ChooseEvaluator(const Job& job, const DueRound& due) const {
   const Exchange& rounds = *job.exchange;
-  const std::optional<int64_t> cycle = rounds.CompletesCycle(round.fragment, round.version);
+  const auto& [fragment, version, kind] = due.round;
+  const std::optional<int64_t> cycle = rounds.CompletesCycle(fragment, version);
   const int64_t every = job.options.evaluation_every_cycles;
-  const bool due = cycle.has_value() && every > 0 && (*cycle == 1 || *cycle % every == 0);
-  const bool last = round.version > 0 && rounds.CompletesAll(round.fragment, round.version);
-  if ((!due && !last) || job.options.every_pool_evaluates) return "";
+  const bool regular = cycle.has_value() && every > 0 && (*cycle == 1 || *cycle % every == 0);
+  const bool last = version > 0 && rounds.CompletesAll(fragment, version);
+  if ((!regular && !last) || job.options.every_pool_evaluates) return "";
   std::vector<std::string> able;
-  for (const auto& [ordinal, incarnation] : round.contributors) {
+  for (const auto& [ordinal, incarnation] : due.contributors) {
     if (rounds.participants().at(ordinal).ready())
       able.push_back(rounds.participants().at(ordinal).pool);
   }

@@ -57,10 +57,10 @@ std::optional<Waiting> WaitingForPools(const Exchange& rounds, absl::Time change
   // Those who are here drain before the push.
   if (lacks && names.empty()) {
     return Waiting{absl::StrFormat("pools: %d more for fragment %d version %d", more, fragment,
-                                   round->version()),
+                                   round->id().version),
                    round->opened_at(), forever};
   }
-  return Waiting{absl::StrFormat("fragment %d version %d from %s%s", fragment, round->version(),
+  return Waiting{absl::StrFormat("fragment %d version %d from %s%s", fragment, round->id().version,
                                  lacks ? absl::StrFormat("%d more of ", more) : "", names),
                  round->opened_at(), round->due_at()};
 }

@@ -18,7 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/schedule/round_kind.h"
+#include "common/schedule/round_id.h"
 #include "coordinator/core/event.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/job/job_fault.h"
@@ -139,9 +139,7 @@ struct RequestSeed {
 // To all WatchPlan streams of the job: Commit.
 struct PublishCommit {
   std::string job;
-  int fragment = 0;
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
+  RoundId round;
   // The contributors, in the order of the sum.
   std::vector<std::string> pools;
   std::string evaluator;
@@ -150,8 +148,7 @@ struct PublishCommit {
 // FragmentView::called.
 struct CallRound {
   std::string job;
-  int fragment = 0;
-  int64_t version = 0;
+  RoundId round;
 };
 // The pool does not work on this job any more: its streams end, and its next heartbeat tells it.
 // `status` is the reason, with which the streams end.
@@ -173,8 +170,7 @@ struct PoolFellBehind {
 // fragment. `overruled`: it would have, but too few others contributed.
 struct PoolLeftOut {
   std::string job, pool;
-  int fragment = 0;
-  int64_t version = 0;
+  RoundId round;
   std::string why;
   bool overruled = false;
 };
@@ -215,9 +211,7 @@ struct OpenStore {
 // RoundMeasured or ApplyFailed.
 struct MeasureRound {
   std::string job;
-  int fragment = 0;
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
+  RoundId round;
   std::vector<Contributor> contributors;
 };
 // Averages the contributions in this order, makes the outer step, and commits durably (with pools
@@ -225,9 +219,7 @@ struct MeasureRound {
 // contributor, or none if the job begins with a checkpoint. Ends in RoundApplied or ApplyFailed.
 struct ApplyRound {
   std::string job;
-  int fragment = 0;
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
+  RoundId round;
   std::vector<Contributor> contributors;
   // The pool that evaluates after it merged this commit, or empty.
   std::string evaluator;

@@ -11,8 +11,9 @@
 
 #include "absl/time/time.h"
 #include "common/base/named_value.h"
-#include "common/schedule/round_kind.h"
+#include "common/schedule/round_id.h"
 #include "coordinator/core/recovery.h"
+#include "coordinator/job/contribution_id.h"
 #include "coordinator/job/job_fault.h"
 #include "coordinator/job/job_options.h"
 #include "coordinator/job/lifecycle.h"
@@ -129,10 +130,7 @@ struct RankReady {
 };
 // All blocks of a contribution arrived, were verified and are in the log.
 struct ContributionComplete {
-  std::string job, pool, incarnation;
-  int fragment = 0;
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
+  ContributionId id;
 };
 
 // --- How the works of decisions ended.
@@ -153,15 +151,13 @@ struct StoreOpened {
 // The contributions of a MeasureRound, in its order.
 struct RoundMeasured {
   std::string job;
-  int fragment = 0;
-  int64_t version = 0;
+  RoundId round;
   std::vector<OuterMeasure> contributions;
 };
 // The commit of an ApplyRound is durable.
 struct RoundApplied {
   std::string job;
-  int fragment = 0;
-  int64_t version = 0;
+  RoundId round;
 };
 // `final`, `last`, `cycle`: as in WriteCheckpoint.
 struct CheckpointWritten {
@@ -177,8 +173,7 @@ struct OpenFailed {
 // Also of a MeasureRound.
 struct ApplyFailed {
   std::string job;
-  int fragment = 0;
-  int64_t version = 0;
+  RoundId round;
   WorkFault fault;
   // The log has this contribution no longer as it came. Nothing was applied, and it does not count.
   std::optional<Contributor> damaged = std::nullopt;

@@ -84,10 +84,11 @@ std::optional<Refuse> Coordinator::PlaceRefusal(const Job& job, std::string_view
 }
 
 std::optional<Refuse> Coordinator::ContributionRefusal(ContributionVerdict verdict, const Job& job,
-                                                       const ContributionComplete& event) const {
+                                                       const ContributionId& contribution) const {
+  const RoundId& round = contribution.round;
   const auto failed = [&](std::string what, std::string reason) {
     return Refuse{absl::FailedPreconditionError(absl::StrFormat(
-                      "fragment %d version %d: %s", event.fragment, event.version, what)),
+                      "fragment %d version %d: %s", round.fragment, round.version, what)),
                   std::move(reason)};
   };
   using Verdict = ContributionVerdict;
@@ -96,16 +97,16 @@ std::optional<Refuse> Coordinator::ContributionRefusal(ContributionVerdict verdi
     case Verdict::kRepeated:
       return std::nullopt;
     case Verdict::kFragmentUnknown:
-      return Refuse{absl::NotFoundError(absl::StrCat("no fragment ", event.fragment)),
+      return Refuse{absl::NotFoundError(absl::StrCat("no fragment ", round.fragment)),
                     "FRAGMENT_UNKNOWN"};
     case Verdict::kNotParticipant:
       return Refuse{absl::AbortedError(absl::StrFormat("pool %s has no place in job %s any more",
-                                                       event.pool, job.options.name)),
+                                                       contribution.pool, job.options.name)),
                     "POOL_LOST"};
     case Verdict::kNotLive:
-      return LeaseRefusal(event.pool, event.incarnation);
+      return LeaseRefusal(contribution.pool, contribution.incarnation);
     case Verdict::kVersionMismatch: {
-      const int64_t have = job.exchange->fragment(event.fragment).version;
+      const int64_t have = job.exchange->fragment(round.fragment).version;
       Refuse refusal =
           failed(absl::StrCat("the coordinator has version ", have), "VERSION_MISMATCH");
       refusal.have = have;
@@ -114,7 +115,7 @@ std::optional<Refuse> Coordinator::ContributionRefusal(ContributionVerdict verdi
     case Verdict::kNotReady:
       return failed("the pool has not opened WatchPlan", "NOT_READY");
     case Verdict::kKindMismatch:
-      return failed(absl::StrCat("is not a round of kind ", RoundKindName(event.kind)),
+      return failed(absl::StrCat("is not a round of kind ", RoundKindName(round.kind)),
                     "KIND_MISMATCH");
     case Verdict::kNotSeeder:
       return failed("another pool is asked for the initial parameters", "NOT_SEEDER");

@@ -14,7 +14,7 @@ void AddRounds(const LiveJob& job, HealthFacts& facts) {
   for (int f = 0; f < job.fragment_count(); ++f) {
     const std::optional<CommitRecord>& commit = job.progress.commit(f);
     if (!commit.has_value()) continue;
-    facts.rounds += commit->version;
+    facts.rounds += commit->round.version;
     facts.parameter_norms[f] = commit->outer_parameter_norm;
     if (!commit->contribution_cosine.has_value()) continue;
     cosines += *commit->contribution_cosine;

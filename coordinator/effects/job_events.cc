@@ -74,9 +74,9 @@ void JobEvents::Restore(const std::vector<std::string>& events) {
 }
 
 std::optional<std::string> NormWatch::Observe(const CommitRecord& commit) {
-  if (commit.kind != RoundKind::kOuter) return std::nullopt;
+  if (commit.round.kind != RoundKind::kOuter) return std::nullopt;
   const double norm = commit.outer_gradient_norm;
-  Fragment& fragment = fragments_[commit.fragment];
+  Fragment& fragment = fragments_[commit.round.fragment];
   std::vector<double> usual(fragment.norms.begin(), fragment.norms.end());
   std::sort(usual.begin(), usual.end());
   const double median = usual.size() < kNormsNeeded ? 0 : usual[usual.size() / 2];
@@ -92,11 +92,11 @@ std::optional<std::string> NormWatch::Observe(const CommitRecord& commit) {
     return fragment.alert = absl::StrFormat(
                "fragment %d version %d: the outer gradient or the parameters are not "
                "finite: training has diverged",
-               commit.fragment, commit.version);
+               commit.round.fragment, commit.round.version);
   }
   return fragment.alert = absl::StrFormat(
              "fragment %d version %d: the outer gradient's norm is %.3g, %.0f times the usual %.3g",
-             commit.fragment, commit.version, norm, norm / median, median);
+             commit.round.fragment, commit.round.version, norm, norm / median, median);
 }
 
 std::string NormWatch::alert() const {
@@ -180,7 +180,7 @@ v1::JobEvent EventOf(const PoolFellBehind& notice) {
 
 v1::JobEvent EventOf(const PoolLeftOut& notice) {
   const std::string round =
-      absl::StrFormat("fragment %d version %d: ", notice.fragment, notice.version);
+      absl::StrFormat("fragment %d version %d: ", notice.round.fragment, notice.round.version);
   v1::JobEvent event = MakeEvent(
       v1::POOL_LEFT_OUT, v1::WARNING,
       notice.overruled
@@ -190,8 +190,8 @@ v1::JobEvent EventOf(const PoolLeftOut& notice) {
       "look at the pool's loss, data and devices; if its contributions are as they should be, "
       "resubmit with a larger guard.outer_norm, or guard.outer_cosine: -1");
   event.set_pool(notice.pool);
-  event.set_fragment(notice.fragment);
-  event.set_version(notice.version);
+  event.set_fragment(notice.round.fragment);
+  event.set_version(notice.round.version);
   return event;
 }
 
@@ -218,9 +218,9 @@ v1::JobEvent EventOf(const PublishCommit& notice) {
   v1::JobEvent event =
       MakeEvent(v1::ROUND_SKIPPED, v1::WARNING,
                 absl::StrFormat("fragment %d version %d was skipped: no pool could contribute",
-                                notice.fragment, notice.version));
-  event.set_fragment(notice.fragment);
-  event.set_version(notice.version);
+                                notice.round.fragment, notice.round.version));
+  event.set_fragment(notice.round.fragment);
+  event.set_version(notice.round.version);
   return event;
 }
 

@@ -53,7 +53,8 @@ void JobHistory::MarkMerged(v1::RoundTrace& round, const v1::PoolProgress& progr
   waited = progress.exposed_wait_seconds();
 }
 
-v1::RoundTrace& JobHistory::RoundOf(int fragment, int64_t version, RoundKind kind) {
+v1::RoundTrace& JobHistory::RoundOf(const RoundId& id) {
+  const auto& [fragment, version, kind] = id;
   for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
     if (round->fragment() == fragment && round->version() == version) return *round;
   }
@@ -73,18 +74,17 @@ v1::RoundTrace& JobHistory::RoundOf(int fragment, int64_t version, RoundKind kin
   return round;
 }
 
-void JobHistory::Pushed(int fragment, int64_t version, RoundKind kind, const std::string& pool,
-                        absl::Time now) {
-  v1::RoundTrace& round = RoundOf(fragment, version, kind);
+void JobHistory::Pushed(const RoundId& id, const std::string& pool, absl::Time now) {
+  v1::RoundTrace& round = RoundOf(id);
   if (TraceOf(round, pool) != nullptr) return;
   v1::PoolTrace* const trace = round.add_pools();
   trace->set_pool(pool);
   *trace->mutable_pushed_at() = ToProto(now);
 }
 
-void JobHistory::Committed(int fragment, int64_t version, RoundKind kind, absl::Time now) {
-  v1::RoundTrace& round = RoundOf(fragment, version, kind);
-  round.set_kind(RoundKindName(kind));
+void JobHistory::Committed(const RoundId& id, absl::Time now) {
+  v1::RoundTrace& round = RoundOf(id);
+  round.set_kind(RoundKindName(id.kind));
   *round.mutable_committed_at() = ToProto(now);
 }
 

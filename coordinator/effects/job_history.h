@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/schedule/round_kind.h"
+#include "common/schedule/round_id.h"
 #include "common/schedule/schedule.h"
 #include "coordinator/effects/loss_curve.h"
 #include "longhaul/v1/job.pb.h"
@@ -30,15 +30,14 @@ class JobHistory {
   // Takes a pool's report: its loss, and which merges it has made.
   void Reported(const v1::PoolProgress& progress, absl::Time now);
   // A complete contribution came. Repeated calls change nothing.
-  void Pushed(int fragment, int64_t version, RoundKind kind, const std::string& pool,
-              absl::Time now);
-  void Committed(int fragment, int64_t version, RoundKind kind, absl::Time now);
+  void Pushed(const RoundId& id, const std::string& pool, absl::Time now);
+  void Committed(const RoundId& id, absl::Time now);
 
   // Sets curves and rounds.
   void Fill(v1::JobDetail* detail) const;
 
  private:
-  v1::RoundTrace& RoundOf(int fragment, int64_t version, RoundKind kind);
+  v1::RoundTrace& RoundOf(const RoundId& id);
   void MarkMerged(v1::RoundTrace& round, const v1::PoolProgress& progress, absl::Time now);
 
   std::vector<FragmentSchedule> schedule_;

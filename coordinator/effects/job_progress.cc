@@ -207,7 +207,7 @@ int64_t JobProgress::WholeVersion() const {
   if (commits_.empty()) return -1;
   int64_t version = std::numeric_limits<int64_t>::max();
   for (const std::optional<CommitRecord>& commit : commits_)
-    version = std::min(version, commit.has_value() ? commit->version : -1);
+    version = std::min(version, commit.has_value() ? commit->round.version : -1);
   return version;
 }
 
@@ -232,10 +232,11 @@ void JobProgress::Answered(const std::string& pool, int64_t version) {
 }
 
 void JobProgress::SetCommit(CommitRecord commit) {
-  std::optional<CommitRecord>& newest = commits_[commit.fragment];
+  std::optional<CommitRecord>& newest = commits_[commit.round.fragment];
   // The first commit of a fragment is its seed, or the one that a restart found.
-  if (!newest.has_value()) asked_unknown_until_ = std::max(asked_unknown_until_, commit.version);
-  if (!commit.evaluator.empty()) asked_[commit.version] = commit.evaluator;
+  if (!newest.has_value())
+    asked_unknown_until_ = std::max(asked_unknown_until_, commit.round.version);
+  if (!commit.evaluator.empty()) asked_[commit.round.version] = commit.evaluator;
   if (asked_.size() > kAskedMax) asked_.erase(asked_.begin());
   newest = std::move(commit);
 }

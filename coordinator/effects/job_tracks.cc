@@ -27,13 +27,13 @@ std::string SpecText(const v1::JobSpec& spec) {
 }
 
 int64_t StepOf(const LiveJob& job, const CommitRecord& commit) {
-  switch (commit.kind) {
+  switch (commit.round.kind) {
     case RoundKind::kSeed:
       return 0;
     case RoundKind::kFinal:
       return job.resolved->spec.train().steps();
     default:
-      return job.resolved->schedule[commit.fragment].PushStep(commit.version);
+      return job.resolved->schedule[commit.round.fragment].PushStep(commit.round.version);
   }
 }
 
@@ -47,12 +47,12 @@ void JobTracks::Committed(const LiveJob& job, const CommitRecord& commit, absl::
   if (!job.resolved.has_value()) return;
   const std::string folder = Folder(job, "outer");
   // The seed is the first commit. A text that the file has already is not written again.
-  if (commit.kind == RoundKind::kSeed)
+  if (commit.round.kind == RoundKind::kSeed)
     tracker_->AddText(folder, now, "spec", SpecText(job.resolved->spec));
-  const std::string fragment = absl::StrCat("/fragment_", commit.fragment);
+  const std::string fragment = absl::StrCat("/fragment_", commit.round.fragment);
   TrackedStep step{.step = StepOf(job, commit), .time = now};
   step.scalars = {{absl::StrCat("outer_parameter_norm", fragment), commit.outer_parameter_norm}};
-  if (commit.kind == RoundKind::kOuter || commit.kind == RoundKind::kFinal) {
+  if (commit.round.kind == RoundKind::kOuter || commit.round.kind == RoundKind::kFinal) {
     step.scalars.push_back(
         {absl::StrCat("outer_gradient_norm", fragment), commit.outer_gradient_norm});
     step.scalars.push_back({absl::StrCat("downlink_nmse", fragment), commit.downlink_nmse});

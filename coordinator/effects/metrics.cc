@@ -42,7 +42,7 @@ EffectMetrics::EffectMetrics(MetricRegistry& registry)
 }
 
 void EffectMetrics::Published(const std::string& job, const CommitRecord& commit, absl::Time now) {
-  rounds.With({{kJobLabel, job}, {"kind", RoundKindName(commit.kind)}}).Increment();
+  rounds.With({{kJobLabel, job}, {"kind", RoundKindName(commit.round.kind)}}).Increment();
   ShowLastCommit(job, now);
   Show(job, commit);
 }
@@ -52,7 +52,7 @@ void EffectMetrics::ShowLastCommit(const std::string& job, absl::Time at) {
 }
 
 void EffectMetrics::Show(const std::string& job, const CommitRecord& commit) {
-  const MetricLabels labels = {{kJobLabel, job}, {"fragment", absl::StrCat(commit.fragment)}};
+  const MetricLabels labels = {{kJobLabel, job}, {"fragment", absl::StrCat(commit.round.fragment)}};
   outer_gradient_norm.With(labels).Set(commit.outer_gradient_norm);
   outer_parameter_norm.With(labels).Set(commit.outer_parameter_norm);
   downlink_nmse.With(labels).Set(commit.downlink_nmse);

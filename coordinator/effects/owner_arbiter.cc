@@ -20,12 +20,8 @@ struct Verdict {
 
 }  // namespace
 
-ContributionComplete ToEvent(const ContributionId& c) {
-  return {c.job, c.pool, c.incarnation, c.fragment, c.version, c.kind};
-}
-
 absl::Status OwnerArbiter::Judge(const ContributionId& contribution) const {
-  return performer_->Judge(ToEvent(contribution));
+  return performer_->Judge(contribution);
 }
 
 absl::Status OwnerArbiter::CheckReader(const std::string& job, const std::string& pool,
@@ -40,10 +36,12 @@ std::set<int64_t> OwnerArbiter::InitialSteps(const std::string& job) const {
 absl::Status OwnerArbiter::Complete(const ContributionId& contribution) {
   auto verdict = std::make_shared<Verdict>();
   const bool posted = owner_->Post([this, contribution, verdict] {
-    performer_->Step(ToEvent(contribution), [verdict](const std::optional<Answer>& answer) {
-      if (const Refuse* refusal = RefusalIn(answer)) verdict->status = ToStatus(*refusal);
-      verdict->done.Notify();
-    });
+    performer_->Step(ContributionComplete{contribution},
+                     [verdict](const std::optional<Answer>& answer) {
+                       if (const Refuse* refusal = RefusalIn(answer))
+                         verdict->status = ToStatus(*refusal);
+                       verdict->done.Notify();
+                     });
   });
   if (!posted) return Overloaded();
   if (verdict->done.WaitForNotificationWithTimeout(kCompleteTimeout)) return verdict->status;

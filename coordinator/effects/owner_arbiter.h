@@ -11,8 +11,6 @@
 
 namespace longhaul::coordinator {
 
-ContributionComplete ToEvent(const ContributionId& contribution);
-
 // Thread-safe after Connect.
 class OwnerArbiter : public Arbiter {
  public:

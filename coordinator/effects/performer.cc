@@ -115,8 +115,8 @@ void Performer::Step(const Event& event, OnAnswer on_answer) {
   }
   if (const auto* pushed = std::get_if<ContributionComplete>(&event);
       pushed != nullptr && !decision.answer.has_value()) {
-    if (const std::shared_ptr<LiveJob> job = Find(pushed->job))
-      job->history.Pushed(pushed->fragment, pushed->version, pushed->kind, pushed->pool, now());
+    if (const std::shared_ptr<LiveJob> job = Find(pushed->id.job))
+      job->history.Pushed(pushed->id.round, pushed->id.pool, now());
   }
   // The lease was extended in memory. But the answer depends on earlier decisions, which are not
   // durable yet.
@@ -389,7 +389,7 @@ std::vector<PoolView> Performer::Pools(const std::string& after, size_t count) c
   return core_.pools(after, count);
 }
 
-absl::Status Performer::Judge(const ContributionComplete& contribution) const {
+absl::Status Performer::Judge(const ContributionId& contribution) const {
   if (halted_) return ToStatus(HaltedRefusal());
   absl::ReaderMutexLock lock(&mutex_);
   const std::optional<Refuse> refusal = core_.Judge(contribution);

@@ -126,7 +126,7 @@ class Performer final : public ControlPlane {
 
   // --- Any thread.
 
-  absl::Status Judge(const ContributionComplete& contribution) const;
+  absl::Status Judge(const ContributionId& contribution) const;
   absl::Status CheckPlace(const std::string& job, const std::string& pool,
                           const std::string& incarnation) const;
   // As Coordinator::InitialSteps and InitialUploads.

@@ -57,25 +57,25 @@ void Performer::Tell(const RequestSeed& notice) {
 
 void Performer::Tell(const PublishCommit& notice) {
   LiveJob& job = *Find(notice.job);
-  if (notice.kind != RoundKind::kSeed) job.progress.Contributed(notice.pools);
-  job.history.Committed(notice.fragment, notice.version, notice.kind, now());
+  if (notice.round.kind != RoundKind::kSeed) job.progress.Contributed(notice.pools);
+  job.history.Committed(notice.round, now());
   // The metrics are updated first, so that they contain a commit before anybody sees it.
-  const CommitRecord& commit = *job.progress.commit(notice.fragment);
+  const CommitRecord& commit = *job.progress.commit(notice.round.fragment);
   parts_.metrics->Published(job.name(), commit, now());
   job.progress.CountLeftOut(commit.outer.left_out);
-  if (notice.kind == RoundKind::kSkipped) job.events.Add(EventOf(notice), now());
+  if (notice.round.kind == RoundKind::kSkipped) job.events.Add(EventOf(notice), now());
   if (std::optional<std::string> alert = job.norms.Observe(commit); alert.has_value()) {
     v1::JobEvent event = MakeEvent(v1::NORM_ALERT, v1::WARNING, *std::move(alert));
-    event.set_fragment(notice.fragment);
-    event.set_version(notice.version);
+    event.set_fragment(notice.round.fragment);
+    event.set_version(notice.round.version);
     Tell(job, std::move(event), LogLevel::kWarning);
   }
   if (parts_.tracks != nullptr) parts_.tracks->Committed(job, commit, now());
   parts_.publisher->CommitPublished(job, notice);
   parts_.publisher->JobChanged(job);
-  parts_.log->With({.job = job.name(), .job_id = job.id(), .round = notice.version})
-      .Debug(absl::StrCat("fragment ", notice.fragment, " ", RoundKindName(notice.kind), " from ",
-                          notice.pools.size(), " pools, digest ", commit.digest.Hex()));
+  parts_.log->With({.job = job.name(), .job_id = job.id(), .round = notice.round.version})
+      .Debug(absl::StrCat("fragment ", notice.round.fragment, " ", RoundKindName(notice.round.kind),
+                          " from ", notice.pools.size(), " pools, digest ", commit.digest.Hex()));
 }
 
 void Performer::Tell(const CallRound& notice) {
@@ -191,7 +191,8 @@ void Performer::Begin(const OpenStore& work) {
           parts_.metrics->Show(job->name(), commit);
           // A crash may have come after the commit and before its point of the curve.
           if (parts_.tracks != nullptr) parts_.tracks->Committed(*job, commit, due);
-          if (commit.kind != RoundKind::kSeed) job->progress.ContributedAtNextReport(commit.pools);
+          if (commit.round.kind != RoundKind::kSeed)
+            job->progress.ContributedAtNextReport(commit.pools);
           job->progress.SetCommit(std::move(commit));
         }
         if (job == nullptr) return Step(event);
@@ -207,21 +208,20 @@ void Performer::Begin(const OpenStore& work) {
 }
 
 void Performer::Begin(const MeasureRound& work) {
-  Round round{.fragment = work.fragment, .version = work.version, .kind = work.kind};
+  RoundOrder order{.round = work.round};
   for (const Contributor& c : work.contributors)
-    round.contributors.push_back({c.pool, c.incarnation});
-  parts_.fragments->Measure(
-      work.job, std::move(round),
-      Ended<std::vector<OuterMeasure>>(
-          [this, work](absl::StatusOr<std::vector<OuterMeasure>> measures) {
-            if (!measures.ok()) return RoundFailed(work, measures.status());
-            Step(RoundMeasured{work.job, work.fragment, work.version, *std::move(measures)});
-          }));
+    order.contributors.push_back({c.pool, c.incarnation});
+  parts_.fragments->Measure(work.job, std::move(order),
+                            Ended<std::vector<OuterMeasure>>(
+                                [this, work](absl::StatusOr<std::vector<OuterMeasure>> measures) {
+                                  if (!measures.ok()) return RoundFailed(work, measures.status());
+                                  Step(RoundMeasured{work.job, work.round, *std::move(measures)});
+                                }));
 }
 
 template <typename RoundWork>
 void Performer::RoundFailed(const RoundWork& work, const absl::Status& why) {
-  ApplyFailed failed{work.job, work.fragment, work.version, WorkFaultOf(why, "applying a round")};
+  ApplyFailed failed{work.job, work.round, WorkFaultOf(why, "applying a round")};
   if (const std::optional<DamagedPart> part = DamagedPartOf(why)) {
     failed.damaged = Contributor{.pool = part->pool, .incarnation = part->incarnation};
     TellDamaged(work.job, *part, why);
@@ -230,22 +230,18 @@ void Performer::RoundFailed(const RoundWork& work, const absl::Status& why) {
 }
 
 void Performer::Begin(const ApplyRound& work) {
-  Round round{.fragment = work.fragment,
-              .version = work.version,
-              .kind = work.kind,
-              .evaluator = work.evaluator,
-              .due = now(),
-              .outer = work.outer};
+  RoundOrder order{
+      .round = work.round, .evaluator = work.evaluator, .due = now(), .outer = work.outer};
   for (const Contributor& c : work.contributors)
-    round.contributors.push_back({c.pool, c.incarnation});
-  const absl::Time due = round.due;
+    order.contributors.push_back({c.pool, c.incarnation});
+  const absl::Time due = order.due;
   parts_.fragments->Apply(
-      work.job, std::move(round),
+      work.job, std::move(order),
       Ended<CommitRecord>([this, work, due](absl::StatusOr<CommitRecord> commit) {
         if (!commit.ok()) return RoundFailed(work, commit.status());
         if (const std::shared_ptr<LiveJob> job = Find(work.job))
           job->progress.SetCommit(*std::move(commit));
-        Step(RoundApplied{work.job, work.fragment, work.version});
+        Step(RoundApplied{work.job, work.round});
         parts_.metrics->commit_seconds.With().Observe(absl::ToDoubleSeconds(now() - due));
       }));
 }
@@ -259,8 +255,8 @@ void Performer::TellDamaged(const std::string& id, const DamagedPart& part,
                                               "disk and does not count; its ranks restart: ",
                                               status.message()));
   event.set_pool(part.pool);
-  event.set_fragment(part.fragment);
-  event.set_version(part.version);
+  event.set_fragment(part.round.fragment);
+  event.set_version(part.round.version);
   Tell(*job, std::move(event), LogLevel::kError);
   parts_.publisher->JobChanged(*job);
 }

@@ -7,17 +7,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/schedule/round_kind.h"
+#include "coordinator/job/contribution_id.h"
 
 namespace longhaul::coordinator {
-
-// One incarnation's part in one round.
-struct ContributionId {
-  std::string job, pool, incarnation;
-  int fragment = 0;
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
-};
 
 // Thread-safe. Refusals carry the ErrorInfo of sync.proto.
 class Arbiter {

@@ -77,20 +77,17 @@ std::vector<StoredPart> Contributions::Parts(const ContributionKey& key) const {
 std::vector<ContributionKey> Contributions::WholeOf(int fragment, int64_t version) const {
   absl::MutexLock lock(&mutex_);
   std::vector<ContributionKey> whole;
-  for (auto it = arrivals_.lower_bound({.fragment = fragment, .version = version});
-       it != arrivals_.end() && it->first.fragment == fragment && it->first.version == version;
-       ++it) {
+  const auto end = arrivals_.lower_bound({.round = {fragment, version + 1}});
+  for (auto it = arrivals_.lower_bound({.round = {fragment, version}}); it != end; ++it) {
     if (WholeLocked(it->first, it->second)) whole.push_back(it->first);
   }
   return whole;
 }
 
-void Contributions::Forget(int fragment, int64_t version) {
+void Contributions::Forget(const RoundId& round) {
   absl::MutexLock lock(&mutex_);
-  auto it = arrivals_.lower_bound({.fragment = fragment, .version = 0});
-  while (it != arrivals_.end() && it->first.fragment == fragment && it->first.version <= version) {
-    it = arrivals_.erase(it);
-  }
+  arrivals_.erase(arrivals_.lower_bound({.round = {round.fragment, 0}}),
+                  arrivals_.lower_bound({.round = {round.fragment, round.version + 1}}));
 }
 
 }  // namespace longhaul::coordinator

@@ -20,12 +20,12 @@
 namespace longhaul::coordinator {
 
 struct ContributionKey {
-  int fragment = 0;
-  int64_t version = 0;
+  RoundId round;
   std::string pool, incarnation;
+  // A version is made by rounds of one kind.
   friend bool operator<(const ContributionKey& a, const ContributionKey& b) {
-    return std::tie(a.fragment, a.version, a.pool, a.incarnation) <
-           std::tie(b.fragment, b.version, b.pool, b.incarnation);
+    return std::tie(a.round.fragment, a.round.version, a.pool, a.incarnation) <
+           std::tie(b.round.fragment, b.round.version, b.pool, b.incarnation);
   }
 };
 
@@ -57,8 +57,8 @@ class Contributions {
   // The complete contributions to this round.
   std::vector<ContributionKey> WholeOf(int fragment, int64_t version) const;
 
-  // Forgets the contributions to rounds of the fragment up to this version.
-  void Forget(int fragment, int64_t version);
+  // Forgets the contributions to rounds of the fragment up to this one.
+  void Forget(const RoundId& round);
 
  private:
   struct Arrival {
@@ -67,7 +67,7 @@ class Contributions {
     std::vector<StoredPart> parts;
   };
   bool WholeLocked(const ContributionKey& key, const Arrival& arrival) const {
-    return arrival.here == std::vector<BlockRange>{{0, fragment_blocks_[key.fragment]}};
+    return arrival.here == std::vector<BlockRange>{{0, fragment_blocks_[key.round.fragment]}};
   }
 
   const std::vector<int64_t> fragment_blocks_;

@@ -131,21 +131,16 @@ void Fragments::Open(const std::string& id, bool create, Done<StoreContents> don
 absl::Status Fragments::Withdraw(SharedStore& store, const absl::Status& failed) {
   const std::optional<DamagedPart> part = DamagedPartOf(failed);
   if (!part.has_value()) return failed;
-  store.contributions().Withdraw({part->fragment, part->version, part->pool, part->incarnation},
-                                 part->sequence);
+  store.contributions().Withdraw({part->round, part->pool, part->incarnation}, part->sequence);
   // The next attempt reads them from the checkpoint again.
   return part->pool == kCheckpointPool ? absl::UnavailableError(failed.message()) : failed;
 }
 
-RoundInput Fragments::InputOf(SharedStore& store, const Round& round) {
-  RoundInput input{.fragment = round.fragment,
-                   .version = round.version,
-                   .kind = round.kind,
-                   .evaluator = round.evaluator,
-                   .due = round.due,
-                   .outer = round.outer};
-  for (const Round::Contributor& c : round.contributors) {
-    const ContributionKey key{round.fragment, round.version, c.pool, c.incarnation};
+RoundInput Fragments::InputOf(SharedStore& store, const RoundOrder& order) {
+  RoundInput input{
+      .round = order.round, .evaluator = order.evaluator, .due = order.due, .outer = order.outer};
+  for (const RoundOrder::Contributor& c : order.contributors) {
+    const ContributionKey key{order.round, c.pool, c.incarnation};
     Contribution& contribution = input.contributions.emplace_back(
         Contribution{.pool = c.pool, .parts = store.contributions().Parts(key)});
     for (size_t i = 0; i < contribution.parts.size(); ++i) {
@@ -157,18 +152,19 @@ RoundInput Fragments::InputOf(SharedStore& store, const Round& round) {
 }
 
 absl::StatusOr<std::vector<OuterMeasure>> Fragments::MeasureNow(
-    const std::shared_ptr<SharedStore>& store, const Round& round) {
-  absl::StatusOr<std::vector<OuterMeasure>> measures = (*store)->Measure(InputOf(*store, round));
+    const std::shared_ptr<SharedStore>& store, const RoundOrder& order) {
+  absl::StatusOr<std::vector<OuterMeasure>> measures = (*store)->Measure(InputOf(*store, order));
   if (!measures.ok()) return Withdraw(*store, measures.status());
   return measures;
 }
 
-void Fragments::Measure(const std::string& id, Round round, Done<std::vector<OuterMeasure>> done) {
+void Fragments::Measure(const std::string& id, RoundOrder order,
+                        Done<std::vector<OuterMeasure>> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   const std::shared_ptr<SharedStore> store = job ? job->store() : nullptr;
   if (store == nullptr) return done(NoJob(job ? job->name() : id));
-  RunThen(*parts_.apply, std::move(done), [this, job, store, round = std::move(round)] {
-    absl::StatusOr<std::vector<OuterMeasure>> measures = MeasureNow(store, round);
+  RunThen(*parts_.apply, std::move(done), [this, job, store, order = std::move(order)] {
+    absl::StatusOr<std::vector<OuterMeasure>> measures = MeasureNow(store, order);
     Note(*job, measures.status());
     return measures;
   });
@@ -176,27 +172,27 @@ void Fragments::Measure(const std::string& id, Round round, Done<std::vector<Out
 
 absl::StatusOr<CommitRecord> Fragments::ApplyNow(const std::shared_ptr<JobFragments>& job,
                                                  const std::shared_ptr<SharedStore>& store,
-                                                 const Round& round) {
+                                                 const RoundOrder& order) {
   const absl::Time begun = SteadyTime();
-  Round whole = round;
-  if (round.kind == RoundKind::kSeed && round.contributors.empty()) {
-    LH_RETURN_IF_ERROR(LogSeed(job, store, round.fragment));
+  RoundOrder whole = order;
+  if (order.round.kind == RoundKind::kSeed && order.contributors.empty()) {
+    LH_RETURN_IF_ERROR(LogSeed(job, store, order.round.fragment));
     whole.contributors.push_back({kCheckpointPool, kCheckpointPool});
   }
   absl::StatusOr<CommitRecord> commit = (*store)->Apply(InputOf(*store, whole));
   if (!commit.ok()) return Withdraw(*store, commit.status());
   parts_.metrics->apply_seconds.With().Observe(absl::ToDoubleSeconds(SteadyTime() - begun));
-  store->contributions().Forget(round.fragment, round.version);
+  store->contributions().Forget(order.round);
   SnapshotLater(job, store);
   return commit;
 }
 
-void Fragments::Apply(const std::string& id, Round round, Done<CommitRecord> done) {
+void Fragments::Apply(const std::string& id, RoundOrder order, Done<CommitRecord> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   const std::shared_ptr<SharedStore> store = job ? job->store() : nullptr;
   if (store == nullptr) return done(NoJob(job ? job->name() : id));
-  RunThen(*parts_.apply, std::move(done), [this, job, store, round = std::move(round)] {
-    absl::StatusOr<CommitRecord> commit = ApplyNow(job, store, round);
+  RunThen(*parts_.apply, std::move(done), [this, job, store, order = std::move(order)] {
+    absl::StatusOr<CommitRecord> commit = ApplyNow(job, store, order);
     if (commit.ok() || Passes(commit.status()))
       job->set_full(JobFragments::Storing::kRound, commit.status().message());
     Note(*job, commit.status());

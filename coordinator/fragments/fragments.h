@@ -60,11 +60,9 @@ inline constexpr char kCheckpointPool[] = "@checkpoint";
 // be used: it is damaged or malformed, or has a value that is not finite or beyond 2^64.
 bool IsBadSeed(const absl::Status& status);
 
-struct Round {
-  int fragment = 0;
-  // The version that the round makes.
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
+// A round that the core decided, as RoundInput before the parts of its contributions are found.
+struct RoundOrder {
+  RoundId round;
   // The contributors, whose contributions are complete, in the order of the sum. For a seed it may
   // be empty: then the job begins with a checkpoint.
   struct Contributor {
@@ -115,9 +113,9 @@ class Fragments {
   // Performs a round. OK: it is durable. Other errors: those of JobStore, and IsBadSeed. After
   // DamagedPartOf the contribution that it names is no longer complete: its pool may push what is
   // missing.
-  void Apply(const std::string& job, Round round, Done<CommitRecord> done);
+  void Apply(const std::string& job, RoundOrder order, Done<CommitRecord> done);
   // Measures the contributions to a round that is applied later, in their order. Errors as Apply.
-  void Measure(const std::string& job, Round round, Done<std::vector<OuterMeasure>> done);
+  void Measure(const std::string& job, RoundOrder order, Done<std::vector<OuterMeasure>> done);
   // Writes a checkpoint of these versions (JobStore::WriteCheckpoint). The manifest has job_id,
   // job_name, step, final, created_at and tensors.
   void Checkpoint(const std::string& job, v1::CheckpointManifest manifest,
@@ -190,11 +188,11 @@ class Fragments {
   absl::StatusOr<StoreContents> OpenNow(JobFragments& job, bool create);
   absl::StatusOr<CommitRecord> ApplyNow(const std::shared_ptr<JobFragments>& job,
                                         const std::shared_ptr<SharedStore>& store,
-                                        const Round& round);
+                                        const RoundOrder& order);
   absl::StatusOr<std::vector<OuterMeasure>> MeasureNow(const std::shared_ptr<SharedStore>& store,
-                                                       const Round& round);
+                                                       const RoundOrder& order);
   // The contributions as they arrived.
-  static RoundInput InputOf(SharedStore& store, const Round& round);
+  static RoundInput InputOf(SharedStore& store, const RoundOrder& order);
   // Returns why a round failed. If a part is damaged, its blocks have not arrived from here on.
   static absl::Status Withdraw(SharedStore& store, const absl::Status& failed);
   void SnapshotLater(const std::shared_ptr<JobFragments>& job,

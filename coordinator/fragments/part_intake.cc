@@ -28,13 +28,12 @@ BlockRange RangeOf(const SegmentRef& segment) {
 }  // namespace
 
 PartIntake::PartIntake(std::shared_ptr<JobFragments> job, std::shared_ptr<SharedStore> store,
-                       ContributionKey key, RoundKind kind, double weight)
+                       ContributionKey key, double weight)
     : job_(std::move(job)),
       store_(std::move(store)),
       key_(std::move(key)),
-      kind_(kind),
       weight_(weight),
-      codec_(job_->CodecFor(kind)),
+      codec_(job_->CodecFor(key_.round.kind)),
       segment_bytes_([this](int32_t elements) { return codec_.PayloadBytes(elements); }),
       checker_(&codec_) {}
 
@@ -59,7 +58,7 @@ absl::Status PartIntake::Finish() {
 absl::Status PartIntake::Validate(const CodedChunk& chunk) {
   return ForEachSegment(chunk, segment_bytes_, [this](const SegmentRef& segment, auto payload) {
     const absl::Status valid = checker_.Check(segment, payload);
-    return valid.ok() ? valid : BadSegment(key_.fragment, segment.first_block, valid);
+    return valid.ok() ? valid : BadSegment(key_.round.fragment, segment.first_block, valid);
   });
 }
 
@@ -79,9 +78,7 @@ absl::Status PartIntake::Append(const CodedChunk& chunk) {
 
 absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log::Pieces payload,
                                     const std::vector<BlockRange>& blocks) {
-  PartInfo part{.fragment = key_.fragment,
-                .version = key_.version,
-                .kind = kind_,
+  PartInfo part{.round = key_.round,
                 .pool = key_.pool,
                 .codec = codec_.kind(),
                 .segments = segments,
@@ -94,9 +91,9 @@ absl::Status PartIntake::AppendPart(const std::vector<SegmentRef>& segments, Log
       job_->set_full(JobFragments::Storing::kPart, appended.status().message());
     // The round may have been committed since the header was accepted. Then these bytes were in the
     // log before: the coordinator stopped before it could say so.
-    const absl::StatusOr<int64_t> have = (*store_)->Version(key_.fragment);
-    if (have.ok() && *have >= key_.version)
-      return VersionMismatch(key_.fragment, key_.version, *have);
+    const absl::StatusOr<int64_t> have = (*store_)->Version(key_.round.fragment);
+    if (have.ok() && *have >= key_.round.version)
+      return VersionMismatch(key_.round.fragment, key_.round.version, *have);
     return appended.status();
   }
   job_->set_full(JobFragments::Storing::kPart, "");

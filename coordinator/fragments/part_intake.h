@@ -21,7 +21,7 @@ class PartIntake {
   static constexpr int64_t kPartBytesMin = 512 << 10;
 
   PartIntake(std::shared_ptr<JobFragments> job, std::shared_ptr<SharedStore> store,
-             ContributionKey key, RoundKind kind, double weight = 1);
+             ContributionKey key, double weight = 1);
 
   // Validates every segment and appends the blocks that have not arrived yet; the others are
   // dropped.
@@ -34,7 +34,6 @@ class PartIntake {
   absl::Status Finish();
 
   const ContributionKey& key() const { return key_; }
-  RoundKind kind() const { return kind_; }
   JobFragments& job() const { return *job_; }
 
  private:
@@ -49,7 +48,6 @@ class PartIntake {
   const std::shared_ptr<JobFragments> job_;
   const std::shared_ptr<SharedStore> store_;
   const ContributionKey key_;
-  const RoundKind kind_;
   const double weight_;
   // The job's codec.
   const Codec& codec_;

@@ -24,11 +24,9 @@ struct Accepted {
   std::shared_ptr<JobFragments> job;
   std::shared_ptr<SharedStore> store;
   ContributionKey key;
-  RoundKind kind = RoundKind::kOuter;
 
-  ContributionId id() const {
-    return {job->id(), key.pool, key.incarnation, key.fragment, key.version, kind};
-  }
+  RoundKind kind() const { return key.round.kind; }
+  ContributionId id() const { return {job->id(), key.pool, key.incarnation, key.round}; }
 };
 
 // Checks a PushHeader or a GetContributionRequest: whether such a contribution may come. Returns at
@@ -37,14 +35,14 @@ template <typename Message>
 absl::StatusOr<Accepted> Judge(const Fragments& fragments, const Message& message) {
   Accepted accepted{
       .job = fragments.Find(message.job_id()),
-      .key = {message.fragment(), message.version(), message.pool(), message.incarnation()}};
+      .key = {{message.fragment(), message.version()}, message.pool(), message.incarnation()}};
   if (!accepted.job) return UnknownJob(message.job_id());
   if (!accepted.job->Has(message.fragment())) return UnknownFragment(message.fragment());
   const std::optional<RoundKind> kind = RoundKindFromProto(message.kind());
   if (!kind.has_value() || *kind == RoundKind::kSkipped) {
     return BadRequestError({{"kind", "is not SEED, OUTER or FINAL"}});
   }
-  accepted.kind = *kind;
+  accepted.key.round.kind = *kind;
   LH_RETURN_IF_ERROR(fragments.parts().arbiter->Judge(accepted.id()));
   accepted.store = accepted.job->store();
   if (accepted.store == nullptr) return absl::UnavailableError("the job's store is being opened");
@@ -62,14 +60,14 @@ absl::Status CheckWeight(const JobFragments& job, RoundKind kind, const v1::Push
 }
 
 absl::Status CheckCoding(const Accepted& accepted, const v1::PushHeader& header) {
-  LH_RETURN_IF_ERROR(CheckWeight(*accepted.job, accepted.kind, header));
-  const Codec& codec = accepted.job->CodecFor(accepted.kind);
+  LH_RETURN_IF_ERROR(CheckWeight(*accepted.job, accepted.kind(), header));
+  const Codec& codec = accepted.job->CodecFor(accepted.kind());
   // CodecKind and v1::Codec have the same numbers.
   if (static_cast<int>(header.codec()) == static_cast<int>(codec.kind())) return absl::OkStatus();
   return WithErrorInfo(
       absl::InvalidArgumentError(absl::StrCat(
           "codec ", v1::Codec_Name(header.codec()), ": the job has ", std::string(codec.name()),
-          " for rounds of kind ", RoundKindName(accepted.kind))),
+          " for rounds of kind ", RoundKindName(accepted.kind()))),
       {"CODEC_MISMATCH",
        {{"fragment", absl::StrCat(header.fragment())}, {"expected", std::string(codec.name())}}});
 }
@@ -83,7 +81,7 @@ class PushStream {
     LH_ASSIGN_OR_RETURN(accepted_, Judge(*fragments_, header));
     LH_RETURN_IF_ERROR(CheckCoding(accepted_, header));
     const std::shared_ptr<JobFragments>& job = accepted_.job;
-    const Codec& codec = job->CodecFor(accepted_.kind);
+    const Codec& codec = job->CodecFor(accepted_.kind());
     account_ = {job, header.fragment(), codec.name()};
     if (std::isfinite(header.nmse())) {
       job->ShowUnlessHidden([&] {
@@ -93,7 +91,7 @@ class PushStream {
             .Set(header.nmse());
       });
     }
-    intake_.emplace(job, accepted_.store, accepted_.key, accepted_.kind, header.weight());
+    intake_.emplace(job, accepted_.store, accepted_.key, header.weight());
     // `job` in the lambda keeps the codec alive.
     return StreamLimits{
         .fragment_elements = job->elements(header.fragment()),

@@ -139,13 +139,13 @@ absl::Status Fragments::CheckInitial(const JobFragments& job) const {
 absl::Status Fragments::CheckFinite(const CommitRecord& commit) {
   if (std::isfinite(commit.outer_parameter_norm)) return absl::OkStatus();
   return SeedError(absl::DataLossError(
-      absl::StrCat("fragment ", commit.fragment, " has values that are not finite")));
+      absl::StrCat("fragment ", commit.round.fragment, " has values that are not finite")));
 }
 
 absl::Status Fragments::LogSeed(const std::shared_ptr<JobFragments>& job,
                                 const std::shared_ptr<SharedStore>& store, int fragment) {
   const std::string folder = InitialFolder(*job->initial());
-  const ContributionKey key{fragment, 0, kCheckpointPool, kCheckpointPool};
+  const ContributionKey key{{fragment, 0, RoundKind::kSeed}, kCheckpointPool, kCheckpointPool};
   if (store->contributions().Whole(key)) return absl::OkStatus();
   if (const std::string& tokenizer = job->initial()->tokenizer;
       !tokenizer.empty() && fragment == 0) {
@@ -160,7 +160,7 @@ absl::Status Fragments::LogSeed(const std::shared_ptr<JobFragments>& job,
   const int64_t elements = values->size(), end = CeilDiv(elements, kBlockElements);
   const auto* const bytes = reinterpret_cast<const uint8_t*>(values->data());
   // Blocks that an attempt before a crash logged are dropped there.
-  PartIntake intake(job, store, key, RoundKind::kSeed);
+  PartIntake intake(job, store, key);
   for (int64_t at = 0; at < end; at += kPartBlocks) {
     const BlockRange blocks{at, std::min(kPartBlocks, end - at)};
     const absl::Span<const uint8_t> payload(bytes + at * kBlockElements * sizeof(float),

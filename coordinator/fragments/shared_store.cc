@@ -21,7 +21,7 @@ SharedStore::SharedStore(std::unique_ptr<JobStore> store)
     : store_(std::move(store)), contributions_(BlockCounts(store_->options())) {
   for (StoredPart& part : store_->TakePending()) {
     const PartInfo& info = part.info;
-    const ContributionKey key{info.fragment, info.version, info.pool, info.incarnation};
+    const ContributionKey key{info.round, info.pool, info.incarnation};
     const std::vector<BlockRange> blocks = contributions_.Reserve(key, BlocksOf(info.segments));
     contributions_.Confirm(key, blocks, std::move(part));
   }

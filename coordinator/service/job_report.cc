@@ -107,7 +107,7 @@ void SetFragments(const LiveJob& job, v1::Job* report) {
     fragment->set_payload_bytes_up(job.fragments->up().FragmentBytes(elements));
     fragment->set_payload_bytes_down(job.fragments->down().FragmentBytes(elements));
     if (const std::optional<CommitRecord>& commit = job.progress.commit(f)) {
-      fragment->set_rounds_committed(commit->version);
+      fragment->set_rounds_committed(commit->round.version);
       fragment->set_digest(commit->digest.Hex());
     }
   }

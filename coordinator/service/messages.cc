@@ -14,9 +14,9 @@ std::string BoundedFaultText(const std::string& text) {
 v1::Commit ToProto(const CommitRecord& commit, const std::string& job_id) {
   v1::Commit message;
   message.set_job_id(job_id);
-  message.set_fragment(commit.fragment);
-  message.set_version(commit.version);
-  message.set_kind(ToProto(commit.kind));
+  message.set_fragment(commit.round.fragment);
+  message.set_version(commit.round.version);
+  message.set_kind(ToProto(commit.round.kind));
   *message.mutable_digest() = ToProto(commit.digest);
   message.mutable_pools()->Assign(commit.pools.begin(), commit.pools.end());
   message.mutable_incarnations()->Assign(commit.incarnations.begin(), commit.incarnations.end());

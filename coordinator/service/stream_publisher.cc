@@ -15,14 +15,14 @@ void StreamPublisher::SeedRequested(const LiveJob& job, const RequestSeed& reque
 
 void StreamPublisher::CommitPublished(const LiveJob& job, const PublishCommit& commit) {
   v1::PlanEvent event;
-  *event.mutable_commit() = ToProto(*job.progress.commit(commit.fragment), job.id());
+  *event.mutable_commit() = ToProto(*job.progress.commit(commit.round.fragment), job.id());
   plan_streams_->SendToJob(job.id(), event);
 }
 
 void StreamPublisher::RoundCalled(const LiveJob& job, const CallRound& call) {
   v1::PlanEvent event;
-  event.mutable_call()->set_fragment(call.fragment);
-  event.mutable_call()->set_version(call.version);
+  event.mutable_call()->set_fragment(call.round.fragment);
+  event.mutable_call()->set_version(call.round.version);
   plan_streams_->SendToJob(job.id(), event);
 }
 

@@ -63,8 +63,8 @@ std::optional<Answer> SimulatedCoordinator::Step(const Event& event) {
   if (const auto* c = std::get_if<ContributionComplete>(&event);
       c != nullptr && !decision.answer.has_value()) {
     ++contributions_;
-    fragments_[c->fragment].stored.contributors.push_back(
-        {.pool = c->pool, .incarnation = c->incarnation});
+    fragments_[c->id.round.fragment].stored.contributors.push_back(
+        {.pool = c->id.pool, .incarnation = c->id.incarnation});
   }
   if (!decision.notices.empty() || !decision.works.empty()) {
     // The caller gets the answer first.
@@ -95,18 +95,18 @@ void SimulatedCoordinator::Store(const Record& record) {
 
 void SimulatedCoordinator::Tell(const Notice& notice) {
   if (const auto* commit = std::get_if<PublishCommit>(&notice)) {
-    const Fragment& fragment = fragments_[commit->fragment];
+    const Fragment& fragment = fragments_[commit->round.fragment];
     for (const auto& [pool, watcher] : streams_) {
-      watcher.stream(session::CommitPublished{commit->fragment,
+      watcher.stream(session::CommitPublished{commit->round.fragment,
                                               CommitFor(fragment, pool, watcher.incarnation)});
     }
   } else if (const auto* seed = std::get_if<RequestSeed>(&notice)) {
     if (const auto found = streams_.find(seed->pool); found != streams_.end())
       found->second.stream(session::SeedRequested{});
   } else if (const auto* call = std::get_if<CallRound>(&notice)) {
-    fragments_[call->fragment].called = true;
+    fragments_[call->round.fragment].called = true;
     for (const auto& [pool, watcher] : streams_)
-      watcher.stream(session::RoundCalled{call->fragment, call->version});
+      watcher.stream(session::RoundCalled{call->round.fragment, call->round.version});
   } else if (const auto* release = std::get_if<ReleasePool>(&notice)) {
     const auto found = streams_.find(release->pool);
     if (found == streams_.end() || found->second.incarnation != release->incarnation) return;
@@ -140,7 +140,7 @@ void SimulatedCoordinator::Do(const Work& work) {
     });
   } else if (const auto* measure = std::get_if<MeasureRound>(&work)) {
     // All contributions look alike.
-    RoundMeasured measured{measure->job, measure->fragment, measure->version, {}};
+    RoundMeasured measured{measure->job, measure->round, {}};
     measured.contributions.resize(measure->contributors.size(), {.norm = 1});
     Later(absl::ZeroDuration(), [this, measured] { Step(measured); });
   } else if (const auto* checkpoint = std::get_if<WriteCheckpoint>(&work)) {
@@ -160,13 +160,13 @@ void SimulatedCoordinator::Do(const Work& work) {
 // One round at a time.
 void SimulatedCoordinator::Do(const ApplyRound& work) {
   const plan::ExchangeSetting& exchange = options_.exchange;
-  const double elements = static_cast<double>(exchange.fragments[work.fragment].elements);
+  const double elements = static_cast<double>(exchange.fragments[work.round.fragment].elements);
   const double seconds = exchange.apply_seconds +
                          elements * static_cast<double>(work.contributors.size()) / exchange.apply;
   apply_free_ = std::max(apply_free_, loop_->now()) + absl::Seconds(seconds);
-  fragments_[work.fragment].applying = work.contributors;
-  Later(apply_free_ - loop_->now(), [this, fragment = work.fragment, version = work.version,
-                                     kind = work.kind, evaluator = work.evaluator] {
+  fragments_[work.round.fragment].applying = work.contributors;
+  Later(apply_free_ - loop_->now(), [this, round = work.round, evaluator = work.evaluator] {
+    const auto& [fragment, version, kind] = round;
     Fragment& applied = fragments_[fragment];
     applied.stored.version = version;
     applied.stored.evaluator = evaluator;
@@ -182,7 +182,7 @@ void SimulatedCoordinator::Do(const ApplyRound& work) {
     applied.applying.clear();
     if (kind == RoundKind::kSkipped) ++skipped_;
     if (kind == RoundKind::kOuter || kind == RoundKind::kFinal) ++commits_;
-    Step(RoundApplied{kSimulatedJob, fragment, version});
+    Step(RoundApplied{kSimulatedJob, round});
   });
 }
 

@@ -283,8 +283,9 @@ void SimulatedPool::Do(const session::RunStep& action) {
 void SimulatedPool::Do(const session::Push& action) {
   kept_kind_[action.fragment] = action.kind;
   steps_at_push_[{action.fragment, action.version}] = rank_steps_;
-  Busy(Elements(action.fragment) / options_.rates.copy, &sums_.copying,
-       [this, action] { SendPush(action.fragment, action.version, action.kind, true); });
+  Busy(Elements(action.fragment) / options_.rates.copy, &sums_.copying, [this, action] {
+    SendPush({action.fragment, action.version, action.kind}, true);
+  });
 }
 
 void SimulatedPool::Do(const session::AgreeOnMerge& action) {
@@ -327,27 +328,25 @@ void SimulatedPool::Do(const session::Restart&) {
 // --- Transfers.
 
 void SimulatedPool::Do(const session::SeedPush& action) {
-  for (const int fragment : action.fragments) SendPush(fragment, 0, RoundKind::kSeed, false);
+  for (const int fragment : action.fragments) SendPush({fragment, 0, RoundKind::kSeed}, false);
 }
 
 void SimulatedPool::Do(const session::PushAgain& action) {
   const auto kept = kept_kind_.find(action.fragment);
-  if (kept != kept_kind_.end()) SendPush(action.fragment, action.version, kept->second, false);
+  if (kept != kept_kind_.end()) SendPush({action.fragment, action.version, kept->second}, false);
 }
 
-void SimulatedPool::SendPush(int fragment, int64_t version, RoundKind kind, bool first) {
-  const double bytes = UpBytes(fragment, kind);
+void SimulatedPool::SendPush(const RoundId& round, bool first) {
+  const double bytes = UpBytes(round.fragment, round.kind);
   // It is sent while it is coded, so the slower of the two counts.
-  const double coding = first ? Elements(fragment) / options_.rates.code : 0;
+  const double coding = first ? Elements(round.fragment) / options_.rates.code : 0;
   const double sending = std::isfinite(options_.rates.link.up) ? bytes / options_.rates.link.up : 0;
-  const auto send = [this, fragment, version, kind, bytes] {
+  const auto send = [this, round, bytes] {
     sums_.bytes_up += bytes;
-    Call(bytes, [this, connection = connection_, fragment, version, kind] {
-      const std::optional<Answer> answer = coordinator_->Step(ContributionComplete{
-          kSimulatedJob, options_.name, incarnation_, fragment, version, kind});
-      Back(connection, 0, [this, fragment, version, kind, answer] {
-        PushAnswered(fragment, version, kind, answer);
-      });
+    Call(bytes, [this, connection = connection_, round] {
+      const std::optional<Answer> answer = coordinator_->Step(
+          ContributionComplete{{kSimulatedJob, options_.name, incarnation_, round}});
+      Back(connection, 0, [this, round, answer] { PushAnswered(round, answer); });
     });
   };
   if (coding <= sending) return send();
@@ -356,16 +355,15 @@ void SimulatedPool::SendPush(int fragment, int64_t version, RoundKind kind, bool
   });
 }
 
-void SimulatedPool::PushAnswered(int fragment, int64_t version, RoundKind kind,
-                                 const std::optional<Answer>& answer) {
+void SimulatedPool::PushAnswered(const RoundId& round, const std::optional<Answer>& answer) {
   const Refuse* const refuse = RefusalIn(answer);
-  if (refuse == nullptr) return Feed(session::PushDone{fragment, version});
+  if (refuse == nullptr) return Feed(session::PushDone{round.fragment, round.version});
   if (!Passes(*refuse)) {
-    return Feed(
-        session::PushRefused{fragment, version, refuse->status, refuse->reason, refuse->have});
+    return Feed(session::PushRefused{round.fragment, round.version, refuse->status, refuse->reason,
+                                     refuse->have});
   }
-  Later(kRetry, [this, rank = rank_, fragment, version, kind] {
-    if (rank == rank_) SendPush(fragment, version, kind, false);
+  Later(kRetry, [this, rank = rank_, round] {
+    if (rank == rank_) SendPush(round, false);
   });
 }
 

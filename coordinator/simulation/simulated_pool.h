@@ -110,9 +110,8 @@ class SimulatedPool {
   void Do(const session::Finish& action);
   void Do(const session::Restart& action);
   // `first`: it is coded meanwhile.
-  void SendPush(int fragment, int64_t version, RoundKind kind, bool first);
-  void PushAnswered(int fragment, int64_t version, RoundKind kind,
-                    const std::optional<Answer>& answer);
+  void SendPush(const RoundId& round, bool first);
+  void PushAnswered(const RoundId& round, const std::optional<Answer>& answer);
   void PullRefused(int fragment, const Refuse& refuse);
   double UpBytes(int fragment, RoundKind kind) const;
   double Elements(int fragment) const;

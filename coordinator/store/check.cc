@@ -148,7 +148,7 @@ class JobCheck {
       for (const std::vector<LoggedCommit::Input>& inputs : (*commit)->inputs)
         for (const LoggedCommit::Input& input : inputs) uncommitted.erase(input.sequence);
       Find(CheckCommit(frame, **commit, replay));
-      replay.Forget((*commit)->record.fragment, (*commit)->record.version);
+      replay.Forget((*commit)->record.round);
     }
     for (const auto& [sequence, status] : uncommitted) Find(status);
     const bool begins_later = !scanned.frames.empty() && scanned.frames.front().sequence > 1 &&
@@ -174,23 +174,24 @@ class JobCheck {
   absl::Status CheckCommit(const LogFrame& frame, const LoggedCommit& commit,
                            const Replay& replay) {
     const CommitRecord& record = commit.record;
-    if (record.fragment < 0 || record.fragment >= static_cast<int>(fragments_.size())) {
+    const auto& [index, version, kind] = record.round;
+    if (index < 0 || index >= static_cast<int>(fragments_.size())) {
       return replay.Lost(frame, record, "no such fragment");
     }
-    Fragment& fragment = fragments_[record.fragment];
+    Fragment& fragment = fragments_[index];
     FragmentState& state = fragment.state;
     if (const absl::Status inputs = replay.CheckInputs(frame, commit); !inputs.ok()) {
       fragment.broken = true;
       return inputs;
     }
-    if (fragment.broken || record.version < state.version) return absl::OkStatus();
-    const bool next = record.version > state.version;
+    if (fragment.broken || version < state.version) return absl::OkStatus();
+    const bool next = version > state.version;
     absl::Status checked = replay.Repeat(frame, commit, state);
     if (checked.ok()) report_.rounds += next;
     if (checked.ok()) checked = replay.FindDownlink(frame, commit).status();
     fragment.broken = !checked.ok();
     LH_RETURN_IF_ERROR(checked);
-    fragment.committed = record.version;
+    fragment.committed = version;
     std::vector<StateDigests>& snapshots = fragment.snapshots;
     if (snapshots.empty() || snapshots.front().version != state.version) return absl::OkStatus();
     const bool same = snapshots.front() == DigestsOf(state);

@@ -20,11 +20,12 @@ absl::Status DamagedError(const Log& log, const StoredPart& part, absl::string_v
   const PartInfo& info = part.info;
   absl::Status status = absl::DataLossError(
       absl::StrCat(log.Describe(part.body()), " is damaged: the contribution of pool ", info.pool,
-                   " to version ", info.version, " of fragment ", info.fragment, " (frame ",
-                   part.sequence, "): ", why));
+                   " to version ", info.round.version, " of fragment ", info.round.fragment,
+                   " (frame ", part.sequence, "): ", why));
   WireWriter payload;
-  payload.U32(static_cast<uint32_t>(info.fragment));
-  payload.U64(static_cast<uint64_t>(info.version));
+  payload.U32(static_cast<uint32_t>(info.round.fragment));
+  payload.U64(static_cast<uint64_t>(info.round.version));
+  payload.U32(static_cast<uint32_t>(info.round.kind));
   payload.String(info.pool);
   payload.String(info.incarnation);
   payload.U64(part.sequence);
@@ -55,8 +56,9 @@ std::optional<DamagedPart> DamagedPartOf(const absl::Status& status) {
   const std::string bytes(*payload);
   WireReader reader(bytes);
   DamagedPart part;
-  part.fragment = static_cast<int>(reader.U32());
-  part.version = static_cast<int64_t>(reader.U64());
+  part.round.fragment = static_cast<int>(reader.U32());
+  part.round.version = static_cast<int64_t>(reader.U64());
+  part.round.kind = static_cast<RoundKind>(reader.U32());
   part.pool = std::string(reader.String());
   part.incarnation = std::string(reader.String());
   part.sequence = reader.U64();

@@ -15,9 +15,7 @@
 namespace longhaul {
 
 struct DamagedPart {
-  int fragment = 0;
-  // The version that its round would make.
-  int64_t version = 0;
+  RoundId round;
   std::string pool, incarnation;
   // Of its frame.
   uint64_t sequence = 0;

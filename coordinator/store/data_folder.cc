@@ -55,7 +55,7 @@ bool IsSeeded(FileSystem& fs, const std::string& dir, const JobStoreOptions& opt
   if (all()) return true;
   const absl::StatusOr<std::vector<CommitRecord>> commits = LoggedCommits(fs, dir);
   if (!commits.ok()) return true;
-  for (const CommitRecord& commit : *commits) seeded.insert(commit.fragment);
+  for (const CommitRecord& commit : *commits) seeded.insert(commit.round.fragment);
   return all();
 }
 

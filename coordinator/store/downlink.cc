@@ -97,10 +97,10 @@ int64_t DownlinkWriter::BytesMax(const Codec& codec, int64_t fragment_elements) 
 }
 
 DownlinkWriter::DownlinkWriter(Log* log, Log::Reservation* reservation, const Codec* codec,
-                               int fragment, int64_t version)
+                               const RoundId& round)
     : log_(log), reservation_(reservation), codec_(codec), index_(codec->kind()) {
-  part_.fragment = fragment;
-  part_.version = version;
+  part_.fragment = round.fragment;
+  part_.version = round.version;
   part_.codec = codec->kind();
 }
 

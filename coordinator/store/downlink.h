@@ -68,8 +68,7 @@ class DownlinkWriter {
   static int64_t BytesMax(const Codec& codec, int64_t fragment_elements);
 
   // All pointers outlive the writer.
-  DownlinkWriter(Log* log, Log::Reservation* reservation, const Codec* codec, int fragment,
-                 int64_t version);
+  DownlinkWriter(Log* log, Log::Reservation* reservation, const Codec* codec, const RoundId& round);
   // Takes the next tile. Its bytes must not change until they are written.
   absl::Status Add(const SegmentRef& segment, absl::Span<const uint8_t> payload);
   // Writes the tiles that are still waiting.

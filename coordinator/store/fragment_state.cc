@@ -125,8 +125,8 @@ absl::StatusOr<OuterRules> MakeOuterRules(const JobStoreOptions& options) {
   return rules;
 }
 
-uint64_t NoiseKeyOf(const JobStoreOptions& options, int fragment, int64_t version) {
-  return Philox64(options.noise_seed, fragment, version);
+uint64_t NoiseKeyOf(const JobStoreOptions& options, const RoundId& round) {
+  return Philox64(options.noise_seed, round.fragment, round.version);
 }
 
 absl::Status NotSeeded(int fragment) {

@@ -59,7 +59,7 @@ absl::StatusOr<OuterRules> MakeOuterRules(const JobStoreOptions& options);
 
 // The key of the downlink's stochastic rounding in one round. It is the same when the round is
 // applied again.
-uint64_t NoiseKeyOf(const JobStoreOptions& options, int fragment, int64_t version);
+uint64_t NoiseKeyOf(const JobStoreOptions& options, const RoundId& round);
 
 // The inputs of a round, except the state.
 struct RoundWork {

@@ -33,7 +33,7 @@ absl::StatusOr<bool> HasAll(FileSystem& fs, const std::string& job_dir,
                             const v1::CheckpointManifest& checkpoint) {
   LH_ASSIGN_OR_RETURN(const std::vector<CommitRecord> commits, LoggedCommits(fs, job_dir));
   std::map<int, Digest128> newest;
-  for (const CommitRecord& commit : commits) newest[commit.fragment] = commit.digest;
+  for (const CommitRecord& commit : commits) newest[commit.round.fragment] = commit.digest;
   const auto& fragments = checkpoint.fragments();
   return std::all_of(fragments.begin(), fragments.end(), [&](const auto& fragment) {
     const auto found = newest.find(fragment.fragment());

@@ -27,7 +27,7 @@ JobStore::JobStore(FileSystem* fs, std::string dir, JobManifest manifest, OuterR
       apply_threads_(apply_threads) {
   for (const int64_t elements : options().fragment_elements) {
     fragments_.push_back(std::make_unique<Fragment>(elements));
-    fragments_.back()->committed.version = -1;
+    fragments_.back()->committed.round.version = -1;
   }
 }
 
@@ -129,23 +129,24 @@ absl::StatusOr<JobStore::Fragment*> JobStore::FindFragment(int fragment) const {
 
 absl::StatusOr<StoredPart> JobStore::AppendPart(const PartInfo& part, Log::Pieces payload) {
   LH_RETURN_IF_ERROR(log_->status());
-  LH_ASSIGN_OR_RETURN(const int64_t version, Version(part.fragment));
-  if (part.version != version + 1) {
-    return absl::FailedPreconditionError(absl::StrCat("fragment ", part.fragment, " is at version ",
-                                                      version, "; a part makes ", version + 1,
-                                                      ", not ", part.version));
+  const RoundId& round = part.round;
+  LH_ASSIGN_OR_RETURN(const int64_t version, Version(round.fragment));
+  if (round.version != version + 1) {
+    return absl::FailedPreconditionError(absl::StrCat("fragment ", round.fragment,
+                                                      " is at version ", version, "; a part makes ",
+                                                      version + 1, ", not ", round.version));
   }
-  const bool seed = part.kind == RoundKind::kSeed;
-  if (seed != (part.version == 0) || part.kind == RoundKind::kSkipped) {
-    return absl::InvalidArgumentError(absl::StrCat("no round of kind ", RoundKindName(part.kind),
-                                                   " makes version ", part.version));
+  const bool seed = round.kind == RoundKind::kSeed;
+  if (seed != (round.version == 0) || round.kind == RoundKind::kSkipped) {
+    return absl::InvalidArgumentError(absl::StrCat("no round of kind ", RoundKindName(round.kind),
+                                                   " makes version ", round.version));
   }
   if (seed && part.codec != CodecKind::kFp32) {
     return absl::InvalidArgumentError("a seed is coded fp32");
   }
   int64_t payload_bytes = 0;
   for (const absl::Span<const uint8_t> piece : payload) payload_bytes += piece.size();
-  LH_RETURN_IF_ERROR(CheckPart(part, payload_bytes, options().fragment_elements[part.fragment]));
+  LH_RETURN_IF_ERROR(CheckPart(part, payload_bytes, options().fragment_elements[round.fragment]));
   const std::string record = EncodePart(part);
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame, log_->Append(FrameType::kPart, record, payload));
   const auto head_bytes = static_cast<int64_t>(record.size());
@@ -171,12 +172,13 @@ constexpr int64_t kResultBytesMax = 128;
 // Whether such a round has a downlink.
 bool IsCoded(RoundKind kind) { return kind == RoundKind::kOuter || kind == RoundKind::kFinal; }
 
-absl::Status CheckRound(const RoundInput& round, int64_t version) {
+absl::Status CheckRound(const RoundInput& input, int64_t version) {
+  const RoundId& round = input.round;
   if (round.version != version + 1) {
     return absl::FailedPreconditionError(absl::StrCat(
         "fragment ", round.fragment, " is at version ", version, "; cannot make ", round.version));
   }
-  const size_t count = round.contributions.size();
+  const size_t count = input.contributions.size();
   const bool seed = round.kind == RoundKind::kSeed;
   const bool right_count = seed                                ? count == 1
                            : round.kind == RoundKind::kSkipped ? count == 0
@@ -187,11 +189,10 @@ absl::Status CheckRound(const RoundInput& round, int64_t version) {
                                                  count, " contributions"));
 }
 
-absl::Status CheckParts(const RoundInput& round) {
-  for (const Contribution& contribution : round.contributions) {
+absl::Status CheckParts(const RoundInput& input) {
+  for (const Contribution& contribution : input.contributions) {
     for (const StoredPart& part : contribution.parts) {
-      if (part.info.fragment != round.fragment || part.info.version != round.version ||
-          part.info.kind != round.kind) {
+      if (part.info.round != input.round) {
         return absl::InvalidArgumentError(absl::StrCat(
             "pool ", contribution.pool, ": frame ", part.sequence, " is not a part of this round"));
       }
@@ -201,17 +202,15 @@ absl::Status CheckParts(const RoundInput& round) {
 }
 
 // Fills in everything of the commit that is known before the round is applied.
-LoggedCommit DescribeRound(const RoundInput& round, const Digest128& previous) {
+LoggedCommit DescribeRound(const RoundInput& input, const Digest128& previous) {
   LoggedCommit commit;
-  commit.record.fragment = round.fragment;
-  commit.record.version = round.version;
-  commit.record.kind = round.kind;
-  commit.record.evaluator = round.evaluator;
-  commit.record.due = round.due;
-  commit.record.outer = round.outer;
+  commit.record.round = input.round;
+  commit.record.evaluator = input.evaluator;
+  commit.record.due = input.due;
+  commit.record.outer = input.outer;
   commit.arithmetic = kArithmeticVersion;
   commit.previous = previous;
-  for (const Contribution& contribution : round.contributions) {
+  for (const Contribution& contribution : input.contributions) {
     commit.record.pools.push_back(contribution.pool);
     commit.record.incarnations.push_back(contribution.parts.front().info.incarnation);
     commit.weights.push_back(contribution.weight);
@@ -225,19 +224,20 @@ LoggedCommit DescribeRound(const RoundInput& round, const Digest128& previous) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<OuterMeasure>> JobStore::Measure(const RoundInput& round) {
+absl::StatusOr<std::vector<OuterMeasure>> JobStore::Measure(const RoundInput& input) {
   LH_RETURN_IF_ERROR(log_->status());
-  LH_ASSIGN_OR_RETURN(const int64_t version, Version(round.fragment));
-  LH_RETURN_IF_ERROR(CheckRound(round, version));
-  LH_RETURN_IF_ERROR(CheckParts(round));
-  const size_t count = round.contributions.size();
+  const int fragment = input.round.fragment;
+  LH_ASSIGN_OR_RETURN(const int64_t version, Version(fragment));
+  LH_RETURN_IF_ERROR(CheckRound(input, version));
+  LH_RETURN_IF_ERROR(CheckParts(input));
+  const size_t count = input.contributions.size();
   // A contribution's norm does not depend on the weights.
-  std::vector<Contribution> equal = round.contributions;
+  std::vector<Contribution> equal = input.contributions;
   for (Contribution& contribution : equal) contribution.weight = 1;
-  const int64_t elements = options().fragment_elements[round.fragment];
+  const int64_t elements = options().fragment_elements[fragment];
   LH_ASSIGN_OR_RETURN(const ContributionReader reader,
                       ContributionReader::Create(log_.get(), elements, equal));
-  LH_RETURN_IF_ERROR(VerifyContributions(round));
+  LH_RETURN_IF_ERROR(VerifyContributions(input));
   struct Worker {
     ContributionReader::Buffer buffer;
     WeightedMean mean;
@@ -269,20 +269,20 @@ absl::StatusOr<std::vector<OuterMeasure>> JobStore::Measure(const RoundInput& ro
   return measures;
 }
 
-absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
-  LH_ASSIGN_OR_RETURN(Fragment * fragment, FindFragment(round.fragment));
+absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& input) {
+  LH_ASSIGN_OR_RETURN(Fragment * fragment, FindFragment(input.round.fragment));
   // There is memory for one downlink.
-  absl::MutexLockMaybe round_lock(IsCoded(round.kind) ? &round_mutex_ : nullptr);
+  absl::MutexLockMaybe round_lock(IsCoded(input.round.kind) ? &round_mutex_ : nullptr);
   absl::MutexLock lock(&fragment->mutex);
   LH_RETURN_IF_ERROR(log_->status());
   FragmentState& state = fragment->state;
-  LH_RETURN_IF_ERROR(CheckRound(round, state.version));
-  LH_RETURN_IF_ERROR(CheckParts(round));
+  LH_RETURN_IF_ERROR(CheckRound(input, state.version));
+  LH_RETURN_IF_ERROR(CheckParts(input));
   LH_ASSIGN_OR_RETURN(
       const ContributionReader contributions,
-      ContributionReader::Create(log_.get(), state.elements(), round.contributions));
-  LH_RETURN_IF_ERROR(VerifyContributions(round));
-  LoggedCommit commit = DescribeRound(round, state.digest);
+      ContributionReader::Create(log_.get(), state.elements(), input.contributions));
+  LH_RETURN_IF_ERROR(VerifyContributions(input));
+  LoggedCommit commit = DescribeRound(input, state.digest);
   const int64_t bytes = DownlinkWriter::BytesMax(*rules_.down, state.elements()) +
                         FrameBytes(EncodeCommit(commit).size() + kResultBytesMax);
   LH_ASSIGN_OR_RETURN(Log::Reservation reservation, log_->Reserve(bytes));
@@ -293,14 +293,14 @@ absl::StatusOr<CommitRecord> JobStore::Apply(const RoundInput& round) {
   return record;
 }
 
-absl::Status JobStore::VerifyContributions(const RoundInput& round) {
-  const absl::Status verified = VerifyParts(*log_, round.contributions, apply_threads_);
+absl::Status JobStore::VerifyContributions(const RoundInput& input) {
+  const absl::Status verified = VerifyParts(*log_, input.contributions, apply_threads_);
   if (!DamagedPartOf(verified).has_value()) return verified;
   // A frame after it must say that it was durable: so recovery does not take it for the torn end of
   // the log, and leaves it out alone. A downlink part without tiles is that frame.
   LH_RETURN_IF_ERROR(log_->Sync());
   const std::string no_tiles =
-      EncodeDownlinkPart({.fragment = round.fragment, .version = round.version});
+      EncodeDownlinkPart({.fragment = input.round.fragment, .version = input.round.version});
   LH_RETURN_IF_ERROR(log_->Append(FrameType::kDownlink, no_tiles, {}).status());
   LH_RETURN_IF_ERROR(log_->Sync());
   return verified;
@@ -324,18 +324,18 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
                                                const ContributionReader& contributions,
                                                Log::Reservation& reservation, Fragment& fragment) {
   CommitRecord& record = commit.record;
-  DownlinkWriter writer(log_.get(), &reservation, rules_.down.get(), record.fragment,
-                        record.version);
+  const RoundId& round = record.round;
+  DownlinkWriter writer(log_.get(), &reservation, rules_.down.get(), round);
   std::unique_ptr<DownlinkBytes> downlink =
-      TakeDownlinkBytes(record.kind, fragment.state.elements());
+      TakeDownlinkBytes(round.kind, fragment.state.elements());
   const RoundWork work = {
       .contributions = &contributions,
-      .noise_key = NoiseKeyOf(options(), record.fragment, record.version),
+      .noise_key = NoiseKeyOf(options(), round),
       .downlink = downlink->span(),
       .sink = [&](const SegmentRef& segment,
                   absl::Span<const uint8_t> payload) { return writer.Add(segment, payload); },
       .threads = apply_threads_};
-  LH_ASSIGN_OR_RETURN(const RoundSums sums, ApplyRound(rules_, record.kind, work, fragment.state));
+  LH_ASSIGN_OR_RETURN(const RoundSums sums, ApplyRound(rules_, round.kind, work, fragment.state));
   LH_RETURN_IF_ERROR(writer.Finish());
   record.digest = sums.digest;
   record.downlink_nmse = sums.signal_energy > 0 ? sums.error_energy / sums.signal_energy : 0;
@@ -347,7 +347,7 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
   LH_ASSIGN_OR_RETURN(const AppendedFrame frame,
                       log_->Append(FrameType::kCommit, EncodeCommit(commit), {}, &reservation));
   LH_RETURN_IF_ERROR(log_->Sync());
-  fragment.state.version = record.version;
+  fragment.state.version = round.version;
   fragment.state.commit_sequence = frame.sequence;
   fragment.state.digest = record.digest;
   fragment.downlink = writer.TakeIndex();
@@ -357,9 +357,9 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
 
 void JobStore::Publish(const CommitRecord& record, std::unique_ptr<DownlinkBytes> downlink,
                        Fragment& fragment) {
-  if (IsCoded(record.kind)) {
+  if (IsCoded(record.round.kind)) {
     absl::MutexLock lock(&newest_mutex_);
-    newest_downlink_ = {record.fragment, record.version, std::move(downlink)};
+    newest_downlink_ = {record.round.fragment, record.round.version, std::move(downlink)};
   }
   absl::MutexLock lock(&mutex_);
   fragment.committed = record;

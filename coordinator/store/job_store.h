@@ -83,10 +83,7 @@ absl::Status RemoveJobStore(FileSystem& fs, const std::string& dir);
 int64_t JobStoreBytes(const JobStoreOptions& options);
 
 struct RoundInput {
-  int fragment = 0;
-  // The version that the round makes.
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
+  RoundId round;
   // In the order of the sum. A seed has exactly one, coded in fp32; a skipped round has none.
   std::vector<Contribution> contributions;
   // Kept in the commit.
@@ -151,14 +148,14 @@ class JobStore {
 
   // Measures the contributions to a round that Apply may perform later, in their order: decodes
   // each of them once. Changes nothing. Errors: as Apply, but for a full disk.
-  absl::StatusOr<std::vector<OuterMeasure>> Measure(const RoundInput& round);
+  absl::StatusOr<std::vector<OuterMeasure>> Measure(const RoundInput& input);
 
   // Performs a round and returns when it is durable; then it may be published. FAILED_PRECONDITION:
   // the version is not the next one. INVALID_ARGUMENT: the contributions do not hold every block
   // exactly once, a weight is out of range, or a part belongs to another round. DATA_LOSS that is
   // not fatal: the disk changed a part (DamagedPartOf, damaged_part.h). Nothing was applied; the
   // round may be performed without the part, or when its blocks were appended again.
-  absl::StatusOr<CommitRecord> Apply(const RoundInput& round);
+  absl::StatusOr<CommitRecord> Apply(const RoundInput& input);
 
   // The committed version of a fragment, or -1 before the seed. Never waits for an Apply.
   absl::StatusOr<int64_t> Version(int fragment) const;
@@ -226,7 +223,7 @@ class JobStore {
 
   // The steps of Apply. The parts are read before any state changes, since the outer step works in
   // place.
-  absl::Status VerifyContributions(const RoundInput& round);
+  absl::Status VerifyContributions(const RoundInput& input);
   absl::StatusOr<CommitRecord> Perform(LoggedCommit commit, const ContributionReader& contributions,
                                        Log::Reservation& reservation, Fragment& fragment)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(fragment.mutex);

@@ -24,13 +24,13 @@ absl::Status NotThere(int fragment, int64_t wanted, int64_t have) {
 absl::StatusOr<int64_t> JobStore::Version(int fragment) const {
   LH_ASSIGN_OR_RETURN(const Fragment* found, FindFragment(fragment));
   absl::MutexLock lock(&mutex_);
-  return found->committed.version;
+  return found->committed.round.version;
 }
 
 absl::StatusOr<CommitRecord> JobStore::LastCommit(int fragment) const {
   LH_ASSIGN_OR_RETURN(const Fragment* found, FindFragment(fragment));
   absl::MutexLock lock(&mutex_);
-  if (found->committed.version < 0) return NotSeeded(fragment);
+  if (found->committed.round.version < 0) return NotSeeded(fragment);
   return found->committed;
 }
 

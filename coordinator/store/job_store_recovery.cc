@@ -108,14 +108,14 @@ absl::Status JobStore::ReplayAll(const ScannedLog& log) {
     if (!commit.has_value()) continue;
     LH_RETURN_IF_ERROR(replay.CheckInputs(frame, *commit));
     LH_RETURN_IF_ERROR(ReplayCommit(frame, *commit, replay));
-    replay.Forget(commit->record.fragment, commit->record.version);
+    replay.Forget(commit->record.round);
   }
   uint64_t begin = frames.empty() ? log_->next_sequence() : frames.front().sequence;
   // A part that is left out is there all the same.
   if (!log.damaged.empty()) begin = std::min(begin, log.damaged.front().sequence);
   for (size_t i = 0; i < fragments_.size(); ++i) {
     const Fragment& fragment = *fragments_[i];
-    if (fragment.committed.version != fragment.state.version) {
+    if (fragment.committed.round.version != fragment.state.version) {
       return absl::DataLossError(absl::StrCat(LogFolder(dir_), " lacks the commit of version ",
                                               fragment.state.version, " of fragment ", i));
     }
@@ -128,8 +128,8 @@ absl::Status JobStore::ReplayAll(const ScannedLog& log) {
   for (StoredPart& part : replay.TakeParts()) {
     // A commit takes all parts of its version and of earlier ones. But a part may have been
     // appended while its round was committed without it; such a part is dropped.
-    const absl::StatusOr<Fragment*> fragment = FindFragment(part.info.fragment);
-    if (fragment.ok() && part.info.version == (*fragment)->committed.version + 1) {
+    const absl::StatusOr<Fragment*> fragment = FindFragment(part.info.round.fragment);
+    if (fragment.ok() && part.info.round.version == (*fragment)->committed.round.version + 1) {
       pending_.push_back(std::move(part));
     }
   }
@@ -139,12 +139,12 @@ absl::Status JobStore::ReplayAll(const ScannedLog& log) {
 absl::Status JobStore::ReplayCommit(const LogFrame& frame, const LoggedCommit& commit,
                                     const Replay& replay) {
   const CommitRecord& record = commit.record;
-  const absl::StatusOr<Fragment*> found = FindFragment(record.fragment);
+  const absl::StatusOr<Fragment*> found = FindFragment(record.round.fragment);
   if (!found.ok()) return replay.Lost(frame, record, "no such fragment");
   Fragment& fragment = **found;
   FragmentState& state = fragment.state;
-  if (record.version < state.version) return absl::OkStatus();
-  recovery_.commits_replayed += record.version > state.version;
+  if (record.round.version < state.version) return absl::OkStatus();
+  recovery_.commits_replayed += record.round.version > state.version;
   LH_RETURN_IF_ERROR(replay.Repeat(frame, commit, state));
   LH_ASSIGN_OR_RETURN(fragment.downlink, replay.FindDownlink(frame, commit));
   fragment.committed = record;

@@ -100,8 +100,8 @@ absl::StatusOr<JobStore::Cut> JobStore::TakeCut(const std::vector<int64_t>& vers
   {
     absl::MutexLock lock(&mutex_);
     for (size_t i = 0; i < fragments_.size(); ++i) {
-      if (fragments_[i]->committed.version < 0) return NotSeeded(static_cast<int>(i));
-      cut.versions.push_back(fragments_[i]->committed.version);
+      if (fragments_[i]->committed.round.version < 0) return NotSeeded(static_cast<int>(i));
+      cut.versions.push_back(fragments_[i]->committed.round.version);
     }
   }
   cut.log_end = log_->next_sequence();
@@ -154,10 +154,11 @@ absl::StatusOr<FloatArray> JobStore::RebuildParameters(const Cut& cut, int fragm
     LH_RETURN_IF_ERROR(taken.status());
     const std::optional<LoggedCommit>& commit = *taken;
     if (!commit.has_value()) continue;
-    if (commit->record.fragment == fragment && commit->record.version == state.version + 1) {
+    const RoundId& round = commit->record.round;
+    if (round.fragment == fragment && round.version == state.version + 1) {
       LH_RETURN_IF_ERROR(replay.Repeat(frame, *commit, state));
     }
-    replay.Forget(commit->record.fragment, commit->record.version);
+    replay.Forget(commit->record.round);
   }
   if (state.version == version) return std::move(state.theta);
   return absl::DataLossError(absl::StrCat(LogFolder(dir_), " lacks the commit of version ", version,

@@ -16,9 +16,9 @@ Replay::Replay(const Log* log, const JobStoreOptions* options, const OuterRules*
 
 absl::Status Replay::Lost(const LogFrame& frame, const CommitRecord& record,
                           absl::string_view why) const {
-  return absl::DataLossError(absl::StrCat(log_->Describe(frame.body), ": version ", record.version,
-                                          " of fragment ", record.fragment, " (frame ",
-                                          frame.sequence, "): ", why));
+  return absl::DataLossError(
+      absl::StrCat(log_->Describe(frame.body), ": version ", record.round.version, " of fragment ",
+                   record.round.fragment, " (frame ", frame.sequence, "): ", why));
 }
 
 absl::StatusOr<std::string> Replay::ReadHead(const LogFrame& frame) const {
@@ -84,11 +84,11 @@ absl::Status Replay::CheckInputs(const LogFrame& frame, const LoggedCommit& comm
 absl::Status Replay::Repeat(const LogFrame& frame, const LoggedCommit& commit,
                             FragmentState& state) const {
   const CommitRecord& record = commit.record;
-  if (record.version == state.version) {
+  if (record.round.version == state.version) {
     return record.digest == state.digest ? absl::OkStatus()
                                          : Lost(frame, record, "the digest differs");
   }
-  if (record.version > state.version + 1) {
+  if (record.round.version > state.version + 1) {
     return Lost(frame, record, "the rounds before it are missing");
   }
   if (commit.arithmetic != kArithmeticVersion) {
@@ -102,7 +102,7 @@ absl::Status Replay::Repeat(const LogFrame& frame, const LoggedCommit& commit,
   const absl::StatusOr<RoundSums> sums = ApplyAgain(commit, state);
   if (!sums.ok()) return Lost(frame, record, sums.status().message());
   if (sums->digest != record.digest) return Lost(frame, record, "the digest differs");
-  state.version = record.version;
+  state.version = record.round.version;
   state.commit_sequence = frame.sequence;
   state.digest = sums->digest;
   return absl::OkStatus();
@@ -126,11 +126,11 @@ absl::StatusOr<RoundSums> Replay::ApplyAgain(const LoggedCommit& commit,
                       ContributionReader::Create(log_, state.elements(), contributions));
   const RoundWork work = {
       .contributions = &reader,
-      .noise_key = NoiseKeyOf(options_, commit.record.fragment, commit.record.version),
+      .noise_key = NoiseKeyOf(options_, commit.record.round),
       // The downlink is in the log already.
       .sink = [](const SegmentRef&, absl::Span<const uint8_t>) { return absl::OkStatus(); },
       .threads = threads_};
-  return ApplyRound(rules_, commit.record.kind, work, state);
+  return ApplyRound(rules_, commit.record.round.kind, work, state);
 }
 
 absl::StatusOr<DownlinkIndex> Replay::FindDownlink(const LogFrame& frame,
@@ -140,10 +140,10 @@ absl::StatusOr<DownlinkIndex> Replay::FindDownlink(const LogFrame& frame,
   if (record.downlink_bytes == 0) return index;
   for (auto it = downlinks_.lower_bound(commit.first_downlink); it != downlinks_.end(); ++it) {
     const auto& [part, payload] = it->second;
-    if (part.fragment != record.fragment || part.version != record.version) continue;
+    if (part.fragment != record.round.fragment || part.version != record.round.version) continue;
     if (!index.Add(*rules_.down, part.segments, payload)) break;
   }
-  if (index.elements() == options_.fragment_elements[record.fragment]) return index;
+  if (index.elements() == options_.fragment_elements[record.round.fragment]) return index;
   return Lost(frame, record, "its downlink is not whole");
 }
 
@@ -151,11 +151,11 @@ void Replay::AddDamaged(const std::vector<DamagedFrame>& parts) {
   for (const DamagedFrame& part : parts) damaged_[part.sequence] = part.status;
 }
 
-void Replay::Forget(int fragment, int64_t version) {
-  const auto is_past = [&](const auto& head) {
-    return head.fragment == fragment && head.version <= version;
+void Replay::Forget(const RoundId& round) {
+  const auto is_past = [&](const auto& of) {
+    return of.fragment == round.fragment && of.version <= round.version;
   };
-  std::erase_if(parts_, [&](const auto& entry) { return is_past(entry.second.info); });
+  std::erase_if(parts_, [&](const auto& entry) { return is_past(entry.second.info.round); });
   std::erase_if(downlinks_, [&](const auto& entry) { return is_past(entry.second.first); });
 }
 

@@ -50,8 +50,8 @@ class Replay {
   absl::StatusOr<DownlinkIndex> FindDownlink(const LogFrame& frame,
                                              const LoggedCommit& commit) const;
 
-  // Forgets the parts and downlinks of rounds of the fragment up to this version.
-  void Forget(int fragment, int64_t version);
+  // Forgets the parts and downlinks of rounds of the fragment up to this one.
+  void Forget(const RoundId& round);
 
   // Returns the parts that were not forgotten, in the order of the log. Later calls return nothing.
   std::vector<StoredPart> TakeParts();

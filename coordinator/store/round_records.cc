@@ -85,9 +85,9 @@ OuterNote GetOuterNote(const store::v1::OuterGuardNote& proto) {
 
 std::string EncodePart(const PartInfo& part) {
   store::v1::PartHead head;
-  head.set_fragment(part.fragment);
-  head.set_version(part.version);
-  head.set_kind(ToProto(part.kind));
+  head.set_fragment(part.round.fragment);
+  head.set_version(part.round.version);
+  head.set_kind(ToProto(part.round.kind));
   head.set_codec(static_cast<v1::Codec>(part.codec));
   head.set_pool(part.pool);
   head.set_incarnation(part.incarnation);
@@ -109,9 +109,9 @@ std::string EncodeCommit(const LoggedCommit& commit) {
   const CommitRecord& record = commit.record;
   store::v1::CommitHead head;
   head.set_arithmetic(static_cast<int32_t>(commit.arithmetic));
-  head.set_fragment(record.fragment);
-  head.set_version(record.version);
-  head.set_kind(ToProto(record.kind));
+  head.set_fragment(record.round.fragment);
+  head.set_version(record.round.version);
+  head.set_kind(ToProto(record.round.kind));
   *head.mutable_previous() = ToProto(commit.previous);
   *head.mutable_digest() = ToProto(record.digest);
   head.set_downlink_nmse(record.downlink_nmse);
@@ -150,9 +150,7 @@ absl::StatusOr<PartInfo> DecodePart(absl::string_view bytes) {
   if (!ParseHead(bytes, &head)) return Malformed("part");
   const std::optional<RoundKind> kind = RoundKindFromProto(head.kind());
   if (!kind.has_value() || !GetSegments(head.segments(), &part.segments)) return Malformed("part");
-  part.fragment = head.fragment();
-  part.version = head.version();
-  part.kind = *kind;
+  part.round = {head.fragment(), head.version(), *kind};
   part.codec = static_cast<CodecKind>(head.codec());
   part.pool = head.pool();
   part.incarnation = head.incarnation();
@@ -180,9 +178,7 @@ absl::StatusOr<LoggedCommit> DecodeCommit(absl::string_view bytes) {
   LoggedCommit commit;
   CommitRecord& record = commit.record;
   commit.arithmetic = static_cast<uint32_t>(head.arithmetic());
-  record.fragment = head.fragment();
-  record.version = head.version();
-  record.kind = *kind;
+  record.round = {head.fragment(), head.version(), *kind};
   commit.previous = DigestFromProto(head.previous());
   record.digest = DigestFromProto(head.digest());
   record.downlink_nmse = head.downlink_nmse();

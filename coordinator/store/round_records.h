@@ -17,7 +17,7 @@
 #include "common/blocks/coded_blocks.h"
 #include "common/codec/codec.h"
 #include "common/io/digest.h"
-#include "common/schedule/round_kind.h"
+#include "common/schedule/round_id.h"
 #include "coordinator/job/outer_guard.h"
 #include "coordinator/store/log_format.h"
 
@@ -26,10 +26,7 @@ namespace longhaul {
 // Some blocks of a contribution: what a rank's stream brought at once, without blocks that were
 // there already. In the log it is a frame of type kPart: the encoded record, then the payload.
 struct PartInfo {
-  int fragment = 0;
-  // The version that the round makes.
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
+  RoundId round;
   std::string pool;
   CodecKind codec = CodecKind::kFp32;
   // Disjoint, ascending. Their coded bytes follow each other in the payload.
@@ -72,9 +69,7 @@ struct DownlinkPart {
 
 // A committed version, as it is published.
 struct CommitRecord {
-  int fragment = 0;
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
+  RoundId round;
   // XXH3-128 of the outer parameters (fp32, canonical layout).
   Digest128 digest;
   // In the order of the sum.

@@ -28,34 +28,34 @@ void Exchange::Restore(int fragment, int64_t version, std::string evaluator,
     // any one of them does.
     const Participant& pool = participants_.at(ordinal);
     const bool counts =
-        round.kind() == RoundKind::kSeed ? !round.opened() : pool.Owes(round.push_step());
+        round.id().kind == RoundKind::kSeed ? !round.opened() : pool.Owes(round.push_step());
     if (counts && pool.incarnation == incarnation) round.Add(ordinal, incarnation, now);
   }
 }
 
-ContributionVerdict Exchange::Judge(const Participant* pool, int fragment, int64_t version,
-                                    RoundKind kind) const {
+ContributionVerdict Exchange::Judge(const Participant* pool, const RoundId& asked) const {
   using Verdict = ContributionVerdict;
-  if (fragment < 0 || fragment >= plan_.fragments()) return Verdict::kFragmentUnknown;
+  if (asked.fragment < 0 || asked.fragment >= plan_.fragments()) return Verdict::kFragmentUnknown;
   if (pool == nullptr || pool->gone()) return Verdict::kNotParticipant;
   if (!pool->live()) return Verdict::kNotLive;
   if (!pool->ready()) return Verdict::kNotReady;
-  const FragmentProgress& progress = fragments_[fragment];
-  if (version != progress.version + 1 || !progress.round.has_value())
+  const FragmentProgress& progress = fragments_[asked.fragment];
+  if (asked.version != progress.version + 1 || !progress.round.has_value())
     return Verdict::kVersionMismatch;
   const Round& round = *progress.round;
-  if (kind != round.kind()) return Verdict::kKindMismatch;
+  if (asked.kind != round.id().kind) return Verdict::kKindMismatch;
   if (round.Has(pool->ordinal)) return Verdict::kRepeated;
-  if (kind == RoundKind::kSeed && seeder_ != pool->ordinal) return Verdict::kNotSeeder;
+  const bool seed = asked.kind == RoundKind::kSeed;
+  if (seed && seeder_ != pool->ordinal) return Verdict::kNotSeeder;
   if (round.applying()) return Verdict::kRoundClosed;
-  if (kind != RoundKind::kSeed && !pool->Owes(round.push_step())) return Verdict::kNotRequired;
+  if (!seed && !pool->Owes(round.push_step())) return Verdict::kNotRequired;
   return Verdict::kAccept;
 }
 
 void Exchange::Contribute(const Participant& pool, int fragment, absl::Time now) {
   FragmentProgress& progress = fragments_[fragment];
   // A new model must never replace trained parameters.
-  LH_CHECK((progress.round->kind() == RoundKind::kSeed) == (progress.version < 0),
+  LH_CHECK((progress.round->id().kind == RoundKind::kSeed) == (progress.version < 0),
            "a seed after a commit");
   progress.round->Add(pool.ordinal, pool.incarnation, now);
   participants_.at(pool.ordinal).late_in_a_row = 0;
@@ -77,11 +77,11 @@ void Exchange::PoolRestarted(const Participant& pool) {
 
 std::vector<int> Exchange::Withdraw(int fragment, int ordinal) {
   FragmentProgress& progress = fragments_[fragment];
-  const bool quorum = !policy_.lockstep() && progress.round->kind() != RoundKind::kSeed;
+  const bool quorum = !policy_.lockstep() && progress.round->id().kind != RoundKind::kSeed;
   std::vector<int> refused;
   if (quorum) refused = progress.round->Owing(participants_, Presence::kLive);
   // Another pool may have been asked meanwhile, and its parameters for this fragment were refused.
-  if (progress.round->kind() == RoundKind::kSeed) seeder_.reset();
+  if (progress.round->id().kind == RoundKind::kSeed) seeder_.reset();
   progress.round->Reopen();
   progress.round->Remove(ordinal);
   progress.changed = true;
@@ -95,22 +95,20 @@ void Exchange::PoolsChanged() {
 std::vector<DueRound> Exchange::Due(absl::Time now) {
   std::vector<DueRound> due;
   const int64_t newcomers_begin = NewcomerStart().value_or(plan_.steps());
-  for (int p = 0; p < plan_.fragments(); ++p) {
-    FragmentProgress& progress = fragments_[p];
+  for (FragmentProgress& progress : fragments_) {
     if (!progress.round.has_value()) continue;
     Round& round = *progress.round;
     if (!std::exchange(progress.changed, false) && now < round.due_at()) continue;
     const RoundVerdict verdict = round.Decide(participants_, now, newcomers_begin);
     if (verdict == RoundVerdict::kWait) continue;
-    DueRound result{.fragment = p, .version = round.version()};
-    result.kind = verdict == RoundVerdict::kSkip ? RoundKind::kSkipped : round.kind();
-    result.contributors = round.contributors();
+    DueRound result{.round = round.id(), .contributors = round.contributors()};
+    if (verdict == RoundVerdict::kSkip) result.round.kind = RoundKind::kSkipped;
     if (policy_.lockstep()) {
       result.missed = round.Owing(participants_, Presence::kLost);
     } else {
       result.late = round.Owing(participants_, Presence::kLive);
     }
-    progress.kind = result.kind;
+    progress.kind = result.round.kind;
     progress.evaluator.clear();
     round.Close();
     due.push_back(std::move(result));
@@ -118,11 +116,11 @@ std::vector<DueRound> Exchange::Due(absl::Time now) {
   return due;
 }
 
-std::vector<std::pair<int, int64_t>> Exchange::TakeCalls() {
-  std::vector<std::pair<int, int64_t>> calls;
-  for (int p = 0; p < plan_.fragments(); ++p) {
-    auto& round = fragments_[p].round;
-    if (round.has_value() && round->TakeCall()) calls.emplace_back(p, round->version());
+std::vector<RoundId> Exchange::TakeCalls() {
+  std::vector<RoundId> calls;
+  for (FragmentProgress& progress : fragments_) {
+    std::optional<Round>& round = progress.round;
+    if (round.has_value() && round->TakeCall()) calls.push_back(round->id());
   }
   return calls;
 }
@@ -138,13 +136,12 @@ absl::Time Exchange::NextDue() const {
 
 std::vector<DueRound> Exchange::CloseSeeds() {
   std::vector<DueRound> due;
-  for (int p = 0; p < plan_.fragments(); ++p) {
-    FragmentProgress& progress = fragments_[p];
+  for (FragmentProgress& progress : fragments_) {
     if (progress.version >= 0 || progress.round->applying()) continue;
     progress.kind = RoundKind::kSeed;
     progress.evaluator.clear();
     progress.round->Close();
-    due.push_back({.fragment = p, .version = 0, .kind = RoundKind::kSeed});
+    due.push_back({.round = progress.round->id()});
   }
   return due;
 }
@@ -152,7 +149,7 @@ std::vector<DueRound> Exchange::CloseSeeds() {
 bool Exchange::Commit(int fragment, int64_t version, const std::set<int>& left_out) {
   if (fragment < 0 || fragment >= plan_.fragments()) return false;
   FragmentProgress& progress = fragments_[fragment];
-  if (!progress.round.has_value() || progress.round->version() != version ||
+  if (!progress.round.has_value() || progress.round->id().version != version ||
       !progress.round->applying())
     return false;
   progress.contributors.clear();
@@ -222,7 +219,8 @@ void Exchange::OpenNext(FragmentProgress& progress, int index) {
   progress.round.reset();
   const int64_t next = progress.version + 1;
   if (next > plan_.LastVersion(index)) return;
-  progress.round.emplace(next, plan_.KindOf(index, next), plan_.PushStep(index, next), policy_);
+  progress.round.emplace(RoundId{index, next, plan_.KindOf(index, next)},
+                         plan_.PushStep(index, next), policy_);
   progress.changed = true;
 }
 

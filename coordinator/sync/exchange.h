@@ -44,9 +44,7 @@ enum class ContributionVerdict {
 
 // A round to be applied. Pools are given by ordinal, ascending.
 struct DueRound {
-  int fragment = 0;
-  int64_t version = 0;
-  RoundKind kind = RoundKind::kOuter;
+  RoundId round;
   // The incarnation that contributed, by ordinal.
   std::map<int, std::string> contributors;
   // Lockstep: lost pools that owed the round. They are out of the job from now on.
@@ -84,8 +82,7 @@ class Exchange {
   void Restore(int fragment, int64_t version, std::string evaluator,
                const std::map<int, std::string>& contributors, absl::Time now);
 
-  ContributionVerdict Judge(const Participant* pool, int fragment, int64_t version,
-                            RoundKind kind) const;
+  ContributionVerdict Judge(const Participant* pool, const RoundId& asked) const;
   // Requires Judge(...) == kAccept.
   void Contribute(const Participant& pool, int fragment, absl::Time now);
   // The pool started again. Contributions of its earlier incarnation to rounds that the new one
@@ -101,8 +98,8 @@ class Exchange {
   // Closes and returns the rounds that are to be applied. Lost pools that owed one are named; the
   // caller makes them kMissed.
   std::vector<DueRound> Due(absl::Time now);
-  // The rounds that were called since the last time and still wait for pools: fragment and version.
-  std::vector<std::pair<int, int64_t>> TakeCalls();
+  // The rounds that were called since the last time and still wait for pools.
+  std::vector<RoundId> TakeCalls();
   // When the first grace is over. InfiniteFuture: no round is called.
   absl::Time NextDue() const;
   // Closes and returns the seeds that are neither committed nor being applied. No pool contributes

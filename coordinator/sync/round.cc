@@ -12,7 +12,7 @@ void Round::Add(int ordinal, std::string incarnation, absl::Time now) {
   if (!opened()) opened_at_ = now;
   contributors_.emplace(ordinal, std::move(incarnation));
   const bool enough = static_cast<int>(contributors_.size()) >= policy_.quorum;
-  if (!policy_.lockstep() && kind_ != RoundKind::kSeed && enough && !called()) called_at_ = now;
+  if (!policy_.lockstep() && id_.kind != RoundKind::kSeed && enough && !called()) called_at_ = now;
 }
 
 void Round::Remove(int ordinal) {
@@ -26,7 +26,7 @@ void Round::Remove(int ordinal) {
 RoundVerdict Round::Decide(const Participants& participants, absl::Time now,
                            int64_t newcomers_begin) const {
   if (applying_) return RoundVerdict::kWait;
-  if (kind_ == RoundKind::kSeed) return opened() ? RoundVerdict::kApply : RoundVerdict::kWait;
+  if (id_.kind == RoundKind::kSeed) return opened() ? RoundVerdict::kApply : RoundVerdict::kWait;
   if (due_at() <= now) return RoundVerdict::kApply;
   if (IsOwed(participants, Presence::kLive)) return RoundVerdict::kWait;
   if (participants.ready_count() == 0) {
@@ -54,7 +54,7 @@ int Round::AvailableCount(const Participants& participants) const {
 }
 
 bool Round::IsOwed(const Participants& participants, Presence presence) const {
-  if (kind_ == RoundKind::kSeed) return false;
+  if (id_.kind == RoundKind::kSeed) return false;
   // Both are in the order of ordinals.
   auto next = contributors_.begin();
   for (const Participant& p : participants.all()) {
@@ -67,7 +67,7 @@ bool Round::IsOwed(const Participants& participants, Presence presence) const {
 
 std::vector<int> Round::Owing(const Participants& participants, Presence presence) const {
   std::vector<int> owing;
-  if (kind_ == RoundKind::kSeed) return owing;
+  if (id_.kind == RoundKind::kSeed) return owing;
   for (const Participant& p : participants.all()) {
     if (p.presence == presence && p.Awaited(push_step_) && !Has(p.ordinal))
       owing.push_back(p.ordinal);

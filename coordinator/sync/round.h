@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "common/schedule/round_kind.h"
+#include "common/schedule/round_id.h"
 #include "common/schedule/round_policy.h"
 #include "coordinator/sync/participants.h"
 
@@ -32,11 +32,10 @@ enum class RoundVerdict {
 // Externally synchronised.
 class Round {
  public:
-  Round(int64_t version, RoundKind kind, int64_t push_step, const RoundPolicy& policy)
-      : version_(version), kind_(kind), push_step_(push_step), policy_(policy) {}
+  Round(const RoundId& id, int64_t push_step, const RoundPolicy& policy)
+      : id_(id), push_step_(push_step), policy_(policy) {}
 
-  int64_t version() const { return version_; }
-  RoundKind kind() const { return kind_; }
+  const RoundId& id() const { return id_; }
   int64_t push_step() const { return push_step_; }
   bool opened() const { return !contributors_.empty(); }
   absl::Time opened_at() const { return opened_at_; }
@@ -77,8 +76,7 @@ class Round {
   // How many ready pools train to this round's push or beyond it.
   int AvailableCount(const Participants& participants) const;
 
-  int64_t version_;
-  RoundKind kind_;
+  RoundId id_;
   int64_t push_step_;
   std::map<int, std::string> contributors_;
   RoundPolicy policy_;

@@ -16,6 +16,11 @@ using Lines = std::vector<std::string>;
 
 constexpr int64_t kGb = 1'000'000'000;
 
+RoundId RoundOf(const Command& c) {
+  const int64_t version = c.Number("version");
+  return {static_cast<int>(c.Number("fragment")), version, KindOf(c, version)};
+}
+
 DivergenceAction GuardOf(const Command& c) {
   const std::string guard = c.Text("guard");
   LH_CHECK(guard.empty() || guard == "pause" || guard == "fail", "no such guard");
@@ -220,14 +225,12 @@ Lines CoordinatorScenario::Ready(const Command& c) {
 }
 
 Lines CoordinatorScenario::Contribute(const Command& c) {
-  const int fragment = static_cast<int>(c.Number("fragment"));
-  const int64_t version = c.Number("version");
+  const RoundId round = RoundOf(c);
   const auto make = [&](const std::string& pool) {
     auto& stored = fragments_[c.word(0)];
-    if (fragment < static_cast<int>(stored.size()))
-      stored[fragment].contributors.push_back({0, pool, c.Text("inc", "1")});
-    return coordinator::ContributionComplete{c.word(0), pool,    c.Text("inc", "1"),
-                                             fragment,  version, KindOf(c, version)};
+    if (round.fragment < static_cast<int>(stored.size()))
+      stored[round.fragment].contributors.push_back({0, pool, c.Text("inc", "1")});
+    return coordinator::ContributionComplete{{c.word(0), pool, c.Text("inc", "1"), round}};
   };
   return ForEachPool(c, 1, make, [this](const coordinator::Event& e) { return Step(e); });
 }
@@ -268,8 +271,7 @@ std::vector<double> NumbersOf(const std::string& text) {
 }  // namespace
 
 Lines CoordinatorScenario::Measured(const Command& c) {
-  coordinator::RoundMeasured event{c.word(0), static_cast<int>(c.Number("fragment")),
-                                   c.Number("version")};
+  coordinator::RoundMeasured event{c.word(0), RoundOf(c)};
   const std::vector<double> cosines = NumbersOf(c.Text("cosines")),
                             others = NumbersOf(c.Text("others"));
   for (size_t i = 1; i < c.words().size(); ++i) {
@@ -282,12 +284,12 @@ Lines CoordinatorScenario::Measured(const Command& c) {
 }
 
 Lines CoordinatorScenario::Applied(const Command& c) {
-  const int fragment = static_cast<int>(c.Number("fragment"));
-  coordinator::RecoveredFragment& stored = fragments_.at(c.word(0))[fragment];
-  stored.version = c.Number("version");
+  const RoundId round = RoundOf(c);
+  coordinator::RecoveredFragment& stored = fragments_.at(c.word(0))[round.fragment];
+  stored.version = round.version;
   stored.contributors.clear();
-  stored.outer = applying_[{c.word(0), fragment}];
-  return Step(coordinator::RoundApplied{c.word(0), fragment, c.Number("version")});
+  stored.outer = applying_[{c.word(0), round.fragment}];
+  return Step(coordinator::RoundApplied{c.word(0), round});
 }
 
 Lines CoordinatorScenario::Checkpointed(const Command& c) {
@@ -314,8 +316,7 @@ Lines CoordinatorScenario::OpenFailed(const Command& c) {
 }
 
 Lines CoordinatorScenario::ApplyFailed(const Command& c) {
-  coordinator::ApplyFailed failed{c.word(0), static_cast<int>(c.Number("fragment")),
-                                  c.Number("version"), FaultOf(c)};
+  coordinator::ApplyFailed failed{c.word(0), RoundOf(c), FaultOf(c)};
   if (const std::string pool = c.Text("damaged"); !pool.empty())
     failed.damaged = coordinator::Contributor{.pool = pool, .incarnation = c.Text("inc", "1")};
   return Step(failed);
@@ -403,8 +404,8 @@ Lines CoordinatorScenario::Step(const coordinator::Event& event) {
   for (const coordinator::Work& work : decision.works) {
     const auto* apply = std::get_if<coordinator::ApplyRound>(&work);
     if (apply == nullptr) continue;
-    fragments_.at(apply->job)[apply->fragment].evaluator = apply->evaluator;
-    applying_[{apply->job, apply->fragment}] = apply->outer;
+    fragments_.at(apply->job)[apply->round.fragment].evaluator = apply->evaluator;
+    applying_[{apply->job, apply->round.fragment}] = apply->outer;
   }
   return ToLines(decision);
 }

@@ -13,6 +13,10 @@ std::string StartText(const std::optional<int64_t>& start) {
   return start.has_value() ? absl::StrCat(" start=", *start) : "";
 }
 
+std::string RoundText(const RoundId& round) {
+  return absl::StrFormat("fragment %d version %d", round.fragment, round.version);
+}
+
 std::string EvaluatorText(const std::string& evaluator) {
   return evaluator.empty() ? "" : absl::StrCat(" evaluator=", evaluator);
 }
@@ -115,9 +119,8 @@ std::string Text(const coordinator::PoolFellBehind& a) {
   return absl::StrFormat("behind %s of %s, %d rounds", a.pool, a.job, a.rounds);
 }
 std::string Text(const coordinator::PoolLeftOut& a) {
-  return absl::StrFormat("%s %s of %s, fragment %d version %d: %s",
-                         a.overruled ? "cannot leave out" : "left out", a.pool, a.job, a.fragment,
-                         a.version, a.why);
+  return absl::StrFormat("%s %s of %s, %s: %s", a.overruled ? "cannot leave out" : "left out",
+                         a.pool, a.job, RoundText(a.round), a.why);
 }
 std::string Text(const coordinator::RemoveFiles& a) {
   return absl::StrCat("remove the files of ", a.job);
@@ -135,23 +138,23 @@ std::string PoolsText(const std::vector<coordinator::Contributor>& contributors)
   });
 }
 std::string Text(const coordinator::MeasureRound& a) {
-  return absl::StrFormat("measure %s fragment %d version %d of [%s]", a.job, a.fragment, a.version,
+  return absl::StrFormat("measure %s %s of [%s]", a.job, RoundText(a.round),
                          PoolsText(a.contributors));
 }
 std::string Text(const coordinator::ApplyRound& a) {
-  std::string text =
-      absl::StrFormat("apply %s fragment %d version %d %s of [%s]%s", a.job, a.fragment, a.version,
-                      RoundKindName(a.kind), PoolsText(a.contributors), EvaluatorText(a.evaluator));
+  std::string text = absl::StrFormat("apply %s %s %s of [%s]%s", a.job, RoundText(a.round),
+                                     RoundKindName(a.round.kind), PoolsText(a.contributors),
+                                     EvaluatorText(a.evaluator));
   for (const LeftOut& pool : a.outer.left_out)
     absl::StrAppendFormat(&text, " without %s/%s", pool.pool, pool.incarnation);
   return text;
 }
 std::string Text(const coordinator::PublishCommit& a) {
-  return absl::StrFormat("publish %s fragment %d version %d %s%s", a.job, a.fragment, a.version,
-                         RoundKindName(a.kind), EvaluatorText(a.evaluator));
+  return absl::StrFormat("publish %s %s %s%s", a.job, RoundText(a.round),
+                         RoundKindName(a.round.kind), EvaluatorText(a.evaluator));
 }
 std::string Text(const coordinator::CallRound& a) {
-  return absl::StrFormat("call %s fragment %d version %d", a.job, a.fragment, a.version);
+  return absl::StrFormat("call %s %s", a.job, RoundText(a.round));
 }
 std::string Text(const coordinator::WriteCheckpoint& a) {
   if (a.final) return absl::StrFormat("checkpoint %s final step %d", a.job, a.step);

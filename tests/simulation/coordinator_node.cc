@@ -314,7 +314,7 @@ void CoordinatorNode::Dawdle(const PullSource& source) {
 // --- Arbiter.
 
 absl::Status CoordinatorNode::Judge(const coordinator::ContributionId& contribution) const {
-  return life_->performer->Judge(coordinator::ToEvent(contribution));
+  return life_->performer->Judge(contribution);
 }
 
 absl::Status CoordinatorNode::CheckReader(const std::string& job, const std::string& pool,
@@ -328,7 +328,7 @@ std::set<int64_t> CoordinatorNode::InitialSteps(const std::string& job) const {
 
 absl::Status CoordinatorNode::Complete(const coordinator::ContributionId& contribution) {
   const auto verdict = std::make_shared<std::optional<absl::Status>>();
-  life_->performer->Step(coordinator::ToEvent(contribution),
+  life_->performer->Step(coordinator::ContributionComplete{contribution},
                          [this, verdict](const std::optional<coordinator::Answer>& answer) {
                            MayDie();
                            *verdict =
@@ -360,13 +360,14 @@ void CoordinatorNode::CommitPublished(const coordinator::LiveJob& job,
                                       const coordinator::PublishCommit& commit) {
   MayDie();
   Observe();
-  world_->checker.Published(job.id(), commit.fragment, commit.version);
-  const v1::Commit message = coordinator::ToProto(*job.progress.commit(commit.fragment), job.id());
+  world_->checker.Published(job.id(), commit.round.fragment, commit.round.version);
+  const v1::Commit message =
+      coordinator::ToProto(*job.progress.commit(commit.round.fragment), job.id());
   for (const auto& [key, watcher] : streams_) {
     const auto& [id, pool, rank] = key;
     if (id != job.id()) continue;
     const auto read = session::CommitFromProto(message, {pool, watcher.incarnation});
-    watcher.stream(session::CommitPublished{commit.fragment, *read});
+    watcher.stream(session::CommitPublished{commit.round.fragment, *read});
   }
 }
 
@@ -375,7 +376,7 @@ void CoordinatorNode::RoundCalled(const coordinator::LiveJob& job,
   MayDie();
   for (const auto& [key, watcher] : streams_) {
     if (std::get<0>(key) == job.id())
-      watcher.stream(session::RoundCalled{call.fragment, call.version});
+      watcher.stream(session::RoundCalled{call.round.fragment, call.round.version});
   }
 }
 

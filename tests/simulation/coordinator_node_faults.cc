@@ -100,8 +100,8 @@ void CoordinatorNode::StrikeParts(const PushRequest& push) {
   const auto job = life_->fragments.Find(push.from.job);
   const auto store = job ? job->store() : nullptr;
   if (store == nullptr) return;
-  const coordinator::ContributionKey key{push.fragment, push.version, push.from.pool,
-                                         push.from.incarnation};
+  const coordinator::ContributionKey key{
+      {push.fragment, push.version}, push.from.pool, push.from.incarnation};
   for (const StoredPart& part : store->contributions().Parts(key)) {
     const LogPosition body = part.body();
     const std::string path =

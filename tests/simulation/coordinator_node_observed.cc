@@ -39,14 +39,14 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
   const JobStore& store = **shared;
   const absl::StatusOr<CommitRecord> record = store.LastCommit(fragment);
   if (!record.ok()) return world_->checker.Opened(job.id(), fragment, -1);
-  world_->checker.Opened(job.id(), fragment, record->version);
-  if (world_->checker.Knows(job.id(), fragment, record->version)) return;
+  world_->checker.Opened(job.id(), fragment, record->round.version);
+  if (world_->checker.Knows(job.id(), fragment, record->round.version)) return;
   const std::vector<BlockRange> all = {{0, kWords}};
-  const absl::StatusOr<CodedBlocks> outer = store.ReadOuter(fragment, record->version, all);
+  const absl::StatusOr<CodedBlocks> outer = store.ReadOuter(fragment, record->round.version, all);
   LH_CHECK(outer.ok(), "one thread reads and applies");
   const auto* values = reinterpret_cast<const float*>(outer->payload.data());
-  Commit commit{.version = record->version,
-                .kind = record->kind,
+  Commit commit{.version = record->round.version,
+                .kind = record->round.kind,
                 .pools = record->pools,
                 .incarnations = record->incarnations};
   for (const LeftOut& pool : record->outer.left_out)
@@ -59,11 +59,11 @@ void CoordinatorNode::ObserveFragment(const coordinator::JobFragments& job, int 
       if (std::bit_cast<uint32_t>(values[at]) == std::bit_cast<uint32_t>(commit.parameters[i]))
         continue;
       world_->checker.Violation(absl::StrFormat("2: %s fragment %d version %d has other values",
-                                                job.id(), fragment, record->version));
+                                                job.id(), fragment, record->round.version));
     }
   }
   if (!record->evaluator.empty())
-    world_->checker.Asks(job.id(), record->version, record->evaluator);
+    world_->checker.Asks(job.id(), record->round.version, record->evaluator);
   const ResolvedJob& resolved = *life_->performer->Find(job.id())->resolved;
   world_->checker.LeavesOut(job.id(), fragment, commit, resolved.spec.guard(),
                             resolved.spec.sync().quorum().pools());

@@ -49,7 +49,7 @@ FAULTS = (
             "    if (!job->options.from_upload.empty() && AwaitsSeed(*job) && job->state() != JobState::kQuarantined)"),)),
     Fault("unverified-contributions", "contributions are averaged as the disk gives them back",
           (("coordinator/store/job_store.cc",
-            "  const absl::Status verified = VerifyParts(*log_, round.contributions, apply_threads_);",
+            "  const absl::Status verified = VerifyParts(*log_, input.contributions, apply_threads_);",
             "  const absl::Status verified;"),)),
     Fault("usual-norms-forgotten", "after a restart guard.outer does not know what is usual",
           (("coordinator/effects/performer_effects.cc",

@@ -41,7 +41,7 @@ ALLOWED = {
     "coordinator/outer": ["common/base", "common/codec", "common/io", "common/layout"],
     "coordinator/store": ["common/base", "common/blocks", "common/checkpoint", "common/codec", "common/io", "common/layout", "common/plan", "common/schedule", "common/wire", "coordinator/job/lifecycle.h", "coordinator/job/outer_guard.h", "coordinator/outer",
                           "proto"],
-    "coordinator/fragments": ["common/", "coordinator/outer", "coordinator/store", "proto"],
+    "coordinator/fragments": ["common/", "coordinator/job/contribution_id.h", "coordinator/outer", "coordinator/store", "proto"],
     "coordinator/effects": ["common/", "coordinator/core", "coordinator/fragments", "coordinator/job", "coordinator/pool", "coordinator/store",
                             "coordinator/sync", "proto"],
     "coordinator/access": ["common/base", "common/logging", "common/rpc", "proto"],

@@ -146,14 +146,14 @@ void LocalCoordinator::RunToEnd(const std::string& name, const std::string& pool
 }
 
 absl::Status LocalCoordinator::Judge(const coordinator::ContributionId& contribution) const {
-  return performer_->Judge(coordinator::ToEvent(contribution));
+  return performer_->Judge(contribution);
 }
 absl::Status LocalCoordinator::CheckReader(const std::string& job, const std::string& pool,
                                            const std::string& incarnation) const {
   return performer_->CheckPlace(job, pool, incarnation);
 }
 absl::Status LocalCoordinator::Complete(const coordinator::ContributionId& contribution) {
-  step_seconds_ += Step(coordinator::ToEvent(contribution));
+  step_seconds_ += Step(coordinator::ContributionComplete{contribution});
   return absl::OkStatus();
 }
 void LocalCoordinator::StoreFailed(const std::string& job, const absl::Status& status) {

@@ -64,11 +64,12 @@ class Coordinating {
       const v1::PushHeader& header = push.header();
       const std::optional<RoundKind> round = RoundKindFromProto(header.kind());
       if (!round.has_value()) return;
-      const coordinator::ContributionComplete whole{header.job_id(),      header.pool(),
-                                                    header.incarnation(), header.fragment(),
-                                                    header.version(),     *round};
+      const coordinator::ContributionId whole{header.job_id(),
+                                              header.pool(),
+                                              header.incarnation(),
+                                              {header.fragment(), header.version(), *round}};
       // As the intake does: a contribution that is refused does not become whole.
-      if (!core_.Judge(whole).has_value()) Step(whole);
+      if (!core_.Judge(whole).has_value()) Step(coordinator::ContributionComplete{whole});
     }
     (void)core_.job(kJob);
     for (const coordinator::PoolView& pool : core_.pools()) {
@@ -96,11 +97,11 @@ class Coordinating {
                                     std::vector<coordinator::RecoveredFragment>(kFragments)};
   }
   coordinator::Event Done(const coordinator::MeasureRound& work) const {
-    return coordinator::RoundMeasured{work.job, work.fragment, work.version,
+    return coordinator::RoundMeasured{work.job, work.round,
                                       std::vector<OuterMeasure>(work.contributors.size())};
   }
   coordinator::Event Done(const coordinator::ApplyRound& work) const {
-    return coordinator::RoundApplied{work.job, work.fragment, work.version};
+    return coordinator::RoundApplied{work.job, work.round};
   }
   coordinator::Event Done(const coordinator::WriteCheckpoint& work) const {
     return coordinator::CheckpointWritten{work.job, work.final, work.cycle};

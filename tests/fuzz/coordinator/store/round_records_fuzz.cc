@@ -76,17 +76,19 @@ std::vector<Seed> Seeds() {
   const std::vector<SegmentRef> segments = {{0, 128, 0}, {1, 172, 0}};
   const std::string payload(1200, '\x01');
   LoggedCommit commit;
-  commit.record = {
-      .version = 4, .pools = {"oslo", "kyoto"}, .incarnations = {"1", ""}, .evaluator = "oslo"};
+  commit.record = {.round = {.version = 4},
+                   .pools = {"oslo", "kyoto"},
+                   .incarnations = {"1", ""},
+                   .evaluator = "oslo"};
   commit.arithmetic = 1;
   commit.first_downlink = 7;
   commit.weights = {1, 1};
   commit.inputs = {{{3, {}}}, {{4, {}}, {5, {}}}};
   return {
-      {"part",
-       seed(0, EncodePart({0, 1, RoundKind::kOuter, "oslo", CodecKind::kFp32, segments}), payload)},
+      {"part", seed(0, EncodePart({{0, 1, RoundKind::kOuter}, "oslo", CodecKind::kFp32, segments}),
+                    payload)},
       {"part_e3m0",
-       seed(0, EncodePart({0, 1, RoundKind::kOuter, "oslo", CodecKind::kE3m0, {{0, 300, 2}}}),
+       seed(0, EncodePart({{0, 1, RoundKind::kOuter}, "oslo", CodecKind::kE3m0, {{0, 300, 2}}}),
             payload.substr(0, 153))},
       {"downlink", seed(1, EncodeDownlinkPart({1, 4, CodecKind::kBf16, segments}))},
       {"commit", seed(2, EncodeCommit(commit))}};

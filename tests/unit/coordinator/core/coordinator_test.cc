@@ -142,7 +142,7 @@ TEST_F(CoordinatorTest, RefusalsNameTheJobAsItsUserDoes) {
   EXPECT_EQ(message(core_.CheckReader("j", "b", "1")), "pool b is not assigned to job train");
   Do(StoreOpened{"j", {{}}});
   Complete(0, RoundKind::kSeed);
-  Do(RoundApplied{"j", 0, 0});
+  Do(RoundApplied{"j", {0, 0}});
   EXPECT_EQ(message(core_.Judge({"j", "b", "1", 0, 1, RoundKind::kOuter})),
             "pool b has no place in job train any more");
   Do(JoinPool{"b", "1", 1});
@@ -151,8 +151,8 @@ TEST_F(CoordinatorTest, RefusalsNameTheJobAsItsUserDoes) {
   Do(Heartbeat{"b", "1", "j", 0});
   At(11);
   Do(Tick{});
-  Do(ContributionComplete{"j", "b", "1", 0, 1, RoundKind::kOuter});
-  Do(RoundApplied{"j", 0, 1});
+  Do(ContributionComplete{{"j", "b", "1", {0, 1, RoundKind::kOuter}}});
+  Do(RoundApplied{"j", {0, 1}});
   Do(JoinPool{"a", "2", 1});
   EXPECT_EQ(answer(RankReady{"j", "a", "1", 0}), "another worker already holds the name a");
   EXPECT_EQ(message(core_.CheckReader("j", "a", "1")), "job train continued without pool a");
@@ -171,7 +171,7 @@ TEST_F(CoordinatorTest, APoolThatComesTooLateIsToldOfTheJobByItsName) {
   Do(JoinPool{"b", "1", 1});
   for (int64_t version : {1, 2, 3}) {
     Complete(version, version == 3 ? RoundKind::kFinal : RoundKind::kOuter);
-    Do(RoundApplied{"j", 0, version});
+    Do(RoundApplied{"j", {0, version}});
   }
   const Refuse late = Answered<Refuse>(RankReady{"j", "b", "1", 0});
   EXPECT_EQ(late.status.message(), "job train is about to end");
@@ -217,16 +217,16 @@ TEST_F(CoordinatorTest, APlaceOfAPoolThatIsAwayEndsAtItsTime) {
 TEST_F(CoordinatorTest, WorksThatAFullDiskHeldUpBeginAgainAfterASecond) {
   RunJob();
   ASSERT_EQ(All<ApplyRound>(Complete(1).works).size(), 1u);
-  EXPECT_TRUE(Do(ApplyFailed{"j", 0, 1, {true, {.message = "disk full"}}}).works.empty());
+  EXPECT_TRUE(Do(ApplyFailed{"j", {0, 1}, {true, {.message = "disk full"}}}).works.empty());
   EXPECT_EQ(View().waiting->what, "the coordinator: disk full");
   At(1);
   const ApplyRound again = One<ApplyRound>(Do(Tick{}).works);
-  EXPECT_EQ(again.version, 1);
+  EXPECT_EQ(again.round.version, 1);
   ASSERT_EQ(again.contributors.size(), 1u);
   EXPECT_EQ(again.contributors[0].incarnation, "1");
   EXPECT_EQ(again.evaluator, "a");
   EXPECT_TRUE(Do(Tick{}).works.empty());
-  Do(RoundApplied{"j", 0, 1});
+  Do(RoundApplied{"j", {0, 1}});
   EXPECT_FALSE(View().waiting.has_value());
 }
 
@@ -290,14 +290,14 @@ TEST_F(CoordinatorTest, AfterTheFirstEvaluationAPoolThatHasMergedIsAwaitedForSec
 TEST_F(CoordinatorTest, AFailedStoreQuarantinesItsJobAndThatIsNotStored) {
   RunJob();
   Complete(1);
-  const Decision decision = Do(ApplyFailed{"j", 0, 1, {false, {.message = "bad bytes"}}});
+  const Decision decision = Do(ApplyFailed{"j", {0, 1}, {false, {.message = "bad bytes"}}});
   EXPECT_EQ(One<EndJob>(decision.notices).state, JobState::kQuarantined);
   EXPECT_TRUE(All<StoreJobState>(decision.records).empty());
   EXPECT_EQ(View().fault->message, "bad bytes");
   EXPECT_EQ(core_.Judge({"j", "a", "1", 0, 1, RoundKind::kOuter})->reason, "JOB_QUARANTINED");
   EXPECT_FALSE(core_.pools()[0].assignment.has_value());
   // Works that were in progress end without effect.
-  EXPECT_TRUE(Nothing(Do(RoundApplied{"j", 0, 1})));
+  EXPECT_TRUE(Nothing(Do(RoundApplied{"j", {0, 1}})));
   EXPECT_TRUE(Nothing(Do(StoreFailed{"j", {.message = "told twice"}})));
   EXPECT_EQ(View().fault->message, "bad bytes");
 }
@@ -305,19 +305,19 @@ TEST_F(CoordinatorTest, AFailedStoreQuarantinesItsJobAndThatIsNotStored) {
 TEST_F(CoordinatorTest, AJobFailsIfWhatItBeginsWithCannotBeUsed) {
   BeginJob();
   const Decision decision =
-      Do(ApplyFailed{"j", 0, 0, {false, {.message = "not finite", .field = "init"}, true}});
+      Do(ApplyFailed{"j", {0, 0}, {false, {.message = "not finite", .field = "init"}, true}});
   EXPECT_EQ(One<StoreJobState>(decision.records).state, JobState::kFailed);
   EXPECT_EQ(One<EndJob>(decision.notices).fault->message, "not finite");
   EXPECT_FALSE(core_.pools()[0].assignment.has_value());
   // That of another fragment.
-  EXPECT_TRUE(Nothing(Do(ApplyFailed{"j", 0, 0, {false, {.message = "as well"}, true}})));
+  EXPECT_TRUE(Nothing(Do(ApplyFailed{"j", {0, 0}, {false, {.message = "as well"}, true}})));
 }
 
 TEST_F(CoordinatorTest, AQuarantinedJobBeginsNothingAgain) {
   RunJob();
   Complete(1);
   Do(StoreFailed{"j", {.message = "bad bytes"}});
-  Do(ApplyFailed{"j", 0, 1, {true, {.message = "too many tasks wait"}}});
+  Do(ApplyFailed{"j", {0, 1}, {true, {.message = "too many tasks wait"}}});
   Do(CheckpointFailed{"j", true, {true, {.message = "too many tasks wait"}}});
   At(100);
   EXPECT_TRUE(Do(Tick{}).works.empty());
@@ -332,14 +332,15 @@ TEST_F(CoordinatorTest, AJobWhoseRecordsCannotBeUsedAnswersAndCanBeCancelled) {
                       now_);
   Do(JoinPool{"a", "1", 1});
   EXPECT_EQ(Answered<Refuse>(RankReady{"j", "a", "1", 0}).reason, "JOB_QUARANTINED");
-  EXPECT_EQ(Answered<Refuse>(ContributionComplete{"j", "a", "1", 0, 1}).reason, "JOB_QUARANTINED");
+  EXPECT_EQ(Answered<Refuse>(ContributionComplete{{"j", "a", "1", {0, 1}}}).reason,
+            "JOB_QUARANTINED");
   EXPECT_EQ(core_.CheckReader("j", "a", "1")->reason, "JOB_QUARANTINED");
   EXPECT_FALSE(core_.place("j", "a").has_value());
   EXPECT_EQ(View().state, JobState::kQuarantined);
   EXPECT_FALSE(View().waiting.has_value());
   EXPECT_TRUE(Nothing(Do(StoreOpened{"j", {}})));
   EXPECT_TRUE(Nothing(Do(OpenFailed{"j", {}})));
-  EXPECT_TRUE(Nothing(Do(ApplyFailed{"j", 0, 1, {true, {}}})));
+  EXPECT_TRUE(Nothing(Do(ApplyFailed{"j", {0, 1}, {true, {}}})));
   const Decision cancelled = Do(CancelJob{"j", "no use"});
   EXPECT_EQ(One<StoreJobState>(cancelled.records).state, JobState::kCancelled);
   EXPECT_EQ(One<EndJob>(cancelled.notices).fault->message, "no use");
@@ -438,7 +439,7 @@ TEST_F(CoordinatorTest, EndedJobsAreRetiredAndStillAnswerHowTheyEnded) {
   EXPECT_FALSE(core_.job("j").has_value());
   EXPECT_EQ(Answered<Refuse>(RankReady{"j", "a", "1", 0}).reason, "JOB_ENDED");
   EXPECT_TRUE(Nothing(Do(CancelJob{"j"}))) << "repeated";
-  EXPECT_TRUE(Nothing(Do(RoundApplied{"j", 0, 1})));
+  EXPECT_TRUE(Nothing(Do(RoundApplied{"j", {0, 1}})));
 }
 
 TEST_F(CoordinatorTest, ARecoveredJobOpensItsStoreAndItsPoolsHaveALeaseOfGrace) {

@@ -51,7 +51,7 @@ class CoordinatorTest : public testing::Test {
     return found.size() == 1 ? found[0] : T{};
   }
   Decision Complete(int64_t version, RoundKind kind = RoundKind::kOuter) {
-    return Do(ContributionComplete{"j", "a", "1", 0, version, kind});
+    return Do(ContributionComplete{{"j", "a", "1", {0, version, kind}}});
   }
   // Makes job j: its store is open, fragment 0 is at version -1, and pool a is ready.
   void BeginJob(const JobOptions& options = Options()) {
@@ -64,14 +64,14 @@ class CoordinatorTest : public testing::Test {
   void RunJob(const JobOptions& options = Options()) {
     BeginJob(options);
     Complete(0, RoundKind::kSeed);
-    Do(RoundApplied{"j", 0, 0});
+    Do(RoundApplied{"j", {0, 0}});
   }
   // Brings the job after its last version: it waits for the final evaluation.
   void FinishJob(const JobOptions& options = Options()) {
     RunJob(options);
     for (int64_t version : {1, 2, 3}) {
       Complete(version, version == 3 ? RoundKind::kFinal : RoundKind::kOuter);
-      Do(RoundApplied{"j", 0, version});
+      Do(RoundApplied{"j", {0, version}});
     }
   }
   JobView View(const std::string& job = "j") const { return core_.job(job).value_or(JobView{}); }

@@ -61,7 +61,7 @@ TEST_F(GuardTest, WithoutAGuardNothingHappens) {
   EXPECT_TRUE(Nothing(Do(Tick{})));
   EXPECT_TRUE(View().divergence->lasts);
   Complete(1);
-  EXPECT_EQ(One<WriteCheckpoint>(Do(RoundApplied{"j", 0, 1}).works).cycle, 1);
+  EXPECT_EQ(One<WriteCheckpoint>(Do(RoundApplied{"j", {0, 1}}).works).cycle, 1);
 }
 
 TEST_F(GuardTest, NoCheckpointOfADivergedJobTakesThePlaceOfAGoodOne) {
@@ -69,7 +69,7 @@ TEST_F(GuardTest, NoCheckpointOfADivergedJobTakesThePlaceOfAGoodOne) {
   Do(JoinPool{"a", "1", 2, false, {"assignment:stop"}});
   Evaluate(3, 42);
   Complete(1);
-  EXPECT_TRUE(All<WriteCheckpoint>(Do(RoundApplied{"j", 0, 1}).works).empty());
+  EXPECT_TRUE(All<WriteCheckpoint>(Do(RoundApplied{"j", {0, 1}}).works).empty());
   Evaluate(4, 42);
   At(5);
   const StorePause pause = One<StorePause>(Do(Tick{}).records);

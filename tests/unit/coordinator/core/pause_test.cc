@@ -63,11 +63,11 @@ TEST_F(PauseTest, ARoundThatWaitsForTheDiskIsCommittedBeforeTheJobIsPaused) {
   Do(PauseJob{"j"});
   Do(Stops("a", 4, true));
   EXPECT_EQ(View().waiting->what, "its rounds to be committed");
-  Do(ApplyFailed{"j", 0, 1, {.retry = true, .fault = {.message = "no space left"}}});
+  Do(ApplyFailed{"j", {0, 1}, {.retry = true, .fault = {.message = "no space left"}}});
   EXPECT_EQ(View().waiting->what, "the coordinator: no space left");
   At(1);
-  EXPECT_EQ(One<ApplyRound>(Do(Tick{}).works).version, 1);
-  const Decision applied = Do(RoundApplied{"j", 0, 1});
+  EXPECT_EQ(One<ApplyRound>(Do(Tick{}).works).round.version, 1);
+  const Decision applied = Do(RoundApplied{"j", {0, 1}});
   EXPECT_FALSE(One<WriteCheckpoint>(applied.works).last);
   EXPECT_EQ(View().state, JobState::kPausing);
   // The log has everything, too. So the job does not wait for a checkpoint that fails.
@@ -89,8 +89,8 @@ TEST_F(PauseTest, APausesCheckpointIsNotOneThatALaterOneReplaces) {
     Do(RankReady{"j", "a", incarnation, 0});
   };
   const auto commit = [&](int fragment, int64_t version, RoundKind kind) {
-    Do(ContributionComplete{"j", "a", incarnation, fragment, version, kind});
-    return Do(RoundApplied{"j", fragment, version});
+    Do(ContributionComplete{{"j", "a", incarnation, {fragment, version, kind}}});
+    return Do(RoundApplied{"j", {fragment, version}});
   };
   begin();
   Do(StoreOpened{"j", {{}, {}}});
@@ -126,7 +126,7 @@ class QuorumPauseTest : public CoordinatorTest {
     for (const char* pool : {"a", "b"}) Do(RankReady{"j", pool, "1", 0});
     Do(StoreOpened{"j", {{}}});
     Complete(0, RoundKind::kSeed);
-    Do(RoundApplied{"j", 0, 0});
+    Do(RoundApplied{"j", {0, 0}});
     Complete(1);
     Do(PauseJob{"j"});
     Do(Stops("a", 4, true));
@@ -141,7 +141,7 @@ TEST_F(QuorumPauseTest, TheRoundIsAppliedFirst) {
   EXPECT_EQ(One<ApplyRound>(Do(ended).works).contributors.size(), 1u);
   EXPECT_EQ(View().state, JobState::kPausing);
   EXPECT_EQ(View().waiting->what, "its rounds to be committed");
-  EXPECT_EQ(One<WriteCheckpoint>(Do(RoundApplied{"j", 0, 1}).works).step, 3);
+  EXPECT_EQ(One<WriteCheckpoint>(Do(RoundApplied{"j", {0, 1}}).works).step, 3);
   Do(CheckpointWritten{"j", false, 0});
   EXPECT_EQ(View().state, JobState::kPaused);
 }
@@ -149,7 +149,7 @@ TEST_F(QuorumPauseTest, TheRoundIsAppliedFirst) {
 TEST_F(QuorumPauseTest, TheRoundDoesNotWaitForALostPool) {
   At(11);
   EXPECT_EQ(One<ApplyRound>(Do(Tick{}).works).contributors.size(), 1u);
-  Do(RoundApplied{"j", 0, 1});
+  Do(RoundApplied{"j", {0, 1}});
   Do(CheckpointWritten{"j", false, 0});
   EXPECT_EQ(View().state, JobState::kPaused);
 }

@@ -64,7 +64,7 @@ TEST_F(PlacementTest, AContributionEndsAPoolsFailures) {
   BeginsAgain("a");
   Do(RankReady{"j", "a", "2", 0});
   EXPECT_EQ(View().set_aside.size(), 1u);
-  Do(ContributionComplete{"j", "a", "2", 0, 0, RoundKind::kSeed});
+  Do(ContributionComplete{{"j", "a", "2", {0, 0, RoundKind::kSeed}}});
   EXPECT_TRUE(View().set_aside.empty());
 }
 

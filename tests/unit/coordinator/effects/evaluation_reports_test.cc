@@ -15,8 +15,8 @@ namespace {
 class EvaluationReportsTest : public ::testing::Test {
  protected:
   void Commits(int64_t version, const std::string& evaluator = "") {
-    job_->progress.SetCommit({.fragment = 0, .version = version});
-    job_->progress.SetCommit({.fragment = 1, .version = version, .evaluator = evaluator});
+    job_->progress.SetCommit({.round = {0, version}});
+    job_->progress.SetCommit({.round = {1, version}, .evaluator = evaluator});
   }
   int64_t StepOf(int64_t version) { return StepOfEvaluation(*job_->resolved, version, false); }
   // As the performer does.

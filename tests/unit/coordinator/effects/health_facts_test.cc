@@ -46,11 +46,11 @@ TEST_F(HealthFactsTest, HaveEachPoolsLossOfSharedAndOfOwnParameters) {
 
 TEST_F(HealthFactsTest, HaveTheMeanCosineOfTheFragmentsThatHaveOne) {
   EXPECT_EQ(Facts().cosine, std::nullopt);
-  job_->progress.SetCommit({.fragment = 0, .version = 3, .contribution_cosine = 0.5});
-  job_->progress.SetCommit({.fragment = 1, .version = 2});
+  job_->progress.SetCommit({.round = {0, 3}, .contribution_cosine = 0.5});
+  job_->progress.SetCommit({.round = {1, 2}});
   EXPECT_EQ(Facts().cosine, 0.5);
   EXPECT_EQ(Facts().rounds, 5);
-  job_->progress.SetCommit({.fragment = 1, .version = 3, .contribution_cosine = -0.1});
+  job_->progress.SetCommit({.round = {1, 3}, .contribution_cosine = -0.1});
   EXPECT_EQ(Facts().cosine, 0.2);
 }
 

@@ -91,7 +91,7 @@ TEST(JobEventsTest, SaysWhatHappenedToAPool) {
 }
 
 CommitRecord Commit(double norm) {
-  return {.fragment = 1, .version = 9, .kind = RoundKind::kOuter, .outer_gradient_norm = norm};
+  return {.round = {1, 9, RoundKind::kOuter}, .outer_gradient_norm = norm};
 }
 
 TEST(NormWatchTest, AlertsOnceAboutAnUnusualNorm) {

@@ -30,13 +30,13 @@ class JobHistoryTest : public testing::Test {
 };
 
 TEST_F(JobHistoryTest, ARoundIsPushedCommittedMerged) {
-  history_.Pushed(0, 1, RoundKind::kOuter, "site-a", start_);
-  history_.Pushed(0, 1, RoundKind::kOuter, "site-b", start_ + absl::Seconds(1));
+  history_.Pushed({0, 1, RoundKind::kOuter}, "site-a", start_);
+  history_.Pushed({0, 1, RoundKind::kOuter}, "site-b", start_ + absl::Seconds(1));
   // A repeated call.
-  history_.Pushed(0, 1, RoundKind::kOuter, "site-a", start_ + absl::Seconds(2));
+  history_.Pushed({0, 1, RoundKind::kOuter}, "site-a", start_ + absl::Seconds(2));
   // Nothing to merge yet.
   history_.Reported(At("site-a", 11), start_ + absl::Seconds(2));
-  history_.Committed(0, 1, RoundKind::kOuter, start_ + absl::Seconds(3));
+  history_.Committed({0, 1, RoundKind::kOuter}, start_ + absl::Seconds(3));
   // It may still wait for the merge.
   history_.Reported(At("site-a", 10), start_ + absl::Seconds(4));
   history_.Reported(At("site-a", 11, 0.5), start_ + absl::Seconds(5));
@@ -56,9 +56,9 @@ TEST_F(JobHistoryTest, ARoundIsPushedCommittedMerged) {
 
 TEST_F(JobHistoryTest, AReportMarksAllMergesSinceTheOneBefore) {
   for (int version = 1; version <= 4; ++version) {
-    history_.Pushed(0, version, RoundKind::kOuter, "site-a", start_);
-    if (version != 2) history_.Pushed(0, version, RoundKind::kOuter, "site-b", start_);
-    history_.Committed(0, version, RoundKind::kOuter, start_);
+    history_.Pushed({0, version, RoundKind::kOuter}, "site-a", start_);
+    if (version != 2) history_.Pushed({0, version, RoundKind::kOuter}, "site-b", start_);
+    history_.Committed({0, version, RoundKind::kOuter}, start_);
   }
   history_.Reported(At("site-a", 11, 0.5), start_ + absl::Seconds(1));
   history_.Reported(At("site-b", 11, 0.5), start_ + absl::Seconds(1));
@@ -84,8 +84,8 @@ TEST_F(JobHistoryTest, RoundsThatAreCompleteOutOfOrderAreAllMarked) {
   JobHistory history({{.first_push_step = 4, .period = 10, .tau = 1, .rounds = 5},
                       {.first_push_step = 9, .period = 10, .tau = 1, .rounds = 5}});
   for (const int fragment : {1, 0}) {
-    history.Pushed(fragment, 1, RoundKind::kOuter, "site-a", start_);
-    history.Committed(fragment, 1, RoundKind::kOuter, start_);
+    history.Pushed({fragment, 1, RoundKind::kOuter}, "site-a", start_);
+    history.Committed({fragment, 1, RoundKind::kOuter}, start_);
   }
   history.Reported(At("site-a", 6, 0.5), start_ + absl::Seconds(1));
   history.Reported(At("site-a", 11, 0.75), start_ + absl::Seconds(2));
@@ -99,7 +99,7 @@ TEST_F(JobHistoryTest, RoundsThatAreCompleteOutOfOrderAreAllMarked) {
 
 TEST_F(JobHistoryTest, KeepsTheNewestRounds) {
   for (int version = 0; version <= 200; ++version)
-    history_.Committed(0, version, RoundKind::kSkipped, start_);
+    history_.Committed({0, version, RoundKind::kSkipped}, start_);
   const v1::JobDetail detail = Filled(history_);
   EXPECT_EQ(detail.rounds_size(), JobHistory::kRoundsMax);
   EXPECT_EQ(detail.rounds().rbegin()->version(), 200);

@@ -140,7 +140,7 @@ TEST(JobProgressTest, ContinuesAfterARestart) {
 TEST(JobProgressTest, ContributionsThatWereLeftOutAreCountedAlsoAfterARestart) {
   JobProgress progress(2);
   progress.Report("a", "1", 0, Told(10, 100));
-  CommitRecord commit{.fragment = 1, .version = 3};
+  CommitRecord commit{.round = {1, 3}};
   commit.outer.left_out = {{"a", "1", "its norm"}};
   progress.SetCommit(commit);
   progress.CountLeftOut(commit.outer.left_out);
@@ -228,9 +228,9 @@ TEST(JobProgressTest, LossesFirstLastAndBest) {
 TEST(JobProgressTest, AVersionWasEvaluatedOnceByAllAndOnceByEachPool) {
   JobProgress progress(2);
   EXPECT_EQ(progress.WholeVersion(), -1);
-  progress.SetCommit({.fragment = 0, .version = 3});
+  progress.SetCommit({.round = {0, 3}});
   EXPECT_EQ(progress.WholeVersion(), -1);
-  progress.SetCommit({.fragment = 1, .version = 2});
+  progress.SetCommit({.round = {1, 2}});
   EXPECT_EQ(progress.WholeVersion(), 2);
   progress.AddEvaluation({.step = 20, .version = 2, .loss = 1});
   progress.AddEvaluation({.step = 30, .version = 3, .loss = 1, .final = true});
@@ -246,17 +246,17 @@ TEST(JobProgressTest, AVersionWasEvaluatedOnceByAllAndOnceByEachPool) {
 
 TEST(JobProgressTest, OnlyThePoolThatWasAskedEvaluatesAVersion) {
   JobProgress progress(2);
-  for (const int fragment : {0, 1}) progress.SetCommit({.fragment = fragment, .version = 0});
-  progress.SetCommit({.fragment = 0, .version = 1});
-  progress.SetCommit({.fragment = 1, .version = 1, .evaluator = "a"});
+  for (const int fragment : {0, 1}) progress.SetCommit({.round = {fragment, 0}});
+  progress.SetCommit({.round = {0, 1}});
+  progress.SetCommit({.round = {1, 1}, .evaluator = "a"});
   EXPECT_TRUE(progress.MayEvaluate("a", 1));
   EXPECT_FALSE(progress.MayEvaluate("b", 1));
-  progress.SetCommit({.fragment = 0, .version = 2});
-  progress.SetCommit({.fragment = 1, .version = 2});
+  progress.SetCommit({.round = {0, 2}});
+  progress.SetCommit({.round = {1, 2}});
   EXPECT_TRUE(progress.MayEvaluate("a", 2)) << "it began again, and has no older version";
   EXPECT_FALSE(progress.MayEvaluate("b", 2));
-  progress.SetCommit({.fragment = 0, .version = 3});
-  progress.SetCommit({.fragment = 1, .version = 3, .evaluator = "b"});
+  progress.SetCommit({.round = {0, 3}});
+  progress.SetCommit({.round = {1, 3}, .evaluator = "b"});
   EXPECT_FALSE(progress.MayEvaluate("a", 3)) << "the other pool's turn";
   progress.Answered("a", 2);
   EXPECT_FALSE(progress.MayEvaluate("a", 4)) << "one report for each time that it is asked";
@@ -268,7 +268,7 @@ TEST(JobProgressTest, OnlyThePoolThatWasAskedEvaluatesAVersion) {
 TEST(JobProgressTest, AVersionIsEvaluatedAlsoIfItsLossIsNotANumber) {
   JobProgress progress(1);
   for (const int64_t version : {0, 1, 2})
-    progress.SetCommit({.version = version, .evaluator = version == 1 ? "b" : "c"});
+    progress.SetCommit({.round = {.version = version}, .evaluator = version == 1 ? "b" : "c"});
   EXPECT_FALSE(progress.WasEvaluated("", 2));
   progress.Answered("c", 2);
   EXPECT_TRUE(progress.MayEvaluate("b", 2));
@@ -278,8 +278,8 @@ TEST(JobProgressTest, AVersionIsEvaluatedAlsoIfItsLossIsNotANumber) {
 
 TEST(JobProgressTest, WhoWasAskedBeforeARestartIsNotKnown) {
   JobProgress progress(2);
-  progress.SetCommit({.fragment = 0, .version = 4});
-  progress.SetCommit({.fragment = 1, .version = 3, .evaluator = "a"});
+  progress.SetCommit({.round = {0, 4}});
+  progress.SetCommit({.round = {1, 3}, .evaluator = "a"});
   EXPECT_TRUE(progress.MayEvaluate("b", 2));
   EXPECT_FALSE(progress.MayEvaluate("b", 3)) << "the newest commit tells it";
   EXPECT_TRUE(progress.MayEvaluate("a", 3));

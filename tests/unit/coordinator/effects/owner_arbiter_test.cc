@@ -10,7 +10,7 @@ class OwnerArbiterTest : public PerformerTest {
  protected:
   OwnerArbiterTest() : id_(RunPair()) { arbiter_.Connect(performer_.get(), &thread_); }
   ContributionId Of(const std::string& pool, int64_t version = 1) const {
-    return {id_, pool, "1", 0, version, RoundKind::kOuter};
+    return {id_, pool, "1", {0, version, RoundKind::kOuter}};
   }
   static std::string ReasonOf(const absl::Status& status) {
     return ErrorInfoOf(status).value_or(ErrorDetail{}).reason;

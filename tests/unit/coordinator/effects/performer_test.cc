@@ -84,7 +84,7 @@ TEST_F(PerformerTest, TheStoreOfAPausedJobIsClosedUntilTheJobIsResumed) {
   const auto checkpoints = ListCheckpoints(disk_, JobFolder("data", id));
   ASSERT_EQ(checkpoints->size(), 1u);
   EXPECT_FALSE(checkpoints->at(0).last());
-  EXPECT_EQ(performer_->Find(id)->progress.commit(0)->version, 1);
+  EXPECT_EQ(performer_->Find(id)->progress.commit(0)->round.version, 1);
   performer_->SaveCounters();
 
   Taken();

@@ -109,11 +109,11 @@ class RecordingPublisher : public Publisher {
     trace_->push_back("ask " + request.pool + " for the seed");
   }
   void CommitPublished(const LiveJob& job, const PublishCommit& commit) override {
-    EXPECT_EQ(job.progress.commit(commit.fragment)->version, commit.version);
-    trace_->push_back(absl::StrCat("publish ", job.id(), " version ", commit.version));
+    EXPECT_EQ(job.progress.commit(commit.round.fragment)->round.version, commit.round.version);
+    trace_->push_back(absl::StrCat("publish ", job.id(), " version ", commit.round.version));
   }
   void RoundCalled(const LiveJob& job, const CallRound& call) override {
-    trace_->push_back(absl::StrCat("call ", job.id(), " version ", call.version));
+    trace_->push_back(absl::StrCat("call ", job.id(), " version ", call.round.version));
   }
   void PoolReleased(const LiveJob& job, const ReleasePool& release) override {
     trace_->push_back("release " + release.pool);
@@ -236,13 +236,13 @@ class PerformerTest : public testing::Test {
     const std::vector<float> zeros(kElements);
     std::vector<uint8_t> bytes(codec.PayloadBytes(kElements));
     const int32_t exponent = codec.Encode({zeros}, {}, absl::MakeSpan(bytes))->base_exponent;
-    PartIntake intake(job, job->store(), {0, version, pool, incarnation_}, kind);
+    PartIntake intake(job, job->store(), {{0, version, kind}, pool, incarnation_});
     const CodedChunk chunk{.segments = {{0, kElements, exponent}},
                            .pieces = {bytes},
                            .payload_bytes = static_cast<int64_t>(bytes.size())};
     ASSERT_TRUE(intake.Take(chunk).ok());
     ASSERT_TRUE(intake.Finish().ok());
-    Step(ContributionComplete{id, pool, incarnation_, 0, version, kind});
+    Step(ContributionComplete{{id, pool, incarnation_, {0, version, kind}}});
   }
   // A job of pools a and b, RUNNING at version 0. Pool a has contributed to version 1; b owes it.
   std::string RunPair() {

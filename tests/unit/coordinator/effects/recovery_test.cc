@@ -116,7 +116,7 @@ TEST_F(PerformerRecoveryTest, AJobContinuesWhereItWas) {
   EXPECT_EQ(performer_->jobs_by_state(), (std::map<JobState, int64_t>{{JobState::kRunning, 1}}));
   EXPECT_EQ(view.fragments[0].version, 0);
   EXPECT_EQ(view.fragments[0].contributors, std::vector<int>{0}) << "it lies in the log";
-  EXPECT_EQ(performer_->Find(id)->progress.commit(0)->version, 0);
+  EXPECT_EQ(performer_->Find(id)->progress.commit(0)->round.version, 0);
   Join("b");
   Push(id, "b", 1, RoundKind::kOuter);
   Taken();

@@ -19,7 +19,7 @@ class ContributionsTest : public ::testing::Test {
   }
 
   Contributions contributions_{{10, 4}};
-  const ContributionKey key_{0, 1, "site-a", "incarnation"};
+  const ContributionKey key_{{0, 1}, "site-a", "incarnation"};
 };
 
 TEST_F(ContributionsTest, IsWholeWhenEveryBlockIsHere) {
@@ -95,8 +95,8 @@ TEST_F(ContributionsTest, BlocksOfAWithdrawnPartAreTakenAgain) {
 
 TEST_F(ContributionsTest, ListsTheWholeOnesOfARound) {
   Bring(key_, {{0, 10}}, 1);
-  Bring({0, 1, "site-b", "incarnation"}, {{0, 9}}, 2);
-  Bring({0, 2, "site-c", "incarnation"}, {{0, 10}}, 3);
+  Bring({{0, 1}, "site-b", "incarnation"}, {{0, 9}}, 2);
+  Bring({{0, 2}, "site-c", "incarnation"}, {{0, 10}}, 3);
   const auto whole = contributions_.WholeOf(0, 1);
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(whole[0].pool, "site-a");
@@ -104,18 +104,19 @@ TEST_F(ContributionsTest, ListsTheWholeOnesOfARound) {
 
 TEST_F(ContributionsTest, IncarnationsPoolsVersionsAndFragmentsAreSeparate) {
   Bring(key_, {{0, 10}}, 1);
-  EXPECT_FALSE(contributions_.Whole({0, 1, "site-a", "another"}));
-  EXPECT_FALSE(contributions_.Whole({0, 1, "site-b", "incarnation"}));
-  EXPECT_FALSE(contributions_.Whole({0, 2, "site-a", "incarnation"}));
-  EXPECT_EQ(Bring({1, 1, "site-a", "incarnation"}, {{0, 4}}, 2), (Blocks{{0, 4}}));
+  EXPECT_FALSE(contributions_.Whole({{0, 1}, "site-a", "another"}));
+  EXPECT_FALSE(contributions_.Whole({{0, 1}, "site-b", "incarnation"}));
+  EXPECT_FALSE(contributions_.Whole({{0, 2}, "site-a", "incarnation"}));
+  EXPECT_EQ(Bring({{1, 1}, "site-a", "incarnation"}, {{0, 4}}, 2), (Blocks{{0, 4}}));
 }
 
 TEST_F(ContributionsTest, ForgetsRoundsUpToAVersion) {
-  const ContributionKey next{0, 2, "site-a", "incarnation"}, other{1, 1, "site-a", "incarnation"};
+  const ContributionKey next{{0, 2}, "site-a", "incarnation"},
+      other{{1, 1}, "site-a", "incarnation"};
   Bring(key_, {{0, 10}}, 1);
   Bring(next, {{0, 10}}, 2);
   Bring(other, {{0, 4}}, 3);
-  contributions_.Forget(0, 1);
+  contributions_.Forget({0, 1});
   EXPECT_FALSE(contributions_.Whole(key_));
   EXPECT_TRUE(contributions_.Whole(next));
   EXPECT_TRUE(contributions_.Whole(other));
@@ -123,7 +124,7 @@ TEST_F(ContributionsTest, ForgetsRoundsUpToAVersion) {
 
 TEST_F(ContributionsTest, ALateConfirmationOfAForgottenRoundChangesNothing) {
   ASSERT_EQ(contributions_.Reserve(key_, {{0, 10}}), (Blocks{{0, 10}}));
-  contributions_.Forget(0, 1);
+  contributions_.Forget({0, 1});
   contributions_.Confirm(key_, {{0, 10}}, {.sequence = 1});
   contributions_.Release(key_, {{0, 10}});
   EXPECT_FALSE(contributions_.Whole(key_));

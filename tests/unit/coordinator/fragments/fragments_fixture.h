@@ -51,9 +51,9 @@ class FragmentsTest : public testing::Test {
     RunAll();
     return result;
   }
-  absl::StatusOr<CommitRecord> Apply(const std::string& id, Round round) {
+  absl::StatusOr<CommitRecord> Apply(const std::string& id, RoundOrder order) {
     absl::StatusOr<CommitRecord> result = absl::UnknownError("no answer");
-    fragments_.Apply(id, std::move(round),
+    fragments_.Apply(id, std::move(order),
                      [&](absl::StatusOr<CommitRecord> commit) { result = commit; });
     RunAll();
     return result;
@@ -78,14 +78,16 @@ class FragmentsTest : public testing::Test {
     const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                           values.size() * sizeof(float));
     const std::shared_ptr<JobFragments> job = fragments_.Find(id);
-    PartIntake intake(job, job->store(), {0, 0, pool, "1"}, RoundKind::kSeed);
+    PartIntake intake(job, job->store(), {{0, 0, RoundKind::kSeed}, pool, "1"});
     const CodedChunk chunk{.segments = {{0, elements}},
                            .pieces = {bytes},
                            .payload_bytes = static_cast<int64_t>(bytes.size())};
     const absl::Status taken = intake.Take(chunk);
     return taken.ok() ? intake.Finish() : taken;
   }
-  static Round Seed() { return {.kind = RoundKind::kSeed, .contributors = {{"a", "1"}}}; }
+  static RoundOrder Seed() {
+    return {.round = {.kind = RoundKind::kSeed}, .contributors = {{"a", "1"}}};
+  }
 
   std::ostringstream log_text_;
   Logger log_{{.format = LogFormat::kText, .stream = &log_text_}};

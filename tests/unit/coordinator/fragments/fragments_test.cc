@@ -40,7 +40,7 @@ TEST_F(FragmentsTest, SnapshotsDoNotWaitBehindCheckpoints) {
   std::vector<float> values(kElements, 0.5f);
   const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                         values.size() * sizeof(float));
-  PartIntake intake(job, job->store(), {0, 0, "a", "1"}, RoundKind::kSeed);
+  PartIntake intake(job, job->store(), {{0, 0, RoundKind::kSeed}, "a", "1"});
   ASSERT_TRUE(intake
                   .Take({.segments = {{0, kElements}},
                          .pieces = {bytes},
@@ -106,7 +106,8 @@ TEST_F(FragmentsTest, AStoreIsMadeOnRequestAndFoundLater) {
   ASSERT_EQ(found->fragments[0].contributors.size(), 1u);
   EXPECT_EQ(found->fragments[0].contributors[0].pool, "a");
   ASSERT_TRUE(Apply("job", Seed()).ok());
-  EXPECT_FALSE(fragments_.Find("job")->store()->contributions().Whole({0, 0, "a", "1"}))
+  EXPECT_FALSE(
+      fragments_.Find("job")->store()->contributions().Whole({{0, 0, RoundKind::kSeed}, "a", "1"}))
       << "it is used up";
   EXPECT_EQ(Checkpoint("job")->step(), 60);
   EXPECT_TRUE(arbiter_.failed.empty());
@@ -191,9 +192,9 @@ TEST_F(FragmentsTest, ACheckpointThatIsReadOrThatAJobBeginsWithStays) {
 TEST_F(FragmentsTest, ACommitIsFoundAgainWithItsFields) {
   ASSERT_TRUE(Open("job", true).ok());
   ASSERT_TRUE(Push("job").ok());
-  Round round = Seed();
-  round.evaluator = "a";
-  const absl::StatusOr<CommitRecord> commit = Apply("job", round);
+  RoundOrder order = Seed();
+  order.evaluator = "a";
+  const absl::StatusOr<CommitRecord> commit = Apply("job", order);
   ASSERT_TRUE(commit.ok()) << commit.status();
   // The snapshot that follows holds the store.
   RunAll();
@@ -243,7 +244,7 @@ TEST_F(FragmentsTest, ADamagedContributionIsNoLongerCompleteAndMayBePushedAgain)
   ASSERT_TRUE(Open("job", true).ok());
   ASSERT_TRUE(Push("job").ok());
   Contributions& contributions = fragments_.Find("job")->store()->contributions();
-  const ContributionKey key{0, 0, "a", "1"};
+  const ContributionKey key{{0, 0, RoundKind::kSeed}, "a", "1"};
   const StoredPart part = contributions.Parts(key).at(0);
   const auto file = *disk_.Open(JoinPath(LogFolder(JobFolder("data", "job")), LogFileName(1)));
   ASSERT_TRUE(file->WriteAt(part.payload.offset + 10, "x").ok());
@@ -383,7 +384,9 @@ class SeedTest : public FragmentsTest {
          .initial = InitialCheckpoint{.folder = kFolder, .tensors = {tensor}}}));
     EXPECT_TRUE(Open("next", true).ok());
   }
-  absl::StatusOr<CommitRecord> Begin() { return Apply("next", {.kind = RoundKind::kSeed}); }
+  absl::StatusOr<CommitRecord> Begin() {
+    return Apply("next", {.round = {.kind = RoundKind::kSeed}});
+  }
 };
 
 TEST_F(SeedTest, AJobBeginsWithAFolder) {
@@ -410,10 +413,11 @@ TEST_F(SeedTest, ValuesThatAreNotFiniteAreFoundInAStoreOfAnEarlierVersion) {
   const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                         values.size() * sizeof(float));
   const absl::StatusOr<StoredPart> part = store.AppendPart(
-      {.kind = RoundKind::kSeed, .pool = kCheckpointPool, .segments = {{0, kElements}}}, {bytes});
+      {.round = {.kind = RoundKind::kSeed}, .pool = kCheckpointPool, .segments = {{0, kElements}}},
+      {bytes});
   ASSERT_TRUE(part.ok()) << part.status();
   ASSERT_TRUE(store
-                  .Apply({.kind = RoundKind::kSeed,
+                  .Apply({.round = {.kind = RoundKind::kSeed},
                           .contributions = {{.pool = kCheckpointPool, .parts = {*part}}}})
                   .ok());
   fragments_.Forget("next");
@@ -442,8 +446,8 @@ TEST_F(SeedTest, ADamagedPartIsReadFromTheFolderAgain) {
   const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                         values.size() * sizeof(float));
   const std::shared_ptr<JobFragments> job = fragments_.Find("next");
-  const ContributionKey key{0, 0, kCheckpointPool, kCheckpointPool};
-  PartIntake intake(job, job->store(), key, RoundKind::kSeed);
+  const ContributionKey key{{0, 0, RoundKind::kSeed}, kCheckpointPool, kCheckpointPool};
+  PartIntake intake(job, job->store(), key);
   ASSERT_TRUE(intake
                   .Take({.segments = {{0, kElements}},
                          .pieces = {bytes},

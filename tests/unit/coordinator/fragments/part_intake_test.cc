@@ -38,7 +38,7 @@ class PartIntakeTest : public ::testing::Test {
     }
     return chunk;
   }
-  PartIntake Intake() { return PartIntake(job_, job_->store(), key_, RoundKind::kSeed); }
+  PartIntake Intake() { return PartIntake(job_, job_->store(), key_); }
   Blocks Here() const { return job_->store()->contributions().Blocks(key_); }
   // The blocks of each part that a restart finds in the log.
   std::vector<Blocks> InLog() const {
@@ -53,7 +53,7 @@ class PartIntakeTest : public ::testing::Test {
   // Applies the complete contribution and compares the result.
   void ExpectSeeded() {
     const RoundInput round{
-        .kind = RoundKind::kSeed,
+        .round = key_.round,
         .contributions = {
             {.pool = key_.pool, .parts = job_->store()->contributions().Parts(key_)}}};
     const auto commit = (*job_->store())->Apply(round);
@@ -67,7 +67,7 @@ class PartIntakeTest : public ::testing::Test {
   MemoryFileSystem fs_;
   std::vector<float> values_ = std::vector<float>(kElements);
   std::shared_ptr<JobFragments> job_;
-  const ContributionKey key_{0, 0, "site-a", "incarnation"};
+  const ContributionKey key_{{0, 0, RoundKind::kSeed}, "site-a", "incarnation"};
 };
 
 TEST_F(PartIntakeTest, AChunkIsAPartAtOnce) {
@@ -110,7 +110,7 @@ TEST_F(PartIntakeTest, APartOfACommittedRoundIsRefusedAsSuch) {
   ASSERT_TRUE(first.Take(Chunk({{0, kBlocks}})).ok());
   ASSERT_TRUE(first.Finish().ok());
   ExpectSeeded();
-  job_->store()->contributions().Forget(key_.fragment, key_.version);
+  job_->store()->contributions().Forget(key_.round);
   const absl::Status told = late.Take(Chunk({{0, 2048}}));
   EXPECT_TRUE(absl::IsFailedPrecondition(told)) << told;
   EXPECT_EQ(ErrorInfoOf(told), (ErrorDetail{"VERSION_MISMATCH", {{"have", "0"}}}));
@@ -130,7 +130,7 @@ TEST_F(PartIntakeTest, ABadValueIsRefusedWithItsBlockAndEarlierBlocksStay) {
 }
 
 TEST_F(PartIntakeTest, ARefusedAppendGivesTheBlocksBack) {
-  PartIntake intake(job_, job_->store(), {0, 5, "site-a", "incarnation"}, RoundKind::kOuter);
+  PartIntake intake(job_, job_->store(), {{0, 5}, "site-a", "incarnation"});
   const Codec& codec = job_->CodecFor(RoundKind::kOuter);
   const std::vector<float> zeros(kTileElements);
   CodedChunk chunk;

@@ -43,15 +43,14 @@ class PullTest : public FragmentsTest {
     const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
                                           values.size() * sizeof(float));
     const std::shared_ptr<JobFragments> job = fragments_.Find("large");
-    PartIntake intake(job, job->store(), {fragment, version, "a", "1"}, kind);
+    PartIntake intake(job, job->store(), {{fragment, version, kind}, "a", "1"});
     const CodedChunk chunk{.segments = CutSegments(All(), kLarge),
                            .pieces = {bytes},
                            .payload_bytes = static_cast<int64_t>(bytes.size())};
     ASSERT_TRUE(intake.Take(chunk).ok());
     ASSERT_TRUE(intake.Finish().ok());
-    const absl::StatusOr<CommitRecord> commit = Apply(
-        "large",
-        {.fragment = fragment, .version = version, .kind = kind, .contributors = {{"a", "1"}}});
+    const absl::StatusOr<CommitRecord> commit =
+        Apply("large", {.round = {fragment, version, kind}, .contributors = {{"a", "1"}}});
     ASSERT_TRUE(commit.ok()) << commit.status();
   }
   static std::vector<BlockRange> All() { return {{0, CeilDiv(int64_t{kLarge}, kBlockElements)}}; }

@@ -95,12 +95,12 @@ TEST_F(JobReportTest, TheStepFollowsRoundsThatWentOnWithoutALatePool) {
   const FragmentSchedule& schedule = resolved_.schedule[1];
   ASSERT_GE(schedule.rounds, 1);
   CommitRecord commit;
-  commit.fragment = 1;
-  commit.version = 1;
+  commit.round.fragment = 1;
+  commit.round.version = 1;
   job_->progress.SetCommit(commit);
   EXPECT_EQ(Report().inner_step(), schedule.PushStep(1));
   // The final round.
-  commit.version = schedule.rounds + 1;
+  commit.round.version = schedule.rounds + 1;
   job_->progress.SetCommit(commit);
   EXPECT_EQ(Report().inner_step(), schedule.PushStep(schedule.rounds));
 }
@@ -124,8 +124,8 @@ TEST_F(JobReportTest, WaitingSaysWhatSinceWhenAndUntilWhen) {
 
 TEST_F(JobReportTest, FragmentsHaveNamesSizesAndTheirCommit) {
   CommitRecord commit;
-  commit.fragment = 1;
-  commit.version = 3;
+  commit.round.fragment = 1;
+  commit.round.version = 3;
   commit.digest = {1, 2};
   job_->progress.SetCommit(commit);
   const v1::Job report = Report();
@@ -279,7 +279,7 @@ TEST_F(JobReportTest, APausedJobShowsWhatItHadAlsoAfterARestart) {
                  .by = "token:ann",
                  .reason = "night"};
   EXPECT_EQ(Report().state(), v1::PAUSING);
-  job_->progress.SetCommit({.fragment = 1, .version = 3});
+  job_->progress.SetCommit({.round = {1, 3}});
   const v1::Job then = Report();
   job_->pause.stage = PauseStage::kPaused;
   job_->pause.report = KeptStatus(then);

@@ -36,9 +36,9 @@ TEST(MessagesTest, NumbersAreThoseOfTheContract) {
 
 TEST(MessagesTest, ACommitKeepsEveryField) {
   CommitRecord commit;
-  commit.fragment = 3;
-  commit.version = 7;
-  commit.kind = RoundKind::kFinal;
+  commit.round.fragment = 3;
+  commit.round.version = 7;
+  commit.round.kind = RoundKind::kFinal;
   commit.digest = {1, 2};
   commit.pools = {"b", "a"};
   commit.incarnations = {"4", "9"};

@@ -72,8 +72,7 @@ TEST_F(DamagedPartTest, IsNotAveraged) {
                                testing::HasSubstr(absl::StrCat("byte ", part.body().offset))));
     const std::optional<DamagedPart> named = DamagedPartOf(refused);
     ASSERT_TRUE(named.has_value());
-    EXPECT_EQ(named->fragment, 0);
-    EXPECT_EQ(named->version, 1);
+    EXPECT_EQ(named->round, (RoundId{0, 1}));
     EXPECT_EQ(named->pool, "b");
     EXPECT_EQ(named->incarnation, "1");
     EXPECT_EQ(named->sequence, part.sequence);

@@ -19,7 +19,7 @@ class DownlinkTest : public testing::Test {
   // Writes `values`, coded exactly. Returns the index.
   DownlinkIndex Write(const std::vector<float>& values) {
     auto reservation = *log_.Reserve(DownlinkWriter::BytesMax(*codec_, values.size()));
-    DownlinkWriter writer(&log_, &reservation, codec_.get(), 2, 5);
+    DownlinkWriter writer(&log_, &reservation, codec_.get(), {2, 5});
     const CodedPart all = Code({}, values);
     absl::Span<const uint8_t> payload = all.payload;
     for (const SegmentRef& segment : all.info.segments) {

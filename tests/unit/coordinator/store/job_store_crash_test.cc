@@ -235,7 +235,7 @@ TEST_F(JobStoreCrashTest, RefusesChangedBytesOfTheLog) {
     auto store = *JobStore::Create(&memory, kDir, ManifestWith(options));
     ASSERT_TRUE(Work(*store, &acknowledged).ok());
     // Without a later frame it would not be known that the last commit was durable.
-    const PartInfo info = {0, kLastVersion + 1, RoundKind::kOuter, "late", CodecKind::kFp32, {}};
+    const PartInfo info = {{0, kLastVersion + 1, RoundKind::kOuter}, "late", CodecKind::kFp32, {}};
     ASSERT_TRUE(Push(*store, info, NoiseOf(600, 1)).ok());
   }
   int refused = 0, accepted = 0;
@@ -301,7 +301,7 @@ class JobStoreDamageTest : public JobStoreCrashTest {
       }
     }
     // Without a later frame it would not be known that the last commit was durable.
-    const PartInfo info = {0, kLastVersion, RoundKind::kFinal, "late", CodecKind::kFp32, {}};
+    const PartInfo info = {{0, kLastVersion, RoundKind::kFinal}, "late", CodecKind::kFp32, {}};
     EXPECT_TRUE(Push(*store, info, NoiseOf(600, 1)).ok());
     logs_ = *memory_.List(kLog);
     EXPECT_GE(logs_.size(), 3u);

@@ -47,13 +47,13 @@ TEST_F(JobStoreTest, GoldenRound) {
   EXPECT_EQ(*store_->Version(0), -1);
   const auto seed = Round(*store_, 0, RoundKind::kSeed, {{1.0f}});
   ASSERT_TRUE(seed.ok()) << seed.status();
-  EXPECT_EQ(seed->version, 0);
+  EXPECT_EQ(seed->round.version, 0);
   EXPECT_EQ(seed->downlink_bytes, 0);
   EXPECT_EQ(seed->outer_parameter_norm, 1);
   const auto commit = Round(*store_, 0, RoundKind::kOuter, {{3.0f}, {5.0f}});
   ASSERT_TRUE(commit.ok()) << commit.status();
   EXPECT_THAT(Outer(0), testing::ElementsAre(-7.0f));
-  EXPECT_EQ(commit->version, 1);
+  EXPECT_EQ(commit->round.version, 1);
   EXPECT_THAT(commit->pools, testing::ElementsAre("pool0", "pool1"));
   EXPECT_EQ(commit->outer_gradient_norm, 4);
   EXPECT_EQ(commit->outer_parameter_norm, 7);
@@ -85,8 +85,8 @@ TEST_F(JobStoreTest, GoldenMomentum) {
 TEST_F(JobStoreTest, WeightsCount) {
   Create(OneElement());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{0.0f}}).ok());
-  const PartInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
-  RoundInput round = {0, 1, RoundKind::kOuter, {}, "evaluator"};
+  const PartInfo info = {{0, 1, RoundKind::kOuter}, "p", CodecKind::kFp32, {}};
+  RoundInput round = {{0, 1, RoundKind::kOuter}, {}, "evaluator"};
   round.contributions.push_back(*Push(*store_, info, {4.0f}, 1));
   round.contributions.push_back(*Push(*store_, info, {8.0f}, 3));
   const auto commit = store_->Apply(round);
@@ -99,8 +99,8 @@ TEST_F(JobStoreTest, WeightsCount) {
 TEST_F(JobStoreTest, MeasuresContributionsWithoutAChange) {
   Create(OneElement());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{1.0f}}).ok());
-  PartInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}, "1"};
-  RoundInput round = {0, 1, RoundKind::kOuter, {}};
+  PartInfo info = {{0, 1, RoundKind::kOuter}, "p", CodecKind::kFp32, {}, "1"};
+  RoundInput round = {{0, 1, RoundKind::kOuter}, {}};
   for (const auto& [pool, value, weight] : {std::tuple("a", 3.0f, 1.0), {"b", -4.0f, 2.0}}) {
     info.pool = pool;
     round.contributions.push_back(*Push(*store_, info, {value}, weight));
@@ -119,7 +119,7 @@ TEST_F(JobStoreTest, MeasuresContributionsWithoutAChange) {
   EXPECT_NEAR((*three)[1].cosine, -1, 1e-6);
   EXPECT_NEAR((*three)[1].others, 1, 1e-6);
   EXPECT_EQ(*store_->Version(0), 0);
-  round.version = 2;
+  round.round.version = 2;
   EXPECT_TRUE(absl::IsFailedPrecondition(store_->Measure(round).status()));
 }
 
@@ -127,10 +127,10 @@ TEST_F(JobStoreTest, MeasuresContributionsWithoutAChange) {
 TEST_F(JobStoreTest, ACommitKeepsWhatWasLeftOut) {
   Create(OneElement());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{0.0f}}).ok());
-  PartInfo info = {0, 1, RoundKind::kOuter, "bad", CodecKind::kFp32, {}, "1"};
+  PartInfo info = {{0, 1, RoundKind::kOuter}, "bad", CodecKind::kFp32, {}, "1"};
   ASSERT_TRUE(Push(*store_, info, {4000.0f}).ok());
   info.pool = "good";
-  RoundInput round = {0, 1, RoundKind::kOuter, {*Push(*store_, info, {4.0f})}};
+  RoundInput round = {{0, 1, RoundKind::kOuter}, {*Push(*store_, info, {4.0f})}};
   round.outer = {.left_out = {{"bad", "1", "its norm"}},
                  .usual = {.norms = {4, 5}, .cosines = {0.5}}};
   ASSERT_TRUE(store_->Apply(round).ok());
@@ -153,7 +153,7 @@ TEST_F(JobStoreTest, ASkippedRoundAdvancesTheVersionAlone) {
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {{3.0f}}).ok());
   const auto commit = Round(*store_, 0, RoundKind::kSkipped, {});
   ASSERT_TRUE(commit.ok()) << commit.status();
-  EXPECT_EQ(commit->version, 1);
+  EXPECT_EQ(commit->round.version, 1);
   EXPECT_EQ(commit->digest, DigestOf(BytesOf({Outer(0).data(), 1})));
   EXPECT_THAT(Outer(0), testing::ElementsAre(3.0f));
   EXPECT_TRUE(
@@ -400,28 +400,28 @@ TEST_F(JobStoreTest, ServesTheNewestDownlinkOnly) {
 
 TEST_F(JobStoreTest, RefusesPartsOfOtherVersionsAndKinds) {
   Create(OneElement());
-  PartInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
+  PartInfo info = {{0, 1, RoundKind::kOuter}, "p", CodecKind::kFp32, {}};
   EXPECT_TRUE(absl::IsFailedPrecondition(Push(*store_, info, {1.0f}).status()));
-  info.version = 0;
+  info.round.version = 0;
   EXPECT_TRUE(absl::IsInvalidArgument(Push(*store_, info, {1.0f}).status()));
-  info.kind = RoundKind::kSeed;
+  info.round.kind = RoundKind::kSeed;
   info.codec = CodecKind::kBf16;
   EXPECT_TRUE(absl::IsInvalidArgument(Push(*store_, info, {1.0f}).status()));
   info.codec = CodecKind::kFp32;
   EXPECT_TRUE(Push(*store_, info, {1.0f}).ok());
-  info.fragment = 1;
+  info.round.fragment = 1;
   EXPECT_TRUE(absl::IsNotFound(Push(*store_, info, {1.0f}).status()));
 }
 
 TEST_F(JobStoreTest, RefusesContributionsThatAreNotWhole) {
   Create(SmallOptions());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {NoiseOf(1000, 1)}).ok());
-  const PartInfo info = {0, 1, RoundKind::kOuter, "p", CodecKind::kFp32, {}};
+  const PartInfo info = {{0, 1, RoundKind::kOuter}, "p", CodecKind::kFp32, {}};
   const Contribution whole = *Push(*store_, info, NoiseOf(1000, 2));
   Contribution half = whole, twice = whole, unknown = whole, light = whole, nan = whole;
   half.parts.pop_back();
   twice.parts.push_back(whole.parts[0]);
-  unknown.parts[0].info.version = 0;
+  unknown.parts[0].info.round.version = 0;
   light.weight = 0;
   nan.weight = std::nan("");
   for (const Contribution& bad : {half, twice, unknown, light, nan}) {
@@ -456,7 +456,7 @@ TEST_F(JobStoreTest, PartsOfTheNextRoundSurviveARestartAndCount) {
   Create(SmallOptions());
   ASSERT_TRUE(Round(*store_, 0, RoundKind::kSeed, {NoiseOf(1000, 1)}).ok());
   ASSERT_TRUE(Round(*store_, 1, RoundKind::kSeed, {NoiseOf(384, 2)}).ok());
-  PartInfo info = {0, 1, RoundKind::kOuter, "pool0", CodecKind::kFp32, {}};
+  PartInfo info = {{0, 1, RoundKind::kOuter}, "pool0", CodecKind::kFp32, {}};
   info.incarnation = "first";
   const Contribution pushed = *Push(*store_, info, NoiseOf(1000, 3));
   // The caller has them already.

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kPartElements = kTileElements + 1000;
 
 CodedPart Good(CodecKind codec = CodecKind::kFp32) {
-  const PartInfo info = {0, 1, RoundKind::kOuter, "p", codec, {}};
+  const PartInfo info = {{0, 1, RoundKind::kOuter}, "p", codec, {}};
   return Code(info, NoiseOf(kPartElements - 256, 1), 2);
 }
 absl::Status Check(const CodedPart& coded) {
@@ -74,7 +74,7 @@ TEST(PartCheckTest, RefusesMagnitudesThatCouldOverflow) {
   }
   // 2^64 itself is allowed, even if the scale alone would allow more.
   for (const CodecKind codec : {CodecKind::kE3m0, CodecKind::kInt8, CodecKind::kTopk2}) {
-    const PartInfo info = {0, 1, RoundKind::kOuter, "p", codec, {}};
+    const PartInfo info = {{0, 1, RoundKind::kOuter}, "p", codec, {}};
     EXPECT_TRUE(CheckBytes(Code(info, std::vector<float>(256, 0x1p63f))).ok());
     EXPECT_TRUE(CheckBytes(Code(info, std::vector<float>(256, 0x1p64f))).ok());
     EXPECT_TRUE(absl::IsInvalidArgument(CheckBytes(Code(info, std::vector<float>(256, 0x1p66f)))));

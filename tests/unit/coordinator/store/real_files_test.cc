@@ -101,7 +101,7 @@ TEST_F(RealFilesTest, AStoreWithoutAFileDescriptorGoesOnWhenThereIsOne) {
     EXPECT_TRUE(absl::IsUnavailable(fs_->List(dir_).status()));
     EXPECT_TRUE(absl::IsUnavailable(fs_->SyncDir(dir_)));
     // Until the log needs another file.
-    const PartInfo part{.fragment = 0, .version = 1, .kind = RoundKind::kOuter, .pool = "pool0"};
+    const PartInfo part{.round = {0, 1, RoundKind::kOuter}, .pool = "pool0"};
     absl::Status pushed;
     for (int i = 0; i < 100 && pushed.ok(); ++i) pushed = Push(**store, part, values).status();
     EXPECT_TRUE(absl::IsUnavailable(pushed)) << pushed;

@@ -9,9 +9,7 @@ namespace {
 
 LoggedCommit SampleCommit() {
   LoggedCommit commit;
-  commit.record = {.fragment = 3,
-                   .version = 12,
-                   .kind = RoundKind::kFinal,
+  commit.record = {.round = {3, 12, RoundKind::kFinal},
                    .digest = {5, 6},
                    .pools = {"east", "west"},
                    .incarnations = {"3", ""},
@@ -34,7 +32,7 @@ TEST(RoundRecordsTest, CommitsSurviveARoundTrip) {
   const auto decoded = DecodeCommit(bytes);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(EncodeCommit(*decoded), bytes);
-  EXPECT_EQ(decoded->record.kind, RoundKind::kFinal);
+  EXPECT_EQ(decoded->record.round.kind, RoundKind::kFinal);
   EXPECT_EQ(decoded->record.pools[1], "west");
   EXPECT_EQ(decoded->record.evaluator, "west");
   EXPECT_EQ(decoded->record.due, absl::FromUnixMicros(1700000000123456));
@@ -44,15 +42,13 @@ TEST(RoundRecordsTest, CommitsSurviveARoundTrip) {
 
 TEST(RoundRecordsTest, PartsSurviveARoundTrip) {
   const PartInfo part = {
-      1, 7, RoundKind::kOuter, "north", CodecKind::kE3m0, {{0, 65536, -3}, {512, 100, 5}}, "i1"};
+      {1, 7, RoundKind::kOuter}, "north", CodecKind::kE3m0, {{0, 65536, -3}, {512, 100, 5}}, "i1"};
   const std::string bytes = EncodePart(part);
   EXPECT_EQ(*DecodeRecordSize(bytes.substr(0, 4), bytes.size() + 10),
             static_cast<int64_t>(bytes.size()));
   const auto decoded = DecodePart(bytes);
   ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_EQ(decoded->fragment, 1);
-  EXPECT_EQ(decoded->version, 7);
-  EXPECT_EQ(decoded->kind, RoundKind::kOuter);
+  EXPECT_EQ(decoded->round, part.round);
   EXPECT_EQ(decoded->pool, "north");
   EXPECT_EQ(decoded->incarnation, "i1");
   EXPECT_EQ(decoded->codec, CodecKind::kE3m0);
@@ -87,7 +83,7 @@ TEST(RoundRecordsTest, IgnoresFieldsOfALaterProgram) {
     EXPECT_LT(record.size(), 256u);
     return record;
   };
-  const auto part = DecodePart(later(EncodePart({.version = 7, .pool = "north"})));
+  const auto part = DecodePart(later(EncodePart({.round = {.version = 7}, .pool = "north"})));
   ASSERT_TRUE(part.ok()) << part.status();
   EXPECT_EQ(part->pool, "north");
   EXPECT_EQ(DecodeDownlinkPart(later(EncodeDownlinkPart({.version = 7})))->version, 7);
@@ -99,7 +95,7 @@ TEST(RoundRecordsTest, IgnoresFieldsOfALaterProgram) {
 }
 
 TEST(RoundRecordsTest, KindsOfALaterProgramAreRefused) {
-  std::string record = EncodePart({.version = 7, .kind = RoundKind::kOuter, .pool = "north"});
+  std::string record = EncodePart({.round = {.version = 7}, .pool = "north"});
   const size_t at = record.find(std::string("\x18\x02", 2));
   ASSERT_NE(at, std::string::npos);
   record[at + 1] = 9;

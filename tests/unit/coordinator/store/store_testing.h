@@ -92,13 +92,10 @@ inline absl::StatusOr<Contribution> Push(JobStore& store, const PartInfo& info,
 inline absl::StatusOr<CommitRecord> Round(JobStore& store, int fragment, RoundKind kind,
                                           const std::vector<std::vector<float>>& pools,
                                           CodecKind codec = CodecKind::kFp32) {
-  RoundInput round;
-  round.fragment = fragment;
   LH_ASSIGN_OR_RETURN(const int64_t version, store.Version(fragment));
-  round.version = version + 1;
-  round.kind = kind;
+  RoundInput round{.round = {fragment, version + 1, kind}};
   for (size_t i = 0; i < pools.size(); ++i) {
-    const PartInfo info = {fragment, round.version, kind, "pool" + std::to_string(i), codec, {}};
+    const PartInfo info = {round.round, "pool" + std::to_string(i), codec, {}};
     LH_ASSIGN_OR_RETURN(Contribution contribution, Push(store, info, pools[i]));
     round.contributions.push_back(std::move(contribution));
   }

@@ -22,7 +22,7 @@ class ExchangeTest : public testing::Test {
     AddReady(e, "a", 0);
     e.PickSeeder();
     for (int f : {0, 1}) e.Contribute(e.participants().at(0), f, kStart);
-    for (const DueRound& round : e.Due(kStart)) e.Commit(round.fragment, round.version);
+    for (const DueRound& due : e.Due(kStart)) e.Commit(due.round.fragment, due.round.version);
     return e;
   }
   static Participant& AddReady(Exchange& e, const std::string& pool, int64_t start) {
@@ -57,24 +57,25 @@ TEST_F(ExchangeTest, TheSeederIsTheReadyPoolOfTheLowestOrdinalAndStaysIt) {
 TEST_F(ExchangeTest, SaysWhatIsWrongWithAContribution) {
   Exchange e = MakeSeeded();
   const Participant& a = e.participants().at(0);
-  EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kOuter), Verdict::kAccept);
-  EXPECT_EQ(e.Judge(&a, 2, 1, RoundKind::kOuter), Verdict::kFragmentUnknown);
-  EXPECT_EQ(e.Judge(&a, -1, 1, RoundKind::kOuter), Verdict::kFragmentUnknown);
-  EXPECT_EQ(e.Judge(nullptr, 0, 1, RoundKind::kOuter), Verdict::kNotParticipant);
-  EXPECT_EQ(e.Judge(&a, 0, 2, RoundKind::kOuter), Verdict::kVersionMismatch);
-  EXPECT_EQ(e.Judge(&a, 0, 0, RoundKind::kSeed), Verdict::kVersionMismatch);
-  EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kFinal), Verdict::kKindMismatch);
-  EXPECT_EQ(e.Judge(&AddReady(e, "b", 1), 0, 1, RoundKind::kOuter), Verdict::kNotRequired);
-  EXPECT_EQ(e.Judge(&e.participants().Take("c", "1"), 0, 1, RoundKind::kOuter), Verdict::kNotReady);
+  EXPECT_EQ(e.Judge(&a, {0, 1, RoundKind::kOuter}), Verdict::kAccept);
+  EXPECT_EQ(e.Judge(&a, {2, 1, RoundKind::kOuter}), Verdict::kFragmentUnknown);
+  EXPECT_EQ(e.Judge(&a, {-1, 1, RoundKind::kOuter}), Verdict::kFragmentUnknown);
+  EXPECT_EQ(e.Judge(nullptr, {0, 1, RoundKind::kOuter}), Verdict::kNotParticipant);
+  EXPECT_EQ(e.Judge(&a, {0, 2, RoundKind::kOuter}), Verdict::kVersionMismatch);
+  EXPECT_EQ(e.Judge(&a, {0, 0, RoundKind::kSeed}), Verdict::kVersionMismatch);
+  EXPECT_EQ(e.Judge(&a, {0, 1, RoundKind::kFinal}), Verdict::kKindMismatch);
+  EXPECT_EQ(e.Judge(&AddReady(e, "b", 1), {0, 1, RoundKind::kOuter}), Verdict::kNotRequired);
+  EXPECT_EQ(e.Judge(&e.participants().Take("c", "1"), {0, 1, RoundKind::kOuter}),
+            Verdict::kNotReady);
   e.Contribute(a, 0, kStart);
-  EXPECT_EQ(e.Judge(&a, 0, 1, RoundKind::kOuter), Verdict::kRepeated);
+  EXPECT_EQ(e.Judge(&a, {0, 1, RoundKind::kOuter}), Verdict::kRepeated);
   const Participant& late = AddReady(e, "d", 0);
-  EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kAccept);
+  EXPECT_EQ(e.Judge(&late, {0, 1, RoundKind::kOuter}), Verdict::kAccept);
   e.participants().at(late.ordinal).presence = Presence::kLost;
-  EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kNotLive);
+  EXPECT_EQ(e.Judge(&late, {0, 1, RoundKind::kOuter}), Verdict::kNotLive);
   EXPECT_EQ(e.Due(kStart).size(), 1);
   e.participants().at(late.ordinal).presence = Presence::kMissed;
-  EXPECT_EQ(e.Judge(&late, 0, 1, RoundKind::kOuter), Verdict::kNotParticipant);
+  EXPECT_EQ(e.Judge(&late, {0, 1, RoundKind::kOuter}), Verdict::kNotParticipant);
 }
 
 TEST_F(ExchangeTest, ARoundIsDueOnceAndCommitsOnce) {
@@ -83,7 +84,7 @@ TEST_F(ExchangeTest, ARoundIsDueOnceAndCommitsOnce) {
   EXPECT_FALSE(e.Commit(1, 1));
   const std::vector<DueRound> due = e.Due(kStart);
   ASSERT_EQ(due.size(), 1);
-  EXPECT_EQ(due[0].fragment, 1);
+  EXPECT_EQ(due[0].round.fragment, 1);
   EXPECT_EQ(due[0].contributors, (Contributors{{0, "1"}}));
   e.PoolsChanged();
   EXPECT_TRUE(e.Due(kStart).empty());
@@ -152,9 +153,9 @@ TEST_F(ExchangeTest, RestoresVersionsAndContributions) {
   e.Restore(1, 4, "", {}, kStart);
   EXPECT_TRUE(e.Seeded());
   EXPECT_FALSE(e.Complete());
-  EXPECT_EQ(e.Judge(&e.participants().at(1), 0, 3, RoundKind::kOuter), Verdict::kRepeated);
+  EXPECT_EQ(e.Judge(&e.participants().at(1), {0, 3, RoundKind::kOuter}), Verdict::kRepeated);
   EXPECT_FALSE(e.fragment(1).round.has_value());
-  EXPECT_EQ(e.Judge(&e.participants().at(0), 1, 5, RoundKind::kFinal), Verdict::kVersionMismatch);
+  EXPECT_EQ(e.Judge(&e.participants().at(0), {1, 5, RoundKind::kFinal}), Verdict::kVersionMismatch);
 }
 
 TEST_F(ExchangeTest, DoesNotRestoreContributionsThatCouldNotCount) {
@@ -178,7 +179,7 @@ TEST_F(ExchangeTest, ARestoredSeedCountsWhateverItsStart) {
   EXPECT_FALSE(e.Seeded());
   const std::vector<DueRound> due = e.Due(kStart);
   ASSERT_EQ(due.size(), 1u);
-  EXPECT_EQ(due[0].kind, RoundKind::kSeed);
+  EXPECT_EQ(due[0].round.kind, RoundKind::kSeed);
 }
 
 // One was refused, since another pool was asked meanwhile. It is complete in the log all the same.
@@ -214,8 +215,8 @@ TEST_F(ExchangeTest, ANewIncarnationContributesInsteadOfTheEarlierOne) {
   e.PoolRestarted(again);
   EXPECT_EQ(e.fragment(0).round->contributors(), (Contributors{{1, "1"}}));
   EXPECT_TRUE(e.fragment(1).round->contributors().empty());
-  EXPECT_EQ(e.Judge(&again, 0, 1, RoundKind::kOuter), Verdict::kRepeated);
-  EXPECT_EQ(e.Judge(&again, 1, 1, RoundKind::kOuter), Verdict::kAccept);
+  EXPECT_EQ(e.Judge(&again, {0, 1, RoundKind::kOuter}), Verdict::kRepeated);
+  EXPECT_EQ(e.Judge(&again, {1, 1, RoundKind::kOuter}), Verdict::kAccept);
   e.Contribute(again, 1, kStart);
   e.Contribute(e.participants().at(0), 1, kStart);
   const std::vector<DueRound> due = e.Due(kStart);
@@ -244,12 +245,12 @@ TEST_F(ExchangeTest, ADrainedPoolDelaysNoOther) {
   e.Contribute(e.participants().at(0), 1, kStart);
   const std::vector<DueRound> due = e.Due(kStart);
   ASSERT_EQ(due.size(), 1u);
-  EXPECT_EQ(due[0].fragment, 1);
+  EXPECT_EQ(due[0].round.fragment, 1);
   EXPECT_EQ(e.participants().at(1).presence, Presence::kLive);
 }
 
 TEST_F(ExchangeTest, AQuorumGoesOnWithoutALatePoolAndNamesIt) {
-  using Calls = std::vector<std::pair<int, int64_t>>;
+  using Calls = std::vector<RoundId>;
   Exchange e = MakeSeeded({.quorum = 1, .grace = absl::Seconds(5)});
   AddReady(e, "b", 0);
   EXPECT_TRUE(e.Due(kStart).empty());
@@ -264,7 +265,7 @@ TEST_F(ExchangeTest, AQuorumGoesOnWithoutALatePoolAndNamesIt) {
   EXPECT_EQ(due[0].late, std::vector<int>{1});
   EXPECT_TRUE(due[0].missed.empty());
   EXPECT_EQ(e.NextDue(), absl::InfiniteFuture());
-  EXPECT_EQ(e.Judge(&e.participants().at(1), 0, 1, RoundKind::kOuter), Verdict::kRoundClosed);
+  EXPECT_EQ(e.Judge(&e.participants().at(1), {0, 1, RoundKind::kOuter}), Verdict::kRoundClosed);
 }
 
 TEST_F(ExchangeTest, ALostPoolKeepsItsPlaceInAQuorum) {

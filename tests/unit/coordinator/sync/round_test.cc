@@ -18,7 +18,7 @@ Participants Pools(std::vector<int64_t> starts) {
 
 TEST(RoundTest, WaitsForEveryLivePoolThatOwesIt) {
   const Participants pools = Pools({0, 0});
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kWait);
   round.Add(1, "1", kNow);
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kWait);
@@ -31,14 +31,14 @@ TEST(RoundTest, WaitsForEveryLivePoolThatOwesIt) {
 
 TEST(RoundTest, DoesNotWaitForPoolsThatBeganLater) {
   Participants pools = Pools({0, 3});
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   round.Add(0, "1", kNow);
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kApply);
 }
 
 TEST(RoundTest, KeepsWhatALostPoolContributed) {
   Participants pools = Pools({0, 0});
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   round.Add(0, "1", kNow);
   pools.at(0).presence = Presence::kLost;
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kWait);
@@ -50,14 +50,14 @@ TEST(RoundTest, KeepsWhatALostPoolContributed) {
 TEST(RoundTest, WaitsWhileNoPoolIsReady) {
   Participants pools = Pools({0});
   pools.at(0).presence = Presence::kLost;
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kWait);
   EXPECT_EQ(round.Owing(pools, Presence::kLost), std::vector<int>{0});
 }
 
 TEST(RoundTest, IsSkippedWhenNoReadyPoolOwesIt) {
   const Participants pools = Pools({5});
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kSkip);
   round.Close();
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kWait);
@@ -66,7 +66,7 @@ TEST(RoundTest, IsSkippedWhenNoReadyPoolOwesIt) {
 TEST(RoundTest, DoesNotWaitForAPoolThatDrainsBeforeIt) {
   Participants pools = Pools({0, 0});
   pools.at(1).last_step = 2;
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   EXPECT_EQ(round.Owing(pools, Presence::kLive), std::vector<int>{0});
   round.Add(0, "1", kNow);
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kApply);
@@ -75,7 +75,7 @@ TEST(RoundTest, DoesNotWaitForAPoolThatDrainsBeforeIt) {
 TEST(RoundTest, WaitsForAPoolThatDrainsAfterIt) {
   Participants pools = Pools({0, 0});
   pools.at(1).last_step = 3;
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   round.Add(0, "1", kNow);
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kWait);
   round.Add(1, "1", kNow);
@@ -85,7 +85,7 @@ TEST(RoundTest, WaitsForAPoolThatDrainsAfterIt) {
 TEST(RoundTest, DoesNotWaitForAPoolThatIsAwayAndDoesNotMissIt) {
   Participants pools = Pools({0, 0});
   pools.at(1).presence = Presence::kAway;
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   round.Add(0, "1", kNow);
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kApply);
   EXPECT_TRUE(round.Owing(pools, Presence::kLost).empty());
@@ -95,7 +95,7 @@ TEST(RoundTest, DoesNotWaitForAPoolThatIsAwayAndDoesNotMissIt) {
 TEST(RoundTest, IsNotSkippedWhileOnlyPoolsThatDrainBeforeItAreThere) {
   Participants pools = Pools({0});
   pools.at(0).last_step = 2;
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kWait);
   pools.Take("b", "1").start_step = 3;
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kSkip);
@@ -103,7 +103,7 @@ TEST(RoundTest, IsNotSkippedWhileOnlyPoolsThatDrainBeforeItAreThere) {
 
 TEST(RoundTest, ARemovedContributionCanBeMadeAgain) {
   const Participants pools = Pools({0, 0});
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   round.Add(0, "1", kNow);
   round.Remove(0);
   EXPECT_FALSE(round.Has(0) || round.opened());
@@ -114,7 +114,7 @@ TEST(RoundTest, ARemovedContributionCanBeMadeAgain) {
 
 TEST(RoundTest, ASeedIsOneContribution) {
   const Participants pools = Pools({0, 0});
-  Round round(0, RoundKind::kSeed, 0, {});
+  Round round({0, 0, RoundKind::kSeed}, 0, {});
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kWait);
   round.Add(1, "1", kNow);
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kApply);
@@ -122,7 +122,7 @@ TEST(RoundTest, ASeedIsOneContribution) {
 
 TEST(RoundTest, AQuorumCallsTheOthersAndWaitsForThemDuringTheGrace) {
   const Participants pools = Pools({0, 0, 0});
-  Round round(1, RoundKind::kOuter, 3, {.quorum = 2, .grace = absl::Seconds(5)});
+  Round round({0, 1, RoundKind::kOuter}, 3, {.quorum = 2, .grace = absl::Seconds(5)});
   round.Add(0, "1", kNow);
   EXPECT_FALSE(round.called() || round.behind_newcomers() || round.TakeCall());
   EXPECT_EQ(round.Decide(pools, kNow + absl::Hours(1), 0), RoundVerdict::kWait);
@@ -139,7 +139,7 @@ TEST(RoundTest, AQuorumCallsTheOthersAndWaitsForThemDuringTheGrace) {
 
 TEST(RoundTest, AQuorumDoesNotWaitForLostPools) {
   Participants pools = Pools({0, 0, 0});
-  Round round(1, RoundKind::kOuter, 3, {.quorum = 2, .grace = absl::Hours(1)});
+  Round round({0, 1, RoundKind::kOuter}, 3, {.quorum = 2, .grace = absl::Hours(1)});
   round.Add(0, "1", kNow);
   round.Add(1, "1", kNow);
   pools.at(2).presence = Presence::kLost;
@@ -148,7 +148,7 @@ TEST(RoundTest, AQuorumDoesNotWaitForLostPools) {
 
 TEST(RoundTest, WithFewerPoolsThanTheQuorumARoundWaits) {
   Participants pools = Pools({0, 0});
-  Round round(1, RoundKind::kOuter, 3, {.quorum = 2});
+  Round round({0, 1, RoundKind::kOuter}, 3, {.quorum = 2});
   round.Add(0, "1", kNow);
   pools.at(1).presence = Presence::kLost;
   EXPECT_EQ(round.Decide(pools, kNow, 0), RoundVerdict::kWait);
@@ -165,7 +165,7 @@ TEST(RoundTest, WithFewerPoolsThanTheQuorumARoundWaits) {
 
 TEST(RoundTest, ACallEndsWithTheContributionThatMadeIt) {
   const Participants pools = Pools({0, 0});
-  Round round(1, RoundKind::kOuter, 3, {.quorum = 1, .grace = absl::Seconds(5)});
+  Round round({0, 1, RoundKind::kOuter}, 3, {.quorum = 1, .grace = absl::Seconds(5)});
   round.Add(0, "1", kNow);
   EXPECT_TRUE(round.TakeCall());
   round.Remove(0);
@@ -179,7 +179,7 @@ TEST(RoundTest, ACallEndsWithTheContributionThatMadeIt) {
 
 TEST(RoundTest, ACalledRoundIsAppliedWhenNobodyIsLeftWhoCouldContribute) {
   Participants pools = Pools({0, 0});
-  Round round(1, RoundKind::kOuter, 3, {.quorum = 1, .grace = absl::Hours(1)});
+  Round round({0, 1, RoundKind::kOuter}, 3, {.quorum = 1, .grace = absl::Hours(1)});
   round.Add(0, "1", kNow);
   pools.at(0).presence = Presence::kLeft;
   // It may come back in time.
@@ -190,7 +190,7 @@ TEST(RoundTest, ACalledRoundIsAppliedWhenNobodyIsLeftWhoCouldContribute) {
 }
 
 TEST(RoundDeathTest, ChecksForOurOwnMistakes) {
-  Round round(1, RoundKind::kOuter, 3, {});
+  Round round({0, 1, RoundKind::kOuter}, 3, {});
   round.Add(0, "1", kNow);
   EXPECT_DEATH(round.Add(0, "1", kNow), "counts once");
   round.Close();
