@@ -95,7 +95,7 @@ class Coordinator {
 
  private:
   // The place that a pool holds, with its presence: live, lost or away.
-  struct Place {
+  struct HeldPlace {
     std::string job;
     int ordinal = 0;
   };
@@ -283,7 +283,7 @@ class Coordinator {
                                             const ContributionId& contribution) const;
   // Returns the job if it has not ended. Otherwise refuses and returns null.
   Job* FindLive(std::string_view id);
-  void AnswerWith(coordinator::Answer answer) { out_.answer = std::move(answer); }
+  void AnswerWith(Answer answer) { out_.answer = std::move(answer); }
 
   Job* Find(std::string_view id);
   const Job* Find(std::string_view id) const;
@@ -306,7 +306,7 @@ class Coordinator {
   std::map<std::string, Ending, std::less<>> endings_;
   std::deque<std::string> endings_order_;
   // The places of live, lost and away pools.
-  ByName<Place> places_;
+  ByName<HeldPlace> places_;
   // By pool: an incarnation that may not come back, since a job continued without it.
   std::map<std::string, std::string, std::less<>> outdated_;
   // Jobs by the time at which they need attention.

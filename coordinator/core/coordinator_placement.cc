@@ -143,7 +143,7 @@ void Coordinator::PlacePools() {
         demands.push_back(DemandOf(*job, memory_left));
     }
     // Thousands of pools may join before there is a job.
-    const Placement placement = demands.empty() ? Placement() : longhaul::Place(Offers(), demands);
+    const Placement placement = demands.empty() ? Placement() : Place(Offers(), demands);
     bool again = false;
     for (const PlacedPool& placed : placement.assignments) {
       Job& job = *Find(placed.job);

@@ -49,10 +49,9 @@ absl::Status OwnerArbiter::Complete(const ContributionId& contribution) {
                         absl::Seconds(1));
 }
 
-void OwnerArbiter::StoreFailed(const std::string& job, const absl::Status& status) {
+void OwnerArbiter::ReportStoreFailure(const std::string& job, const absl::Status& status) {
   (void)owner_->Submit([this, job, status] {
-    performer_->Step(
-        coordinator::StoreFailed{job, FaultOf(status, "the job's store failed",
+    performer_->Step(StoreFailed{job, FaultOf(status, "the job's store failed",
                                               "the job continues from its last commit after the "
                                               "coordinator has restarted with a working disk")});
   });

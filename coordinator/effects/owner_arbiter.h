@@ -25,7 +25,7 @@ class OwnerArbiter : public Arbiter {
   std::set<int64_t> InitialSteps(const std::string& job) const override;
   // RESOURCE_EXHAUSTED (RetryInfo): too many calls wait for the owner thread.
   absl::Status Complete(const ContributionId& contribution) override;
-  void StoreFailed(const std::string& job, const absl::Status& status) override;
+  void ReportStoreFailure(const std::string& job, const absl::Status& status) override;
 
  private:
   Performer* performer_ = nullptr;

@@ -74,7 +74,7 @@ Performer::Performer(PerformerOptions options, PerformerParts parts, RecoveredSt
 }
 
 void Performer::Start() {
-  Step(coordinator::Tick{});
+  Step(Tick{});
   for (const std::shared_ptr<LiveJob>& job : All()) ObserveHealth(*job);
 }
 
@@ -442,10 +442,10 @@ void Performer::GoDown() {
   Drain();
 }
 
-void Performer::Tick() {
+void Performer::PassTime() {
   // If another thread halted the performer, Drain answers the events that wait.
   Drain();
-  Step(coordinator::Tick{});
+  Step(Tick{});
   if (halted_ || now() - last_second_ < absl::Seconds(1)) return;
   last_second_ = now();
   for (const std::shared_ptr<LiveJob>& job : All()) ObserveHealth(*job);

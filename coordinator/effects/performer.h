@@ -90,7 +90,7 @@ class Performer final : public ControlPlane {
   void Step(const Event& event);
   // Call at least once a second: handles deadlines, decisions that wait for the disk, counters, and
   // jobs that are deleted for their age.
-  void Tick();
+  void PassTime();
   // From now on no decision waits for disk space, since the calls that it answers would hold up the
   // end of the program: if one does, the performer halts, without on_fatal. Nothing of what is
   // dropped was said.

@@ -300,14 +300,13 @@ void Performer::Begin(const CloseStore& work) {
     parts_.metrics->last_commit.RemoveWhere(kJobLabel, job->name());
     if (parts_.tracks != nullptr) parts_.tracks->Ended(*job, now());
   }
-  parts_.fragments->CloseStore(
-      work.job, [this, alive = std::weak_ptr<const bool>(alive_), id = work.job] {
-        if (!alive.expired()) (void)parts_.owner->Submit([this, id] { Step(StoreClosed{id}); });
-      });
+  parts_.fragments->Close(work.job, [this, alive = std::weak_ptr(alive_), id = work.job] {
+    if (!alive.expired()) (void)parts_.owner->Submit([this, id] { Step(StoreClosed{id}); });
+  });
 }
 
 void Performer::Begin(const RemoveLog& work) {
-  parts_.fragments->RemoveLog(
+  parts_.fragments->DropLog(
       work.job, Ended<bool>([this, id = work.job](absl::StatusOr<bool> removed) {
         if (removed.ok() && *removed) return Step(LogRemoved{id});
         if (removed.ok()) return Step(LogNeeded{id, FindEnded(id)});

@@ -28,7 +28,7 @@ class Arbiter {
   virtual absl::Status Complete(const ContributionId& contribution) = 0;
   // Reports that the process can no longer use the job's store, after a fatal error (fatal.h). Does
   // not block.
-  virtual void StoreFailed(const std::string& job, const absl::Status& status) = 0;
+  virtual void ReportStoreFailure(const std::string& job, const absl::Status& status) = 0;
 };
 
 }  // namespace longhaul::coordinator

@@ -40,7 +40,7 @@ void Fragments::Add(std::shared_ptr<JobFragments> job) {
   jobs_[id] = std::move(job);
 }
 
-void Fragments::CloseStore(const std::string& id, absl::AnyInvocable<void()> done) {
+void Fragments::Close(const std::string& id, absl::AnyInvocable<void()> done) {
   const std::shared_ptr<JobFragments> job = Find(id);
   const std::shared_ptr<SharedStore> store = job ? job->set_store(nullptr) : nullptr;
   if (store == nullptr) return done();
@@ -84,7 +84,7 @@ std::string Fragments::JobDir(absl::string_view job) const {
 }
 
 void Fragments::Note(JobFragments& job, const absl::Status& status) {
-  if (IsFatal(status) && job.TellFailure()) parts_.arbiter->StoreFailed(job.id(), status);
+  if (IsFatal(status) && job.TellFailure()) parts_.arbiter->ReportStoreFailure(job.id(), status);
 }
 
 absl::StatusOr<StoreContents> Fragments::OpenNow(JobFragments& job, bool create) {
@@ -267,7 +267,7 @@ void Fragments::Remove(const std::string& job, absl::AnyInvocable<void(absl::Sta
           [this, dir = JobDir(job)] { return RemoveJobStore(*parts_.fs, dir); });
 }
 
-void Fragments::RemoveLog(const std::string& job, Done<bool> done) {
+void Fragments::DropLog(const std::string& job, Done<bool> done) {
   RunThen(*parts_.background, std::move(done),
           [this, dir = JobDir(job)] { return RemoveJobLog(*parts_.fs, dir); });
 }

@@ -121,7 +121,7 @@ class Fragments {
   void Checkpoint(const std::string& job, v1::CheckpointManifest manifest,
                   std::vector<int64_t> versions, Done<v1::CheckpointManifest> done);
   // Notes in the job's folder what --adopt would go by (job_state_file.h). Call it after the
-  // database has the same, and at an end before RemoveLog; of several notes of a job the last one
+  // database has the same, and at an end before DropLog; of several notes of a job the last one
   // counts. If it cannot be written, the log says so, and the one before stays.
   void NoteState(const std::string& job, JobStateNote note);
   // The job has ended: gives back the disk space that was prepared for later rounds.
@@ -129,10 +129,10 @@ class Fragments {
   // Closes the store. Later streams are refused, and those in progress end. `done` is called on any
   // thread once the last of them, and the last work, has ended: then the memory is free, and no
   // file changes any more.
-  void CloseStore(const std::string& job, absl::AnyInvocable<void()> done);
+  void Close(const std::string& job, absl::AnyInvocable<void()> done);
   // Removes log and snapshots of a job that has ended (RemoveJobLog), or all its files. Its store
   // is closed, and no other work on the job is in progress.
-  void RemoveLog(const std::string& job, Done<bool> done);
+  void DropLog(const std::string& job, Done<bool> done);
   void Remove(const std::string& job, absl::AnyInvocable<void(absl::Status)> done);
   // Nothing of the job stays in memory. Its store is closed.
   void Forget(const std::string& job);

@@ -113,7 +113,7 @@ absl::Status Adopt(const std::string& data_dir, const Logger& log) {
 }
 
 // Logs why the coordinator does not serve. Returns the exit code.
-int Refuse(const Logger& log, const absl::Status& status) {
+int RefuseToStart(const Logger& log, const absl::Status& status) {
   log.Error(status.message());
   return StartExitCode(status);
 }
@@ -127,9 +127,9 @@ int Run(Flags flags) {
   const Logger log(flags.server.log);
   for (const std::string& line : flags.misspelt) log.Warning(line);
   if (const absl::Status threads = CheckThreads(CoordinatorThreadsNeeded()); !threads.ok())
-    return Refuse(log, threads);
+    return RefuseToStart(log, threads);
   if (const absl::Status files = CheckFiles(CoordinatorFilesNeeded()); !files.ok())
-    return Refuse(log, files);
+    return RefuseToStart(log, files);
   SendProtobufLogTo(log);
   SendGrpcLogTo(log);
   KeepGrpcLibrary();
@@ -137,7 +137,7 @@ int Run(Flags flags) {
   flags.server.operations = watched.operations;
   if (!flags.ready_file.empty()) {
     if (const absl::Status ready = CheckReadyFile(flags.ready_file); !ready.ok())
-      return Refuse(log, ready);
+      return RefuseToStart(log, ready);
   }
   absl::StatusOr<std::shared_ptr<const Tls>> tls = LoadTlsIfGiven(flags.tls_files, log);
   if (!tls.ok()) {
@@ -147,12 +147,12 @@ int Run(Flags flags) {
   flags.server.tls = *std::move(tls);
   if (flags.adopt) {
     if (const absl::Status adopted = Adopt(flags.server.data_dir, log); !adopted.ok()) {
-      return Refuse(log, adopted);
+      return RefuseToStart(log, adopted);
     }
   }
   absl::StatusOr<std::unique_ptr<CoordinatorServer>> server =
       CoordinatorServer::Start(flags.server);
-  if (!server.ok()) return Refuse(log, server.status());
+  if (!server.ok()) return RefuseToStart(log, server.status());
   watched.SetServer(server->get());
   const absl::Cleanup forget = [&watched] { watched.SetServer(nullptr); };
   const std::unique_ptr<FileSystem> posix = MakePosixFileSystem();
@@ -162,7 +162,7 @@ int Run(Flags flags) {
     const absl::Status written = WriteFileAtomically(
         *fs, flags.ready_file,
         absl::StrCat(kReadyMark, (*server)->address(), "\nhttp=", (*server)->http_address(), "\n"));
-    if (!written.ok()) return Refuse(log, OfFlag("--ready-file", written));
+    if (!written.ok()) return RefuseToStart(log, OfFlag("--ready-file", written));
   }
   const std::string page = (*server)->http_address();
   log.Info(absl::StrCat("serving at ", (*server)->address(),

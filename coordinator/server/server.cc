@@ -226,7 +226,7 @@ class CoordinatorServer::Impl {
   // Owner thread.
   void Tick() {
     if (!started_) return;
-    performer_->Tick();
+    performer_->PassTime();
     publisher_.Flush();
     if (++ticks_ % kTicksPerSecond != 0) return;
     plan_streams_.Sweep();

@@ -36,7 +36,7 @@ void PlanStreams::SendToPool(absl::string_view job, absl::string_view pool,
   });
 }
 
-void PlanStreams::EndJob(absl::string_view job, const absl::Status& status) {
+void PlanStreams::EndStreamsOf(absl::string_view job, const absl::Status& status) {
   ForJob(job, [&](const std::string& pool, Entry& entry) {
     entry.stream->End(status);
     return true;

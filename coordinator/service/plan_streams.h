@@ -32,7 +32,7 @@ class PlanStreams {
   void SendToJob(absl::string_view job, const v1::PlanEvent& event);
   void SendToPool(absl::string_view job, absl::string_view pool, const v1::PlanEvent& event);
   // Ends and forgets the streams of a job, or of an incarnation of a pool.
-  void EndJob(absl::string_view job, const absl::Status& status);
+  void EndStreamsOf(absl::string_view job, const absl::Status& status);
   void EndPool(absl::string_view job, absl::string_view pool, absl::string_view incarnation,
                const absl::Status& status);
   // Ends all streams, also those that are added later.

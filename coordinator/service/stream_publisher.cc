@@ -38,7 +38,7 @@ void StreamPublisher::JobEnded(const LiveJob& job, const EndJob& end) {
   if (end.fault.has_value()) absl::StrAppend(&reason, ": ", end.fault->message);
   event.mutable_ended()->set_reason(reason);
   plan_streams_->SendToJob(job.id(), event);
-  plan_streams_->EndJob(job.id(), absl::OkStatus());
+  plan_streams_->EndStreamsOf(job.id(), absl::OkStatus());
 }
 
 void StreamPublisher::JobChanged(const LiveJob& job) {

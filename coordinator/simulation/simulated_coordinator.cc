@@ -23,12 +23,12 @@ void SimulatedCoordinator::Begin(const Recovery& recovery) {
   core_ = std::make_unique<Coordinator>(
       CoordinatorOptions{.lease = options_.lease, .pools_max = std::max(1, options_.pools_max)},
       recovery, loop_->now());
-  Tick();
+  PassTime();
 }
 
-void SimulatedCoordinator::Tick() {
-  Step(coordinator::Tick{});
-  Later(kTickEach, [this] { Tick(); });
+void SimulatedCoordinator::PassTime() {
+  Step(Tick{});
+  Later(kTickEach, [this] { PassTime(); });
 }
 
 void SimulatedCoordinator::Later(absl::Duration delay, std::function<void()> run) {

@@ -89,7 +89,7 @@ class SimulatedCoordinator {
   };
 
   void Begin(const Recovery& recovery);
-  void Tick();
+  void PassTime();
   // Runs later, unless it crashes before.
   void Later(absl::Duration delay, std::function<void()> run);
   Recovery Stored() const;

@@ -92,7 +92,8 @@ absl::StatusOr<FoundJob> JobIn(FileSystem& fs, const std::string& data_dir,
   }
   LH_ASSIGN_OR_RETURN(const bool log_removed, IsLogRemoved(fs, dir));
   if (log_removed) {
-    LH_ASSIGN_OR_RETURN(const std::optional<v1::CheckpointManifest> last, LastCheckpoint(fs, dir));
+    LH_ASSIGN_OR_RETURN(const std::optional<v1::CheckpointManifest> last,
+                        ReadLastCheckpoint(fs, dir));
     MakeEnded(*last, job);
   }
   if (IsEnded(note.state)) {

@@ -133,8 +133,8 @@ absl::Status NotSeeded(int fragment) {
   return absl::FailedPreconditionError(absl::StrCat("fragment ", fragment, " is not seeded"));
 }
 
-absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind, const RoundWork& work,
-                                     FragmentState& state) {
+absl::StatusOr<RoundSums> ApplyToState(const OuterRules& rules, RoundKind kind,
+                                       const RoundWork& work, FragmentState& state) {
   switch (kind) {
     case RoundKind::kSeed:
       return ApplySeed(work, state);

@@ -81,7 +81,7 @@ absl::Status NotSeeded(int fragment);
 // contribution, bit for bit; momentum and error become zero. kSkipped: no change. kOuter, kFinal:
 // the weighted mean and an outer step of each tile. After an error the arrays are partly changed.
 // Errors: those of reading the log and of the sink; INVALID_ARGUMENT from codecs.
-absl::StatusOr<RoundSums> ApplyRound(const OuterRules& rules, RoundKind kind, const RoundWork& work,
-                                     FragmentState& state);
+absl::StatusOr<RoundSums> ApplyToState(const OuterRules& rules, RoundKind kind,
+                                       const RoundWork& work, FragmentState& state);
 
 }  // namespace longhaul

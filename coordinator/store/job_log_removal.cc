@@ -43,8 +43,8 @@ absl::StatusOr<bool> HasAll(FileSystem& fs, const std::string& job_dir,
 
 }  // namespace
 
-absl::StatusOr<std::optional<v1::CheckpointManifest>> LastCheckpoint(FileSystem& fs,
-                                                                     const std::string& job_dir) {
+absl::StatusOr<std::optional<v1::CheckpointManifest>> ReadLastCheckpoint(
+    FileSystem& fs, const std::string& job_dir) {
   LH_ASSIGN_OR_RETURN(std::optional<v1::CheckpointManifest> newest, NewestCheckpoint(fs, job_dir));
   if (newest.has_value() && !IsLast(*newest)) newest.reset();
   return newest;
@@ -55,7 +55,7 @@ absl::StatusOr<bool> IsLogRemoved(FileSystem& fs, const std::string& job_dir) {
   if (log.ok()) return false;
   if (!absl::IsNotFound(log)) return log;
   LH_ASSIGN_OR_RETURN(const std::optional<v1::CheckpointManifest> last,
-                      LastCheckpoint(fs, job_dir));
+                      ReadLastCheckpoint(fs, job_dir));
   if (last.has_value()) return true;
   return absl::DataLossError(absl::StrCat(LogFolder(job_dir), " is missing"));
 }

@@ -18,8 +18,8 @@
 namespace longhaul {
 
 // The checkpoint that the job ended with (CheckpointManifest.last). nullopt: it has none.
-absl::StatusOr<std::optional<v1::CheckpointManifest>> LastCheckpoint(FileSystem& fs,
-                                                                     const std::string& job_dir);
+absl::StatusOr<std::optional<v1::CheckpointManifest>> ReadLastCheckpoint(
+    FileSystem& fs, const std::string& job_dir);
 
 // Whether the log was removed. DATA_LOSS: there is neither a log nor a last checkpoint.
 absl::StatusOr<bool> IsLogRemoved(FileSystem& fs, const std::string& job_dir);

@@ -335,7 +335,7 @@ absl::StatusOr<CommitRecord> JobStore::Perform(LoggedCommit commit,
       .sink = [&](const SegmentRef& segment,
                   absl::Span<const uint8_t> payload) { return writer.Add(segment, payload); },
       .threads = apply_threads_};
-  LH_ASSIGN_OR_RETURN(const RoundSums sums, ApplyRound(rules_, round.kind, work, fragment.state));
+  LH_ASSIGN_OR_RETURN(const RoundSums sums, ApplyToState(rules_, round.kind, work, fragment.state));
   LH_RETURN_IF_ERROR(writer.Finish());
   record.digest = sums.digest;
   record.downlink_nmse = sums.signal_energy > 0 ? sums.error_energy / sums.signal_energy : 0;

@@ -341,12 +341,12 @@ absl::StatusOr<std::vector<LogFrame>> Log::Frames(uint64_t from, uint64_t to) co
 }
 
 absl::Status Log::RemoveBefore(uint64_t sequence) {
-  LH_RETURN_IF_ERROR(RemoveFiles(sequence));
+  LH_RETURN_IF_ERROR(RemoveFilesBefore(sequence));
   CutTails();
   return absl::OkStatus();
 }
 
-absl::Status Log::RemoveFiles(uint64_t sequence) {
+absl::Status Log::RemoveFilesBefore(uint64_t sequence) {
   while (true) {
     int64_t number;
     {

@@ -147,7 +147,7 @@ class Log {
   absl::Status SyncUpto(uint64_t wanted);
   // Makes the frames of files that were left durable, so that a commit finds little to sync.
   absl::Status SyncLeft();
-  absl::Status RemoveFiles(uint64_t sequence);
+  absl::Status RemoveFilesBefore(uint64_t sequence);
   void CutTails();
   void Release(int64_t bytes);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kMagnitudeMax = 0x1p64f;
 
-absl::Status Refuse(const SegmentRef& segment, absl::string_view what) {
+absl::Status BadSegment(const SegmentRef& segment, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(
       "segment of ", segment.elements, " elements at block ", segment.first_block, ": ", what));
 }
@@ -22,16 +22,18 @@ absl::Status Refuse(const SegmentRef& segment, absl::string_view what) {
 // Checks that a segment lies within one tile of the fragment, on whole blocks, and not before
 // `block`.
 absl::Status CheckBounds(const SegmentRef& segment, int64_t block, int64_t fragment_elements) {
-  if (segment.elements < 1 || segment.elements > kTileElements) return Refuse(segment, "bad size");
-  if (segment.first_block < block) return Refuse(segment, "not in ascending order");
+  if (segment.elements < 1 || segment.elements > kTileElements)
+    return BadSegment(segment, "bad size");
+  if (segment.first_block < block) return BadSegment(segment, "not in ascending order");
   if (segment.first_block > fragment_elements / kBlockElements) {
-    return Refuse(segment, "outside the fragment");
+    return BadSegment(segment, "outside the fragment");
   }
   const int64_t begin = segment.first_block * kBlockElements, end = begin + segment.elements;
-  if (end > fragment_elements) return Refuse(segment, "outside the fragment");
-  if (begin / kTileElements != (end - 1) / kTileElements) return Refuse(segment, "across a tile");
+  if (end > fragment_elements) return BadSegment(segment, "outside the fragment");
+  if (begin / kTileElements != (end - 1) / kTileElements)
+    return BadSegment(segment, "across a tile");
   if (segment.elements % kBlockElements != 0 && end != fragment_elements) {
-    return Refuse(segment, "not of whole blocks");
+    return BadSegment(segment, "not of whole blocks");
   }
   return absl::OkStatus();
 }
@@ -55,7 +57,7 @@ absl::Status SegmentChecker::Check(const SegmentRef& segment, absl::Span<const u
   decoded_.resize(segment.elements);
   LH_RETURN_IF_ERROR(codec_->Decode(coded, absl::MakeSpan(decoded_)));
   if (MagnitudeOf(decoded_) <= kMagnitudeMax) return absl::OkStatus();
-  return Refuse(segment, "a value beyond 2^64");
+  return BadSegment(segment, "a value beyond 2^64");
 }
 
 absl::Status CheckPart(const PartInfo& part, int64_t payload_bytes, int64_t fragment_elements) {

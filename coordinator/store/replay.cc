@@ -130,7 +130,7 @@ absl::StatusOr<RoundSums> Replay::ApplyAgain(const LoggedCommit& commit,
       // The downlink is in the log already.
       .sink = [](const SegmentRef&, absl::Span<const uint8_t>) { return absl::OkStatus(); },
       .threads = threads_};
-  return ApplyRound(rules_, commit.record.round.kind, work, state);
+  return ApplyToState(rules_, commit.record.round.kind, work, state);
 }
 
 absl::StatusOr<DownlinkIndex> Replay::FindDownlink(const LogFrame& frame,

@@ -445,7 +445,7 @@ void Checker::Applies(const coordinator::JobView& view, int fragment, int64_t ve
 
 bool Checker::LacksLast(const JobRecord& job, FileSystem& disk) const {
   if (damaged_.contains(job.id) || !owed_last_.contains(job.id)) return false;
-  const auto last = LastCheckpoint(disk, JobFolder(kDataDir, job.id));
+  const auto last = ReadLastCheckpoint(disk, JobFolder(kDataDir, job.id));
   return !last.ok() || !last->has_value();
 }
 

@@ -123,7 +123,7 @@ void CoordinatorNode::Join(coordinator::JoinPool join, const Answer& answer) {
     std::vector<NodeView> before;
     if (join.nodes > 1) {
       // Leases end now that would end with the join.
-      life_->performer->Tick();
+      life_->performer->PassTime();
       before = NodesOf(join.pool);
     }
     Step(join, [this, join, before, answer](const coordinator::Answer& given) {
@@ -341,7 +341,7 @@ absl::Status CoordinatorNode::Complete(const coordinator::ContributionId& contri
   return verdict->value_or(absl::UnavailableError("the coordinator could not decide in time"));
 }
 
-void CoordinatorNode::StoreFailed(const std::string& job, const absl::Status& status) {
+void CoordinatorNode::ReportStoreFailure(const std::string& job, const absl::Status& status) {
   world_->checker.Violation(absl::StrCat("a store failed: ", job, ": ", status.message()));
 }
 
@@ -444,7 +444,7 @@ Uploads* CoordinatorNode::FindUploads() {
 void CoordinatorNode::Tick() {
   if (!up()) return;
   const auto tick = [this] {
-    life_->performer->Tick();
+    life_->performer->PassTime();
     Uploads* const uploads = world_->uploads ? FindUploads() : nullptr;
     if (uploads == nullptr) return;
     uploads->SetNeeded(life_->performer->InitialUploads());

@@ -118,7 +118,7 @@ class CoordinatorNode : private coordinator::Publisher, private coordinator::Arb
                            const std::string& incarnation) const override;
   std::set<int64_t> InitialSteps(const std::string& job) const override;
   absl::Status Complete(const coordinator::ContributionId& contribution) override;
-  void StoreFailed(const std::string& job, const absl::Status& status) override;
+  void ReportStoreFailure(const std::string& job, const absl::Status& status) override;
 
   // The view of each fragment's job whose round is being applied, with the pools that had a part in
   // the decision to close the round.

@@ -75,7 +75,7 @@ double LocalCoordinator::Step(const coordinator::Event& event) {
 
 double LocalCoordinator::Tick() {
   now_ += absl::Milliseconds(200);
-  return Seconds([&] { performer_->Tick(); });
+  return Seconds([&] { performer_->PassTime(); });
 }
 
 void LocalCoordinator::Push(LiveJob& job, RoundKind kind) {
@@ -156,7 +156,7 @@ absl::Status LocalCoordinator::Complete(const coordinator::ContributionId& contr
   step_seconds_ += Step(coordinator::ContributionComplete{contribution});
   return absl::OkStatus();
 }
-void LocalCoordinator::StoreFailed(const std::string& job, const absl::Status& status) {
+void LocalCoordinator::ReportStoreFailure(const std::string& job, const absl::Status& status) {
   OrEnd(status, absl::StrCat("the store of job ", job));
 }
 

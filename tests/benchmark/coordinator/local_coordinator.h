@@ -54,7 +54,7 @@ class LocalCoordinator : private coordinator::Arbiter {
                            const std::string& incarnation) const override;
   std::set<int64_t> InitialSteps(const std::string&) const override { return {}; }
   absl::Status Complete(const coordinator::ContributionId& contribution) override;
-  void StoreFailed(const std::string& job, const absl::Status& status) override;
+  void ReportStoreFailure(const std::string& job, const absl::Status& status) override;
 
   // All that waits, and what comes of it.
   void RunAll();

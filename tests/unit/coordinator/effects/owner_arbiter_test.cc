@@ -41,7 +41,7 @@ TEST_F(OwnerArbiterTest, AWholeContributionCountsWhenCompleteReturns) {
 }
 
 TEST_F(OwnerArbiterTest, AStoreThatFailedQuarantinesItsJob) {
-  arbiter_.StoreFailed(id_, absl::DataLossError("input/output error"));
+  arbiter_.ReportStoreFailure(id_, absl::DataLossError("input/output error"));
   thread_.Stop();
   EXPECT_EQ(performer_->View(id_)->state, JobState::kQuarantined);
   EXPECT_EQ(performer_->View(id_)->fault->code, "DATA_LOSS");
@@ -52,7 +52,7 @@ TEST_F(OwnerArbiterTest, AStoreThatFailedQuarantinesItsJob) {
 TEST_F(OwnerArbiterTest, WithoutTheOwnerThreadNothingIsDecided) {
   thread_.Stop();
   EXPECT_TRUE(absl::IsResourceExhausted(arbiter_.Complete(Of("b"))));
-  arbiter_.StoreFailed(id_, absl::DataLossError("input/output error"));
+  arbiter_.ReportStoreFailure(id_, absl::DataLossError("input/output error"));
   EXPECT_EQ(performer_->View(id_)->state, JobState::kRunning);
 }
 

@@ -24,7 +24,7 @@ TEST_F(PerformerTest, AFullDiskDelaysDecisionsInTheirOrder) {
   EXPECT_EQ(Taken(), Trace());
   EXPECT_FALSE((*meta_->ListParticipants(id))[1].left);
   records_.Refuse(absl::OkStatus());
-  performer_->Tick();
+  performer_->PassTime();
   EXPECT_EQ(Taken(),
             (Trace{"store id1 place of b gone", "answer lease b", "release b", "begin apply",
                    "store id1 place of a gone", "answer nothing", "release a"}));
@@ -40,7 +40,7 @@ TEST_F(PerformerTest, WhoGoesDownDoesNotWaitForAFullDisk) {
   performer_->GoDown();
   EXPECT_EQ(Taken(), (Trace{"answer refuse HALTED", "answer refuse HALTED"}));
   records_.Refuse(absl::OkStatus());
-  performer_->Tick();
+  performer_->PassTime();
   Step(Failing(id, "a"));
   EXPECT_EQ(Taken(), Trace{"answer refuse HALTED"}) << "it would follow on what was dropped";
   Restart();
@@ -82,7 +82,7 @@ TEST_F(PerformerTest, ARankMayBeAdmittedToAJobThatEndedWhileTheDiskWasFull) {
   // Every pool reports the same fault, so the job fails.
   Step(Failing(id, "a"));
   records_.Refuse(absl::OkStatus());
-  performer_->Tick();
+  performer_->PassTime();
   EXPECT_FALSE(had_view) << "who makes its plan must look";
 }
 
@@ -97,7 +97,7 @@ TEST_F(PerformerTest, OnAFullDiskAJoinIsRefusedAtOnce) {
   EXPECT_TRUE(RetryDelayOf(refuse.status).has_value());
   EXPECT_EQ(performer_->Pools().size(), 2u) << "nothing was decided about it";
   records_.Refuse(absl::OkStatus());
-  performer_->Tick();
+  performer_->PassTime();
   Taken();
   Join("c");
   EXPECT_EQ(Words(answer_), "lease c");
@@ -128,7 +128,7 @@ TEST_F(PerformerTest, OnAFullDiskRepeatedEvaluationsDoNotPileUp) {
   EXPECT_EQ(Taken(), refused);
   EXPECT_EQ(performer_->View(id)->participants[0].inner_step, 4);
   records_.Refuse(absl::OkStatus());
-  performer_->Tick();
+  performer_->PassTime();
   EXPECT_EQ(Taken(),
             (Trace{"store id1 place of b gone", "answer lease b", "release b", "begin apply"}));
   Step(Evaluated(id, "a"));
@@ -247,7 +247,7 @@ TEST_F(PerformerTest, AFatalErrorAnswersEventsThatWaitForTheDisk) {
   Step(Failing(id, "b"));
   Step(LeavePool{"a", "1"});
   records_.Refuse(MarkFatal(absl::DataLossError("input/output error")));
-  performer_->Tick();
+  performer_->PassTime();
   EXPECT_EQ(Taken(), (Trace{"answer refuse HALTED", "answer refuse HALTED"}));
 }
 
@@ -256,7 +256,7 @@ TEST_F(PerformerTest, AFatalErrorElsewhereAnswersEventsThatWaitForTheDisk) {
   records_.Refuse(Full());
   Step(Failing(id, "b"));
   performer_->Note(MarkFatal(absl::DataLossError("input/output error")));
-  performer_->Tick();
+  performer_->PassTime();
   EXPECT_EQ(Taken(), Trace{"answer refuse HALTED"});
   EXPECT_EQ(fatal_, 1);
 }

@@ -225,7 +225,7 @@ class PerformerTest : public testing::Test {
   Trace Taken() { return std::exchange(trace_, {}); }
   void Pass(absl::Duration duration) {
     now_ += duration;
-    performer_->Tick();
+    performer_->PassTime();
   }
 
   // Writes zeros to the log as a complete contribution.

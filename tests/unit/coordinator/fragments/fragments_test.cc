@@ -134,7 +134,7 @@ TEST_F(FragmentsTest, AStoreIsClosedWhenItsLastWorkAndStreamHaveEnded) {
     EXPECT_FALSE(closed) << "whoever hears of the end of a work hears of it before";
   });
   std::shared_ptr<SharedStore> stream = fragments_.Find("job")->store();
-  fragments_.CloseStore("job", [&] { closed = true; });
+  fragments_.Close("job", [&] { closed = true; });
   EXPECT_EQ(fragments_.Find("job")->store(), nullptr);
   EXPECT_TRUE(stream->closing());
   RunAll();
@@ -144,7 +144,7 @@ TEST_F(FragmentsTest, AStoreIsClosedWhenItsLastWorkAndStreamHaveEnded) {
   stream.reset();
   EXPECT_TRUE(closed);
   closed = false;
-  fragments_.CloseStore("job", [&] { closed = true; });
+  fragments_.Close("job", [&] { closed = true; });
   EXPECT_TRUE(closed) << "it is closed already";
   absl::Status removed = absl::UnknownError("no answer");
   fragments_.Remove("job", [&](absl::Status status) { removed = std::move(status); });
@@ -164,7 +164,7 @@ TEST_F(FragmentsTest, StreamsOfAStoreThatIsClosedEnd) {
   header.set_weight(1);
   ASSERT_TRUE(push.on_header(header).ok());
   bool closed = false;
-  fragments_.CloseStore("job", [&] { closed = true; });
+  fragments_.Close("job", [&] { closed = true; });
   EXPECT_TRUE(absl::IsUnavailable(push.on_chunk(header, {})));
   EXPECT_FALSE(closed);
   push = {};

@@ -20,7 +20,9 @@ class WillingArbiter : public Arbiter {
   }
   std::set<int64_t> InitialSteps(const std::string&) const override { return initial_steps; }
   absl::Status Complete(const ContributionId&) override { return absl::OkStatus(); }
-  void StoreFailed(const std::string& job, const absl::Status&) override { failed.push_back(job); }
+  void ReportStoreFailure(const std::string& job, const absl::Status&) override {
+    failed.push_back(job);
+  }
   std::vector<std::string> failed;
   std::set<int64_t> initial_steps;
 };

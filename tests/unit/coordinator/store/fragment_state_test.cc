@@ -30,12 +30,12 @@ class FragmentStateTest : public testing::Test {
       return sink_status_;
     };
     std::vector<uint8_t> downlink(rules_.down->FragmentBytes(state.elements()));
-    return ApplyRound(rules_, kind,
-                      {.contributions = &contributions,
-                       .downlink = absl::MakeSpan(downlink),
-                       .sink = sink,
-                       .threads = threads_},
-                      state);
+    return ApplyToState(rules_, kind,
+                        {.contributions = &contributions,
+                         .downlink = absl::MakeSpan(downlink),
+                         .sink = sink,
+                         .threads = threads_},
+                        state);
   }
 
   MemoryFileSystem fs_;

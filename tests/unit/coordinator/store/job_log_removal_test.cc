@@ -59,7 +59,7 @@ TEST_F(JobLogRemovalTest, LeavesTheCheckpointsAndTheManifest) {
   EXPECT_TRUE(*RemoveJobLog(fs_, kJobDir));
   EXPECT_TRUE(*IsLogRemoved(fs_, kJobDir));
   EXPECT_THAT(*fs_.List(kJobDir), testing::UnorderedElementsAre("manifest", "checkpoints"));
-  EXPECT_EQ(LastCheckpoint(fs_, kJobDir)->value().step(), 40);
+  EXPECT_EQ(ReadLastCheckpoint(fs_, kJobDir)->value().step(), 40);
   EXPECT_EQ(ListCheckpoints(fs_, kJobDir)->size(), 2u);
   EXPECT_THAT(CheckCheckpoint(fs_, CheckpointPath(kJobDir, 40)), IsEmpty());
   // Nothing is left to do.
@@ -94,7 +94,7 @@ TEST_F(JobLogRemovalTest, TakesTheNewestCheckpointForTheLastIfItHasAll) {
   store_.reset();
   EXPECT_TRUE(*RemoveJobLog(fs_, kJobDir));
   EXPECT_TRUE(*IsLogRemoved(fs_, kJobDir));
-  EXPECT_EQ(LastCheckpoint(fs_, kJobDir)->value().step(), 40);
+  EXPECT_EQ(ReadLastCheckpoint(fs_, kJobDir)->value().step(), 40);
   EXPECT_THAT(CheckCheckpoint(fs_, CheckpointPath(kJobDir, 40)), IsEmpty());
 }
 
