@@ -173,7 +173,7 @@ class Coordinator {
   void FailDiverged(Job& job);
   static absl::Time GuardActsAt(const Job& job);
 
-  // coordinator_outer_guard.cc: which contributions are left out of a round.
+  // coordinator_rounds.cc: which contributions are left out of a round.
   // Of a round that is closed: what is to be done with it next.
   static Work WorkOf(const Job& job, int fragment);
   // Ordinals.
