@@ -129,6 +129,11 @@ struct PromiseCheckpoint {
 };
 using Answer = std::variant<Refuse, GrantLease, AdmitRank, PromiseCheckpoint>;
 
+// Null: the event was not refused.
+inline const Refuse* RefusalIn(const std::optional<Answer>& answer) {
+  return answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
+}
+
 // --- Notices.
 
 // To the open WatchPlan streams of the pool: SeedRequest. Ranks that come later learn of it from

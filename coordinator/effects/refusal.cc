@@ -16,10 +16,6 @@ absl::Status ToStatus(const Refuse& refusal) {
   return status;
 }
 
-const Refuse* RefusalIn(const std::optional<Answer>& answer) {
-  return answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
-}
-
 Refuse HaltedRefusal() {
   return {.status = absl::UnavailableError("the coordinator is shutting down"), .reason = "HALTED"};
 }

@@ -2,8 +2,6 @@
 // RetryInfo), and errors into faults of jobs. Pure.
 #pragma once
 
-#include <optional>
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "coordinator/core/decision.h"
@@ -12,8 +10,6 @@
 namespace longhaul::coordinator {
 
 absl::Status ToStatus(const Refuse& refusal);
-// Null: the event was not refused.
-const Refuse* RefusalIn(const std::optional<Answer>& answer);
 // UNAVAILABLE: the performer halted.
 Refuse HaltedRefusal();
 // RESOURCE_EXHAUSTED, with RetryInfo.

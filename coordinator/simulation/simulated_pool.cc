@@ -32,10 +32,6 @@ bool Passes(const Refuse& refuse) {
          absl::IsResourceExhausted(refuse.status);
 }
 
-const Refuse* RefusalIn(const std::optional<Answer>& answer) {
-  return answer.has_value() ? std::get_if<Refuse>(&*answer) : nullptr;
-}
-
 }  // namespace
 
 SimulatedPool::SimulatedPool(sim::EventLoop* loop, sim::Network* network,
