@@ -55,16 +55,20 @@ void JobHistory::MarkMerged(v1::RoundTrace& round, const v1::PoolProgress& progr
 
 v1::RoundTrace& JobHistory::RoundOf(const RoundId& id) {
   const auto& [fragment, version, kind] = id;
-  for (auto round = rounds_.rbegin(); round != rounds_.rend(); ++round) {
-    if (round->fragment() == fragment && round->version() == version) return *round;
-  }
-  if (rounds_.size() >= kRoundsMax) rounds_.pop_front();
   // Contributions of different fragments may be complete in another order than their pushes began.
   const int64_t step = schedule_[fragment].MergeStep(version);
   auto at = rounds_.end();
-  while (at != rounds_.begin() &&
-         schedule_[std::prev(at)->fragment()].MergeStep(std::prev(at)->version()) > step) {
-    --at;
+  for (auto round = rounds_.end(); round != rounds_.begin();) {
+    --round;
+    const int64_t its_step = schedule_[round->fragment()].MergeStep(round->version());
+    if (its_step < step) break;
+    if (round->fragment() == fragment && round->version() == version) return *round;
+    if (its_step > step) at = round;
+  }
+  if (rounds_.size() >= kRoundsMax) {
+    const bool first = at == rounds_.begin();
+    rounds_.pop_front();
+    if (first) at = rounds_.begin();
   }
   v1::RoundTrace& round = *rounds_.emplace(at);
   round.set_fragment(fragment);
