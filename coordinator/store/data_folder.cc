@@ -46,14 +46,15 @@ void MakeEnded(const v1::CheckpointManifest& last, JobRecord& job) {
 }
 
 // Whether every fragment has its initial parameters. Reads the log if there is not a snapshot of
-// each. A store that cannot be read is not judged here: opening it says what is wrong.
+// each. A store that cannot be opened is not judged here: opening it says what is wrong.
 bool IsSeeded(FileSystem& fs, const std::string& dir, const JobStoreOptions& options) {
   std::set<int> seeded;
   if (const absl::StatusOr<SnapshotList> list = ListSnapshots(fs, SnapshotFolder(dir)); list.ok())
     for (const SnapshotFile& file : list->files) seeded.insert(file.fragment);
   const auto all = [&] { return seeded.size() >= options.fragment_elements.size(); };
   if (all()) return true;
-  const absl::StatusOr<std::vector<CommitRecord>> commits = LoggedCommits(fs, dir);
+  const absl::StatusOr<std::vector<CommitRecord>> commits =
+      LoggedCommits(fs, dir, /*leave_out_parts=*/true);
   if (!commits.ok()) return true;
   for (const CommitRecord& commit : *commits) seeded.insert(commit.round.fragment);
   return all();

@@ -31,7 +31,8 @@ bool IsLast(const v1::CheckpointManifest& manifest) { return manifest.last() || 
 // Whether the log has nothing newer. Memory: the heads of frames.
 absl::StatusOr<bool> HasAll(FileSystem& fs, const std::string& job_dir,
                             const v1::CheckpointManifest& checkpoint) {
-  LH_ASSIGN_OR_RETURN(const std::vector<CommitRecord> commits, LoggedCommits(fs, job_dir));
+  LH_ASSIGN_OR_RETURN(const std::vector<CommitRecord> commits,
+                      LoggedCommits(fs, job_dir, /*leave_out_parts=*/false));
   std::map<int, Digest128> newest;
   for (const CommitRecord& commit : commits) newest[commit.round.fragment] = commit.digest;
   const auto& fragments = checkpoint.fragments();

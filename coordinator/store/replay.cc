@@ -165,12 +165,13 @@ std::vector<StoredPart> Replay::TakeParts() {
   return parts;
 }
 
-absl::StatusOr<std::vector<CommitRecord>> LoggedCommits(FileSystem& fs,
-                                                        const std::string& job_dir) {
+absl::StatusOr<std::vector<CommitRecord>> LoggedCommits(FileSystem& fs, const std::string& job_dir,
+                                                        bool leave_out_parts) {
   LH_ASSIGN_OR_RETURN(const JobManifest job, ReadJobManifest(fs, job_dir));
-  LH_ASSIGN_OR_RETURN(
-      const ScannedLog log,
-      ScanLog(fs, LogFolder(job_dir), {.salt = job.options.log_salt, .read_only = true}));
+  LH_ASSIGN_OR_RETURN(const ScannedLog log, ScanLog(fs, LogFolder(job_dir),
+                                                    {.salt = job.options.log_salt,
+                                                     .read_only = true,
+                                                     .leave_out_parts = leave_out_parts}));
   std::vector<CommitRecord> commits;
   for (const LogFrame& frame : log.frames) {
     if (frame.type != FrameType::kCommit) continue;

@@ -114,14 +114,24 @@ TEST_F(DataFolderTest, AdoptsAJobWithoutAllItsInitialParametersAsOneThatIsSeeded
     const auto store = *JobStore::Recover(&fs_, JobFolder("data", "d"));
     ASSERT_TRUE(store->MaybeSnapshot().ok());
   }
+  const auto damage = [&](const std::string& id, int64_t at) {
+    const std::string log = JoinPath(LogFolder(JobFolder("data", id)), LogFileName(1));
+    ASSERT_TRUE((*fs_.Open(log))->WriteAt(at, "damage").ok());
+  };
   // It is not judged by a log that cannot be read.
   MakeStore("e", "epsilon");
-  ASSERT_TRUE((*fs_.Open(JoinPath(LogFolder(JobFolder("data", "e")), LogFileName(1))))
-                  ->WriteAt(20, "damage")
-                  .ok());
-  EXPECT_EQ(AdoptJobs(fs_, "data", *meta_)->adopted.size(), 5u);
-  EXPECT_EQ(meta_->GetJob("alpha")->state, JobState::kSeeding);
-  EXPECT_EQ(meta_->GetJob("beta")->state, JobState::kSeeding);
+  damage("e", 20);
+  // A start leaves damaged contributions out.
+  MakeSeeded("f", "zeta", 1);
+  {
+    const auto store = *JobStore::Recover(&fs_, JobFolder("data", "f"));
+    const PartInfo info{{1, 0, RoundKind::kSeed}, "pool0", CodecKind::kFp32, {}};
+    ASSERT_TRUE(Push(*store, info, NoiseOf(384, 1)).ok());
+  }
+  damage("f", 4096 + 90);
+  EXPECT_EQ(AdoptJobs(fs_, "data", *meta_)->adopted.size(), 6u);
+  for (const char* name : {"alpha", "beta", "zeta"})
+    EXPECT_EQ(meta_->GetJob(name)->state, JobState::kSeeding) << name;
   for (const char* name : {"gamma", "delta", "epsilon"})
     EXPECT_EQ(meta_->GetJob(name)->state, JobState::kRunning) << name;
 }
