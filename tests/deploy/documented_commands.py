@@ -163,6 +163,7 @@ ELSEWHERE = {
     "deploy/graphs/wordnet.py": (NO_PROGRAM, "tests/graph/graph_makers_test.py", "def test_wordnet"),
     "tests/graph/sage_reference.py": (NO_PROGRAM, "tests/graph/sage_reference_test.py", "class SageReferenceTest"),
     "pip install transformers": (BY_TEST, "tests/models/guide_test.py", "import transformers"),
+    "pip install pyarrow": (BY_TEST, "tests/integration/data/files_test.py", "import pyarrow"),
     "tests/deploy/run.sh all": (NIGHTLY, "tests/nightly.sh", 'tests/deploy/run.sh "$1"'),
     "ctest --test-dir build-asan": (NIGHTLY, "tests/nightly.sh", 'run_sanitized "$work/asan"'),
     "build/tests/scenario_test --rewrite": (CHANGES, "tests/scenarios/scenario_test.cc", "--rewrite"),

@@ -120,7 +120,7 @@ class ReleaseTest(unittest.TestCase):
                 metadata = archive.read(next(name for name in archive.namelist() if name.endswith("METADATA"))).decode()
                 self.assertIn(f"\nVersion: {VERSION}\n", metadata)
                 requires[path.name.split("-")[0]] = re.findall(r"^Requires-Dist: (.*)$", metadata, re.MULTILINE)
-            subprocess.run(["unzip", "-q", "-o", path, "-d", site], check=True)
+            subprocess.run([tools.program("unzip", "unzip"), "-q", "-o", path, "-d", site], check=True)
         torch = re.search(r"^torch==\S+", (ROOT / "deploy/requirements.txt").read_text(), re.MULTILINE)[0]
         self.assertEqual(
             requires,

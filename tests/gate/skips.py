@@ -20,7 +20,7 @@ REASONS = (
     (r"^no right to mount|^no mount namespaces", "right to mount"),
     (r"^cannot make shaped network namespaces", "shaped networks"),
     (r"^relay: .*(Operation not permitted|No such file or directory)", "TUN devices"),
-    (r"^needs another user|^needs a process namespace|^needs root", "root"),
+    (r"^needs another user|^needs root", "root"),
     (r"^no systemd-analyze", "systemd-analyze"),
     (r"^no clang-tidy-14", "clang-tidy-14"),
     (r"^apt knows no packages", "package lists"),

@@ -121,7 +121,7 @@ void Cluster::Build() {
     if (pool.misconfigured) world_.misconfigured.insert(pool.name);
     if (lies && i == 1) world_.liars.insert(pool.name);
     pool.earlier = world_.Chance(0.15);
-    if (gathers_ && i == 1) pool.prepare_more = world_.Between(absl::Seconds(6), absl::Seconds(8));
+    if (gathers_ && i == 1) pool.prepare_more = world_.Between(absl::Seconds(5), absl::Seconds(7));
     pool.step_takes = world_.Between(absl::Milliseconds(40), absl::Milliseconds(200));
     sim::LinkOptions link{.delay_min = absl::Milliseconds(Pick(1, 40))};
     link.delay_mean = link.delay_min + absl::Milliseconds(Pick(0, 60));

@@ -90,6 +90,9 @@ class Fleet(Cluster):
     def close(self):
         for node in self.nodes:
             node.link.close()
+        # Where the soak has no mounts of its own.
+        if self.disk_is_small:
+            subprocess.run(["umount", "-l", self.data_dir], check=False)
         super().close()
 
     def left_over(self):

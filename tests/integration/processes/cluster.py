@@ -305,6 +305,11 @@ def cpu_seconds(pid):
     return time.clock_gettime((~pid << 3) | 2)  # As clock_getcpuclockid(3) makes it.
 
 
+def can_mount():
+    """Whether a process may have mounts of its own. root of a chroot may not."""
+    return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
+
+
 def kill(pid):
     os.kill(pid, signal.SIGKILL)
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-from cluster import BIN, ClusterTest, main, wait_until
+from cluster import BIN, ClusterTest, can_mount, main, wait_until
 
 PRELOADED = {"LD_PRELOAD": str(BIN.parent / "tests/libno_folder_sync.so")}
 
@@ -56,8 +56,8 @@ class FoldersTest(ClusterTest):
                               timeout=60, check=False)
 
     def test_a_full_disk_at_the_start_names_the_flag(self):
-        if os.geteuid() != 0:
-            self.skipTest("needs the right to mount")
+        if not can_mount():
+            self.skipTest("no right to mount")
         ended = self.in_own_mounts('mount -t tmpfs -o size=64k none "$0"; cd "$0"; head -c 1M /dev/zero > filler 2> /dev/null || true; exec "$@" --data-dir "$0/data"',
                                    BIN / "longhaul-coordinator", "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0")
         self.assertEqual(ended.returncode, 1, ended.stderr)
@@ -65,8 +65,8 @@ class FoldersTest(ClusterTest):
         self.assertRegex(ended.stderr.strip().splitlines()[-1], "full|No space left")
 
     def test_only_the_named_folders_need_be_writable(self):
-        if os.geteuid() != 0:
-            self.skipTest("needs the right to mount")
+        if not can_mount():
+            self.skipTest("no right to mount")
         self.cluster.start_worker("site-a", 1)
         work = self.cluster.folder / "work"
         work.mkdir()

@@ -1,17 +1,16 @@
 """A coordinator whose name gets another address: its pools find it there."""
 
-import os
 import pathlib
 
-from cluster import ClusterTest, main
+from cluster import ClusterTest, can_mount, main
 
 NAME = "hub.longhaul.test"
 
 
 class NamesTest(ClusterTest):
     def start_hub(self):
-        if os.geteuid() != 0:
-            self.skipTest("needs the right to mount")
+        if not can_mount():
+            self.skipTest("no right to mount")
         self.hosts = self.cluster.folder / "hosts"
         self.port = self.cluster.address.rpartition(":")[2]
         self.serve("127.0.0.2")

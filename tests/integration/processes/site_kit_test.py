@@ -8,14 +8,22 @@ import os
 import pathlib
 import stat
 import subprocess
+import sys
 import unittest
-
-import yaml
 
 import cluster
 from cluster import BIN, RANK_BEHIND_A_SLOW_LINK, main, slow_link, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tests/deploy"))
+
+import tools  # noqa: E402
+
+try:
+    import yaml
+except ImportError:
+    sys.path.append(str(tools.unpack(["python3-yaml"]) / "usr/lib/python3/dist-packages"))
+    import yaml
 
 
 class SiteKitTest(unittest.TestCase):

@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from cluster import PATIENCE, ClusterTest, alive, main, wait_until
+from cluster import PATIENCE, ClusterTest, alive, can_mount, main, wait_until
 from relay import Link
 
 # The tokens of one step of one pool.
@@ -279,7 +279,7 @@ class WorkersTest(ClusterTest):
         self.cluster.start_worker("site-b", 2)
         wait_until(lambda: self.participates("site-b"), 30, "the pool to come back")
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs a process namespace")
+    @unittest.skipUnless(can_mount(), "no right to mount /proc of a process namespace")
     def test_an_agent_may_be_the_first_process_of_its_container(self):
         self.cluster.prefix["site-a"] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
         self.cluster.start_worker("site-a", 1)
