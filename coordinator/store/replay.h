@@ -75,8 +75,8 @@ class Replay {
 };
 
 // The commits in the log of a job whose store is not open, oldest first. Reads the whole log, and
-// keeps the heads of frames in memory. `leave_out_parts`: also if contributions are damaged. Errors:
-// those of ReadJobManifest and ScanLog.
+// keeps the heads of frames in memory. `leave_out_parts`: also if contributions are damaged.
+// Errors: those of ReadJobManifest and ScanLog.
 absl::StatusOr<std::vector<CommitRecord>> LoggedCommits(FileSystem& fs, const std::string& job_dir,
                                                         bool leave_out_parts);
 
