@@ -27,7 +27,7 @@ class Cluster {
  public:
   explicit Cluster(const RunOptions& options)
       : world_(options.seed, options.mutation, options.trace),
-        database_(options.seed % 16 == 13 ? std::make_unique<TempDir>() : nullptr),
+        database_(options.seed % 32 == 13 ? std::make_unique<TempDir>() : nullptr),
         coordinator_(&world_, database_ ? database_->Join("coordinator.db") : kInMemory),
         users_(&world_, &coordinator_) {
     // No random number, so that other seeds stay what they were.
