@@ -189,6 +189,7 @@ ELSEWHERE = {
     "longhaul --tls-ca ca.pem --tls-certificate bob.pem --tls-key bob.key --token-file bob.token list":
         (BY_TEST, "tests/integration/processes/security_test.py", '"bob.token"'),
     "pip install tokenizers jinja2 ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", 'tools.pip(cls.oldest, "install"'),
+    "pip install tokenizers ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", 'tools.pip(cls.oldest, "install"'),
     "pip install ./deploy/python": (BY_TEST, "tests/deploy/python_client_test.py", 'tools.pip(cls.oldest, "install"'),
     "python3 -m longhaul.tokenize --field COLUMN ... train/*.parquet":
         (BY_TEST, "tests/integration/data/files_test.py", 'self.made / "a.parquet", "--field", "body"'),
