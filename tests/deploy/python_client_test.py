@@ -203,7 +203,7 @@ print(json.dumps(found))
         work = self.folder.name + "/dist"
         name = build("build_sdist", source, work)
         with tarfile.open(f"{work}/{name}") as archive:
-            archive.extractall(work, filter="data")
+            archive.extractall(work)
         wheel = build("build_wheel", f"{work}/{name.removesuffix('.tar.gz')}", work)
         with zipfile.ZipFile(f"{work}/{wheel}") as archive:
             names = archive.namelist()
