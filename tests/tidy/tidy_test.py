@@ -5,6 +5,7 @@
 
 import pathlib
 import re
+import subprocess
 import sys
 
 # folder -> folders whose headers, or single headers, its sources may include (itself always). The longest matching prefix
@@ -336,6 +337,8 @@ def main():
         for path in sorted(root.glob(pattern)):
             unknown = {word for word in figures.HASH.findall(path.read_text(encoding="utf-8")) if word != "ed25519" and not history.knows(word)}
             problems += [f"{path.relative_to(root)}: git does not know the commit {word}" for word in sorted(unknown)]
+    ignored = subprocess.run(["git", "-C", root, "ls-files", "--cached", "--ignored", "--exclude-standard"], capture_output=True, text=True, check=False)
+    problems += [f"{name}: is committed, and .gitignore leaves it out" for name in ignored.stdout.splitlines()]
     for path in sorted((root / "tests").rglob("CMakeLists.txt")):
         problems += [f"{path.relative_to(root)}: {problem}" for problem in check_test_list(path.read_text(encoding="utf-8"))]
     print("\n".join(problems) or f"{count} files are tidy")
