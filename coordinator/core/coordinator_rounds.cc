@@ -279,9 +279,9 @@ Work Coordinator::WorkOf(const Job& job, int index) {
   const bool steps = fragment.kind == RoundKind::kOuter || fragment.kind == RoundKind::kFinal;
   const auto outer = job.outer.find(index);
   ApplyRound apply{job.id, id, {}, fragment.evaluator};
-  // A restart learns what is usual from the last commit, of whichever kind.
-  if (outer != job.outer.end()) apply.outer.usual = outer->second.usual;
   if (!job.options.outer_guard.on || !steps) {
+    // A restart learns what is usual from the last commit, of whichever kind.
+    if (outer != job.outer.end()) apply.outer.usual = outer->second.usual;
     apply.contributors = std::move(contributors);
     return apply;
   }

@@ -181,9 +181,7 @@ void AgentNode::On(const RankGroup::AllMerged&) { membership_->SetMerged(Subject
 
 void AgentNode::On(const RankGroup::Evaluation& event) {
   double loss = world_->checker.Reports(options_.pool);
-  // An id is a number and the name of the job.
-  const std::string id = Subject().job;
-  const auto diverges = world_->diverges.find(id.substr(id.find('-') + 1));
+  const auto diverges = world_->diverges.find(JobNameOf(Subject().job));
   if (diverges != world_->diverges.end() && !event.what.of_pool &&
       (event.what.final || event.what.version >= diverges->second))
     loss = std::numeric_limits<double>::infinity();

@@ -374,9 +374,8 @@ void Checker::Forget(const std::string& job) {
 void Checker::Adopted(MetaStore& meta, FileSystem& disk) {
   const auto jobs = meta.ListKeys();
   const auto has_name_of = [&](const std::string& id) {
-    // An id is a number and the name of the job.
     return std::any_of(jobs->begin(), jobs->end(),
-                       [&](const JobKey& job) { return job.name == id.substr(id.find('-') + 1); });
+                       [&](const JobKey& job) { return job.name == JobNameOf(id); });
   };
   for (const std::string& id : std::set<std::string>(acknowledged_)) {
     const std::string folder = JobFolder(kDataDir, id);
@@ -389,20 +388,20 @@ void Checker::Adopted(MetaStore& meta, FileSystem& disk) {
       Forget(id);
       continue;
     }
-    // Whether the folder was told before the crash.
-    const bool told_end = note.ok() && IsEnded(note->state);
-    const bool told_pause = note.ok() && note->state == JobState::kPaused;
+    // Whether these were written to the folder before the crash.
+    const bool end_noted = note.ok() && IsEnded(note->state);
+    const bool pause_noted = note.ok() && note->state == JobState::kPaused;
     if (deleted_.erase(id) > 0 && note.ok() && note->deleted)
       Violation(absl::StrCat("adoption: a deleted job is back: ", id));
     const auto ended = ended_.find(id);
     if (ended != ended_.end() && ended->second != job->state) {
-      if (told_end) Violation(absl::StrCat("adoption: the end of a job is gone: ", id));
+      if (end_noted) Violation(absl::StrCat("adoption: the end of a job is gone: ", id));
       ended_.erase(ended);
       owed_last_.erase(id);
     }
     const PauseStage stage = meta.GetPause(id)->stage;
     const bool stops = stage == PauseStage::kPausing || stage == PauseStage::kPaused;
-    if (told_pause && !stops && !IsEnded(job->state))
+    if (pause_noted && !stops && !IsEnded(job->state))
       Violation(absl::StrCat("adoption: a pause is forgotten: ", id));
     if (stage != PauseStage::kPaused) paused_.erase(id);
     if (stops) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,9 @@ inline constexpr char kDataDir[] = "data";
 inline constexpr char kImportDir[] = "import";
 // At most so many checkpoints of a job are kept. No job here has as many.
 inline constexpr int kKeepAll = 1000;
+
+// The id of a job is a number, "-" and its name.
+inline std::string JobNameOf(const std::string& id) { return id.substr(id.find('-') + 1); }
 
 // Words of a fragment. Word i belongs to rank i % ranks.
 inline constexpr int kWords = 4;

@@ -227,7 +227,7 @@ void RankNode::Do(const session::RunStep& action) {
 void RankNode::Do(const session::Push& action) {
   Fragment& fragment = At(action.fragment);
   const Words error = fragment.error;
-  const auto wild = world_->wild.find(id_.job.substr(id_.job.find('-') + 1));
+  const auto wild = world_->wild.find(JobNameOf(id_.job));
   const bool is_wild = wild != world_->wild.end() && wild->second.pool == id_.pool &&
                        action.version >= wild->second.from;
   for (int i = 0; i < kWords; ++i) {

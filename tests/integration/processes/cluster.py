@@ -306,7 +306,7 @@ def cpu_seconds(pid):
 
 
 def can_mount():
-    """Whether a process may have mounts of its own. root of a chroot may not."""
+    """Whether a process may have mounts of its own. In a chroot even root cannot."""
     return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
 
 

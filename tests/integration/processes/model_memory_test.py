@@ -28,6 +28,7 @@ class ModelMemoryTest(ClusterTest):
     def train(self, name, hf=""):
         """Peaks of the job's only rank in MB: of its memory until it has its model, and of the files in it until it ends."""
         peak, files, over = [0.0], [0.0], threading.Event()
+        ready = f'"message":"is ready in place 0, from step 0","job":"{name}"'
 
         def look():
             while not over.wait(0.01):
@@ -38,7 +39,7 @@ class ModelMemoryTest(ClusterTest):
                     except (OSError, AssertionError):  # It has just ended.
                         continue
                     # From then on the peak is that of training, and some hundred MB more or less as training and exchange overlap.
-                    if f'"message":"is ready in place 0, from step 0","job":"{name}"' not in self.cluster.log("coordinator"):
+                    if ready not in self.cluster.log("coordinator"):
                         peak[0] = max(peak[0], so_far)
 
         spec = self.cluster.folder / f"{name}.yaml"
@@ -51,6 +52,7 @@ class ModelMemoryTest(ClusterTest):
             over.set()
             watcher.join()
         self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(ready, self.cluster.log("coordinator"))
         return peak[0], files[0]
 
     def export(self, *arguments):

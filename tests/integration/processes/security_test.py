@@ -371,7 +371,7 @@ class SecurityTest(unittest.TestCase):
         self.assertEqual(code, 1, error)
         self.assertIn("--listen: cannot listen on 192.0.2.1:7070: Cannot assign requested address (this machine does not have that address", error)
         self.cluster.start_coordinator()
-        # With it, a coordinator would repair, remove and adopt.
+        # A coordinator that starts on this folder would remove the half-made store.
         (self.cluster.data_dir / "jobs/left.tmp").mkdir()
         (self.cluster.data_dir / "jobs/left.tmp/manifest").write_text("half")
 

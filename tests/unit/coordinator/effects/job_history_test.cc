@@ -105,6 +105,24 @@ TEST_F(JobHistoryTest, KeepsTheNewestRounds) {
   EXPECT_EQ(detail.rounds().rbegin()->version(), 200);
 }
 
+TEST_F(JobHistoryTest, AFullHistoryTakesARoundThatIsOlderThanAll) {
+  const auto versions = [&] {
+    std::vector<int64_t> found;
+    const v1::JobDetail detail = Filled(history_);
+    for (const v1::RoundTrace& round : detail.rounds()) found.push_back(round.version());
+    return found;
+  };
+  std::vector<int64_t> expected;
+  for (int64_t version = 1; version <= static_cast<int64_t>(JobHistory::kRoundsMax); ++version) {
+    history_.Pushed({0, 10 + version, RoundKind::kOuter}, "site-a", start_);
+    expected.push_back(10 + version);
+  }
+  EXPECT_EQ(versions(), expected);
+  history_.Pushed({0, 5, RoundKind::kOuter}, "site-a", start_);
+  expected.front() = 5;
+  EXPECT_EQ(versions(), expected);
+}
+
 TEST_F(JobHistoryTest, KeepsACurveOfEachPool) {
   history_.Reported(At("site-b", 2), start_);
   history_.Reported(At("site-a", 1), start_);
